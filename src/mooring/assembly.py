@@ -1,0 +1,196 @@
+"""The composition root: everything that runs is named here, and put together from configuration."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mooring.config.old_scoring import rewrite
+from mooring.config.scheduler import (
+    DEFAULT_SCHEDULER,
+    PluginConfig,
+    ProfileConfig,
+    SchedulerConfig,
+    convert,
+    load_config,
+)
+from mooring.engine.merge import POINTS, Enabled, Naming, plugins_by_point
+from mooring.engine.plugin import (
+    Bind,
+    FilterAnswers,
+    Permit,
+    Plugin,
+    PostBind,
+    PostFilter,
+    PreBind,
+    PreEnqueue,
+    QueueSort,
+    Reserve,
+    ScoreAnswers,
+)
+from mooring.engine.profile import Profile
+from mooring.engine.registry import Registry
+from mooring.errors import ConfigError
+from mooring.plugins import DEFAULT_PLUGINS, PLANNED_PLUGINS
+from mooring.state.cluster import Cluster
+
+ABILITIES: dict[str, type[Plugin]] = {
+    "pre_enqueue": PreEnqueue,
+    "queue_sort": QueueSort,
+    "pre_filter": FilterAnswers,
+    "filter": FilterAnswers,
+    "post_filter": PostFilter,
+    "pre_score": ScoreAnswers,
+    "score": ScoreAnswers,
+    "reserve": Reserve,
+    "permit": Permit,
+    "pre_bind": PreBind,
+    "bind": Bind,
+    "post_bind": PostBind,
+}
+"""The extension points, and what a plugin must be able to do to run there."""
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Profiles by schedulerName, ready to decide, and the settings that go with them."""
+
+    config: SchedulerConfig
+    profiles: dict[str, Profile]
+
+    @property
+    def default_profile(self) -> Profile:
+        return next(iter(self.profiles.values()))
+
+    def new_cluster(self) -> Cluster:
+        """An empty cluster that keeps of each pod what these plugins read."""
+        plugins = [plugin for profile in self.profiles.values() for plugin in profile.plugins]
+        return Cluster(
+            all_labels=any(plugin.reads_pod_labels for plugin in plugins),
+            all_annotations=any(plugin.reads_pod_annotations for plugin in plugins),
+        )
+
+
+def assemble(
+    config: SchedulerConfig | Path | None = None,
+    *,
+    plugin_files: Sequence[Path] = (),
+    extra_plugins: Iterable[type[Plugin]] = (),
+    source: str = "configuration",
+) -> Assembly:
+    """Put profiles together from a configuration (or its file) and everybody's plugins."""
+    if isinstance(config, Path):
+        source = str(config)
+        config = load_config(config)
+    config = config or SchedulerConfig()
+    registry = Registry(plugin for plugin, _ in DEFAULT_PLUGINS)
+    registry.add_installed()
+    for path in plugin_files:
+        registry.add_file(path)
+    for plugin in extra_plugins:
+        registry.add(plugin, "code")
+        registry.from_files.append(plugin.__name__)
+    profiles = config.profiles or [ProfileConfig()]
+    built = [
+        _build_profile(rewrite(profile, source, f"profiles[{index}]"), config, registry, source, index)
+        for index, profile in enumerate(profiles)
+    ]
+    _check_queue_sort(built, source)
+    return Assembly(config, {profile.name: profile for profile in built})
+
+
+def _build_profile(
+    profile: ProfileConfig, config: SchedulerConfig, registry: Registry, source: str, index: int
+) -> Profile:
+    field = f"profiles[{index}]"
+    naming = Naming(source, field, [*registry.classes, *PLANNED_PLUGINS])
+    points = plugins_by_point(profile, _defaults(profile, registry), _abilities(registry), naming)
+    arguments = _arguments(profile.plugin_config or [], registry, naming)
+    instances: dict[str, Plugin] = {}
+
+    def at(point: str) -> list[Any]:
+        found = []
+        for enabled in points[point]:
+            if enabled.name in PLANNED_PLUGINS:
+                continue
+            if enabled.name not in instances:
+                instances[enabled.name] = _make(registry.classes[enabled.name], arguments.get(enabled.name), source)
+            found.append(instances[enabled.name])
+        return found
+
+    queue_sort = at("queue_sort")
+    if len(queue_sort) != 1:
+        names = ", ".join(plugin.name for plugin in queue_sort) or "none"
+        raise naming.error("plugins.queueSort", expected="exactly one plugin", found=names)
+    scores = at("score")
+    weights = {enabled.name: enabled.weight or 1 for enabled in points["score"]}
+    percentage = profile.percentage_of_nodes_to_score or config.percentage_of_nodes_to_score or 100
+    made = {point: tuple(at(point)) for point in POINTS if point not in ("queue_sort", "score", "pre_filter")}
+    if not made["bind"]:
+        raise naming.error("plugins.bind", expected="at least one plugin", found="none")
+    return Profile(
+        name=profile.scheduler_name or DEFAULT_SCHEDULER,
+        queue_sort=queue_sort[0],
+        filters=made["filter"],
+        scores=tuple((plugin, weights[plugin.name]) for plugin in scores),
+        pre_enqueue=made["pre_enqueue"],
+        post_filter=made["post_filter"],
+        reserve=made["reserve"],
+        permit=made["permit"],
+        pre_bind=made["pre_bind"],
+        bind=made["bind"],
+        post_bind=made["post_bind"],
+        percentage_of_nodes_to_score=percentage,
+        plugins=tuple(instances.values()),
+    )
+
+
+def _defaults(profile: ProfileConfig, registry: Registry) -> list[Enabled]:
+    """kube-scheduler's defaults, and plugins given as files unless the profile speaks of them itself."""
+    defaults = [Enabled(plugin.__name__, weight) for plugin, weight in DEFAULT_PLUGINS]
+    named = _named(profile)
+    return defaults + [Enabled(name) for name in registry.from_files if name not in named]
+
+
+def _named(profile: ProfileConfig) -> set[str]:
+    sets = [getattr(profile.plugins, name) for name in profile.plugins.__struct_fields__] if profile.plugins else []
+    return {ref.name for found in sets if found for ref in (*(found.enabled or ()), *(found.disabled or ()))}
+
+
+def _abilities(registry: Registry) -> dict[str, frozenset[str]]:
+    return {
+        name: frozenset(point for point, ability in ABILITIES.items() if issubclass(plugin, ability))
+        for name, plugin in registry.classes.items()
+    }
+
+
+def _arguments(configs: Sequence[PluginConfig], registry: Registry, naming: Naming) -> dict[str, Any]:
+    arguments: dict[str, Any] = {}
+    for index, given in enumerate(configs):
+        at = f"pluginConfig[{index}]"
+        naming.check(given.name, f"{at}.name")
+        if given.name in arguments:
+            raise naming.error(f"{at}.name", expected="each plugin once", found=f'"{given.name}" again')
+        plugin = registry.classes.get(given.name)
+        args_type = plugin.args_type if plugin else PLANNED_PLUGINS[given.name]
+        field = f"{naming.field}.{at}.args"
+        args = convert(given.args or {}, args_type, naming.source, field)
+        for problem, expected, found in getattr(args, "validate", lambda: ())():
+            raise ConfigError(naming.source, f"{field}.{problem}", expected=expected, found=found)
+        arguments[given.name] = args
+    return arguments
+
+
+def _make(plugin: type[Plugin], args: Any, source: str) -> Plugin:
+    try:
+        return plugin(args)
+    except Exception as error:  # a user's plugin may raise anything while it is made
+        found = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ConfigError(source, plugin.__name__, expected="a plugin that can be made", found=found) from error
+
+
+def _check_queue_sort(profiles: Sequence[Profile], source: str) -> None:
+    names = {profile.queue_sort.name for profile in profiles}
+    if len(names) > 1:
+        found = " and ".join(sorted(names))
+        raise ConfigError(source, "profiles", expected="the same queueSort plugin in every profile", found=found)

@@ -1,0 +1,234 @@
+"""One pod against all nodes, computed from nothing: filters in order, scores, totals.
+
+This is the plain path: what `explain` and the conformance runner show, and what the cached path must equal.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.plugin import (
+    IGNORED,
+    MAX_SCORE,
+    MIN_SCORE,
+    SKIP,
+    Codes,
+    Filter,
+    FilterAnswers,
+    Mask,
+    PreFilter,
+    PreScore,
+    Score,
+    ScoreAnswers,
+    Scores,
+)
+from mooring.engine.profile import Profile
+from mooring.engine.verdict import Rejection, Verdict, fit_message
+from mooring.errors import InvariantBroken
+from mooring.state.cluster import Cluster
+from mooring.state.rows import NodeRows
+from mooring.state.shapes import Shape
+
+PASSED = -1
+NARROWED = -2
+"""Instead of a filter's index: the row was ruled out before filtering, by a plugin that named other nodes."""
+
+
+@dataclass
+class Evaluation:
+    """What every node says to one pod."""
+
+    shape: Shape
+    cluster: Cluster
+    profile: Profile
+    rows: NDArray[np.intp]
+    prepared: dict[str, Any] = field(default_factory=dict)
+    refused: Verdict | None = None
+    """Set if a plugin refused the pod before any node was looked at."""
+    narrowed_by: tuple[str, ...] = ()
+    failed_by: NDArray[np.int16] = field(default_factory=lambda: np.zeros(0, np.int16))
+    """The index of the first filter that refused each row, or PASSED, or NARROWED."""
+    codes: Codes = field(default_factory=lambda: np.zeros(0, np.int64))
+    scores: dict[str, Scores] = field(default_factory=dict)
+    """Weighted, normalised, one a feasible row, by plugin; plugins that had nothing to say are absent."""
+    totals: Scores = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def feasible(self) -> NDArray[np.intp]:
+        """The rows that passed every filter."""
+        return self.rows[:0] if self.refused else self.rows[self.failed_by == PASSED]
+
+    def verdict(self, position: int) -> Verdict | None:
+        """Why the row at this position was refused."""
+        index = int(self.failed_by[position])
+        if index == PASSED:
+            return None
+        if index == NARROWED:
+            return Verdict("PreFilterResult", self._narrowed_rejection())
+        plugin = self.profile.filters[index]
+        return Verdict(plugin.name, plugin.rejection(self.shape, int(self.codes[position])))
+
+    def _narrowed_rejection(self) -> Rejection:
+        return Rejection((f"node(s) didn't satisfy plugin(s) [{' '.join(self.narrowed_by)}]",), unresolvable=True)
+
+    def refusals(self) -> Iterator[tuple[Verdict, int]]:
+        """Each different verdict with the number of nodes that gave it."""
+        refused = self.failed_by != PASSED
+        pairs = np.stack([self.failed_by[refused].astype(np.int64), self.codes[refused]])
+        for (index, _), position, count in _distinct(pairs, np.flatnonzero(refused)):
+            verdict = self.verdict(position)
+            assert verdict is not None, index
+            yield verdict, count
+
+    def message(self) -> str:
+        """Why the pod waits, in kube-scheduler's words."""
+        if not len(self.rows):
+            return "no nodes available to schedule pods"
+        if self.refused is not None:
+            return f"0/{len(self.rows)} nodes are available: {', '.join(self.refused.reasons)}."
+        return fit_message(len(self.rows), ((verdict.rejection, count) for verdict, count in self.refusals()))
+
+    def refusing_plugins(self) -> tuple[str, ...]:
+        if self.refused is not None:
+            return (self.refused.plugin,)
+        return tuple(sorted({verdict.plugin for verdict, _ in self.refusals()}))
+
+
+def _distinct(pairs: NDArray[np.int64], positions: NDArray[np.intp]) -> Iterator[tuple[tuple[int, int], int, int]]:
+    if not pairs.size:
+        return
+    unique, first, counts = np.unique(pairs, axis=1, return_index=True, return_counts=True)
+    for column, at, count in zip(unique.T.tolist(), first.tolist(), counts.tolist(), strict=True):
+        yield (column[0], column[1]), int(positions[at]), count
+
+
+def evaluate(profile: Profile, cluster: Cluster, shape: Shape) -> Evaluation:
+    """Ask every plugin about one pod and all nodes."""
+    answer = Evaluation(shape, cluster, profile, cluster.nodes.live_rows())
+    # 1. Gather; a plugin may refuse the pod outright, or name the only nodes worth looking at.
+    allowed = prepare_filters(answer)
+    if answer.refused is not None:
+        return answer
+    # 2. Filter: the first plugin that refuses a row gives its reason.
+    run_filters(answer, allowed)
+    # 3. Score what is left.
+    if len(answer.feasible):
+        run_scores(answer)
+    return answer
+
+
+def prepare_filters(answer: Evaluation) -> Mask | None:
+    """Run every pre_filter; return which rows they leave, None for all."""
+    shape, cluster = answer.shape, answer.cluster
+    names: frozenset[str] | None = None
+    for plugin in answer.profile.filters:
+        if not isinstance(plugin, PreFilter):
+            continue
+        narrowed = plugin.narrow(shape)
+        prepared = narrowed if isinstance(narrowed, Rejection) else plugin.pre_filter(shape, cluster)
+        if isinstance(prepared, Rejection):
+            if answer.refused is None:
+                answer.refused = Verdict(plugin.name, prepared)
+            if prepared.unresolvable:
+                return None  # nothing later can help; an ordinary refusal lets the others speak first
+            continue
+        answer.prepared[plugin.name] = prepared
+        if isinstance(narrowed, frozenset):
+            names = narrowed if names is None else names & narrowed
+            answer.narrowed_by += (plugin.name,)
+    if names is None or answer.refused is not None:
+        return None
+    return _rows_named(answer, names)
+
+
+def _rows_named(answer: Evaluation, names: frozenset[str]) -> Mask | None:
+    if not names:
+        by = answer.narrowed_by
+        who = f"plugin {by[0]}" if len(by) == 1 else f"plugin(s) [{' '.join(by)}] simultaneously"
+        answer.refused = Verdict(by[-1], Rejection((f"node(s) didn't satisfy {who}",), unresolvable=True))
+        return None
+    row_of = answer.cluster.nodes.row_of
+    wanted = [row_of[name] for name in names if name in row_of]
+    return np.isin(answer.rows, wanted)
+
+
+def run_filters(answer: Evaluation, allowed: Mask | None) -> None:
+    count = len(answer.rows)
+    answer.failed_by = np.full(count, PASSED, np.int16)
+    answer.codes = np.zeros(count, np.int64)
+    if allowed is not None:
+        answer.failed_by[~allowed] = NARROWED
+    for index, plugin in enumerate(answer.profile.filters):
+        if answer.prepared.get(plugin.name) is SKIP:
+            continue
+        left = np.flatnonzero(answer.failed_by == PASSED)
+        if not len(left):
+            return
+        nodes = answer.cluster.rows(answer.rows[left])
+        codes = ask_filter(plugin, answer.shape, nodes, answer.prepared.get(plugin.name))
+        failed = codes != 0
+        answer.failed_by[left[failed]] = index
+        answer.codes[left[failed]] = codes[failed]
+
+
+def ask_filter(plugin: FilterAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> Codes:
+    """Ask a filter about some rows; a mask becomes codes, 0 where the node will do."""
+    if isinstance(plugin, PreFilter):
+        answer = plugin.filter(shape, nodes, prepared)
+    else:
+        assert isinstance(plugin, Filter)
+        answer = plugin.filter(shape, nodes)
+    answer = np.asarray(answer)
+    if answer.shape != (len(nodes),):
+        raise InvariantBroken(f"plugin {plugin.name}: filter answered {answer.shape} for {len(nodes)} rows")
+    return (~answer).astype(np.int64) if answer.dtype == np.bool_ else answer
+
+
+def run_scores(answer: Evaluation) -> None:
+    feasible = answer.cluster.rows(answer.feasible)
+    answer.totals = np.zeros(len(feasible), np.int64)
+    for plugin, weight in answer.profile.scores:
+        prepared: Any = None
+        if isinstance(plugin, PreScore):
+            prepared = plugin.pre_score(answer.shape, answer.cluster, feasible)
+            if prepared is SKIP:
+                continue
+        raw = ask_score(plugin, answer.shape, feasible, prepared)
+        weighted = weight * normalized(plugin, raw)
+        answer.scores[plugin.name] = weighted
+        answer.totals += weighted
+
+
+def ask_score(plugin: ScoreAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> Scores:
+    """Ask a score plugin about some rows: raw scores, before normalising."""
+    if isinstance(plugin, PreScore):
+        answer = plugin.score(shape, nodes, prepared)
+    else:
+        assert isinstance(plugin, Score)
+        answer = plugin.score(shape, nodes)
+    answer = np.asarray(answer)
+    if answer.shape != (len(nodes),):
+        raise InvariantBroken(f"plugin {plugin.name}: score answered {answer.shape} for {len(nodes)} rows")
+    if answer.dtype != np.int64:
+        answer = answer.astype(np.int64)
+    return answer
+
+
+def extremes(raw: Scores) -> tuple[int, int]:
+    """The lowest and the highest raw score, ignored rows aside."""
+    counted = raw[raw != IGNORED]
+    return (int(counted.min()), int(counted.max())) if len(counted) else (0, 0)
+
+
+def normalized(plugin: ScoreAnswers, raw: Scores) -> Scores:
+    """Raw scores of all feasible rows, brought into 0..100."""
+    final = plugin.normalize(raw, *extremes(raw)) if plugin.normalizes else raw
+    if len(final) and (final.min() < MIN_SCORE or final.max() > MAX_SCORE):
+        worst = int(final.min()) if final.min() < MIN_SCORE else int(final.max())
+        raise InvariantBroken(
+            f"plugin {plugin.name}: score {worst} is outside {MIN_SCORE}..{MAX_SCORE} after normalising"
+        )
+    return final

@@ -1,0 +1,231 @@
+"""The contracts of the scheduling framework: what a plugin can do is which of these classes it inherits.
+
+The names are kube-scheduler's. Where it asks a plugin node by node, we ask for many rows at once: `filter` and `score`
+get some rows and return one answer a row. An answer may depend only on the pod's shape, on what was prepared, and on
+the row itself, never on which other rows are asked about; `mooring.testing.plugin_checks` holds every plugin to that.
+"""
+
+import enum
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.verdict import Rejection
+from mooring.model.pods import Pod
+from mooring.state.cluster import Cluster
+from mooring.state.pods import PodRecord
+from mooring.state.rows import NodeRows
+from mooring.state.shapes import Shape
+
+MAX_SCORE = 100
+MIN_SCORE = 0
+
+Mask: TypeAlias = NDArray[np.bool_]
+"""One truth a row: this node will do."""
+Codes: TypeAlias = NDArray[np.int64]
+"""One number a row: 0 where the node will do, else a code that `rejection` can put into words."""
+Scores: TypeAlias = NDArray[np.int64]
+
+IGNORED = np.iinfo(np.int64).min
+"""A raw score that takes no part in finding the lowest and the highest one."""
+
+
+class Depends(enum.Flag):
+    """What a plugin's answers depend on besides the pod: the engine keeps an answer until that changes.
+
+    Left out too much, answers go stale; declared too much, they are computed more often than needed.
+    """
+
+    NODE = enum.auto()
+    """The nodes' descriptions: labels, taints, capacity, images."""
+    NODE_USAGE = enum.auto()
+    """What runs on the row itself."""
+    PODS = enum.auto()
+    """Pods anywhere, as affinity and spreading do."""
+    RELATED = enum.auto()
+    """Other objects: namespaces, services, volumes."""
+    ANYTHING = NODE | NODE_USAGE | PODS | RELATED
+
+
+class _Skip(enum.Enum):
+    SKIP = enum.auto()
+
+
+SKIP = _Skip.SKIP
+"""Returned by pre_filter or pre_score: this plugin has nothing to say about this pod."""
+Skip: TypeAlias = _Skip
+
+
+class NoArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The arguments of a plugin that takes none."""
+
+
+class Plugin:
+    """The root of all abilities. The class's name is the plugin's name in profiles."""
+
+    depends_on: ClassVar[Depends] = Depends.ANYTHING
+    args_type: ClassVar[type[Any]] = NoArgs
+    """A msgspec Struct; the profile's pluginConfig is decoded into it and checked."""
+    reads_pod_labels: ClassVar[bool] = True
+    """Reads labels of the pod that no selector mentions; False lets more pods share answers."""
+    reads_pod_annotations: ClassVar[bool] = True
+    """Reads annotations of the pod; False lets more pods share answers."""
+
+    def __init__(self, args: Any = None) -> None:
+        self.args = self.args_type() if args is None else args
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+
+class PreEnqueue(Plugin):
+    """Decides whether a pod may enter the queue at all."""
+
+    def pre_enqueue(self, pod: Pod) -> Rejection | None:
+        raise NotImplementedError
+
+
+class QueueSort(Plugin):
+    """Orders the queue: smaller keys first."""
+
+    def sort_key(self, pod: Pod, queued_at: float) -> Any:
+        raise NotImplementedError
+
+
+class FilterAnswers(Plugin):
+    """How a filter's refusals read; shared by Filter and PreFilter."""
+
+    reason: ClassVar[str] = ""
+    """What a False in the mask means."""
+    unresolvable: ClassVar[bool] = False
+    """Whether evicting pods from the node could not change the answer."""
+
+    def rejection(self, pod: Shape, code: int) -> Rejection:
+        """Put a code into words; plugins that answer with a mask need not override this."""
+        return Rejection((self.reason or f"node(s) didn't satisfy plugin {self.name}",), self.unresolvable)
+
+    def remedies(self, pod: Shape, nodes: NodeRows, prepared: Any) -> Iterable[tuple[str, NDArray[np.intp]]]:
+        """For rows that this plugin refuses: single changes, each with the positions in `nodes` that it opens."""
+        return ()
+
+
+class Filter(FilterAnswers):
+    """Says which nodes can run the pod."""
+
+    def filter(self, pod: Shape, nodes: NodeRows) -> Mask | Codes:
+        raise NotImplementedError
+
+
+class PreFilter(FilterAnswers):
+    """As Filter, but gathers something once before it answers for the nodes."""
+
+    def pre_filter(self, pod: Shape, cluster: Cluster) -> Any | Skip | Rejection:
+        """Gather what `filter` needs; SKIP if all nodes will do, a Rejection if none can."""
+        raise NotImplementedError
+
+    def filter(self, pod: Shape, nodes: NodeRows, prepared: Any) -> Mask | Codes:
+        raise NotImplementedError
+
+    def narrow(self, pod: Shape) -> frozenset[str] | Rejection | None:
+        """Name the only nodes worth looking at, if they are known beforehand."""
+        return None
+
+
+class ScoreAnswers(Plugin):
+    """How raw scores become 0..100; shared by Score and PreScore."""
+
+    normalizes: ClassVar[bool] = False
+    """Whether `normalize` is to be called."""
+
+    def normalize(self, raw: Scores, lowest: int, highest: int) -> Scores:
+        """Bring raw scores into 0..100, each by itself, given the extremes over all feasible nodes."""
+        return raw
+
+
+class Score(ScoreAnswers):
+    """Says how good each feasible node is."""
+
+    def score(self, pod: Shape, nodes: NodeRows) -> Scores:
+        raise NotImplementedError
+
+
+class PreScore(ScoreAnswers):
+    """As Score, but gathers something once before it scores the nodes."""
+
+    reads_feasible: ClassVar[bool] = False
+    """Whether what is gathered depends on which nodes are feasible."""
+
+    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> Any | Skip:
+        raise NotImplementedError
+
+    def score(self, pod: Shape, nodes: NodeRows, prepared: Any) -> Scores:
+        raise NotImplementedError
+
+
+class PostFilter(Plugin):
+    """Tries to make room when no node is feasible."""
+
+    def post_filter(self, pod: PodRecord, cluster: Cluster, refusals: Mapping[str, Rejection]) -> str | None:
+        """Return the name of a node that will be free, or None."""
+        raise NotImplementedError
+
+
+class Reserve(Plugin):
+    """Takes something for a pod whose node is chosen, and gives it back if the pod does not get there."""
+
+    def reserve(self, pod: PodRecord, node_name: str) -> Rejection | None:
+        raise NotImplementedError
+
+    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+        raise NotImplementedError
+
+
+class Permit(Plugin):
+    """Lets a reserved pod be bound, or refuses it."""
+
+    def permit(self, pod: PodRecord, node_name: str) -> Rejection | None:
+        raise NotImplementedError
+
+
+class PreBind(Plugin):
+    """Prepares the world before a pod is bound."""
+
+    def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None:
+        raise NotImplementedError
+
+
+class Bind(Plugin):
+    """Says that a pod is to be bound; True if this plugin took it on."""
+
+    def bind(self, pod: PodRecord, node_name: str) -> bool:
+        raise NotImplementedError
+
+
+class PostBind(Plugin):
+    """Is told that a pod was bound."""
+
+    def post_bind(self, pod: PodRecord, node_name: str) -> None:
+        raise NotImplementedError
+
+
+class Incremental:
+    """Something prepared that can follow changes of pods instead of being gathered anew."""
+
+    topology_keys: tuple[str, ...] = ()
+    """Rows with equal values of these labels get equal answers."""
+
+    def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
+        """Take in pods that came (sign 1) to or went (sign -1) from rows; tell whether anything changed."""
+        raise NotImplementedError
+
+
+def normalize_by_highest(raw: Scores, highest: int, *, reverse: bool = False) -> Scores:
+    """Scale so that the highest becomes 100 (or, reversed, 0), in whole numbers, as kube-scheduler does."""
+    if highest == 0:
+        return np.full_like(raw, MAX_SCORE) if reverse else raw
+    scaled = MAX_SCORE * raw // highest
+    return MAX_SCORE - scaled if reverse else scaled

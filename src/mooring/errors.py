@@ -1,0 +1,52 @@
+"""Every exception Mooring raises on purpose.
+
+MooringError
+├── InputError          what the user gave cannot be used: one line, exit code 2
+│   ├── ManifestError   a manifest: file, document, field, expected, found
+│   └── ConfigError     a configuration file or a plugin: where, field, expected, found
+└── InvariantBroken     a promise inside Mooring, or a plugin's promise, does not hold
+
+"Does not fit" is not here: that a pod waits is a value (`mooring.engine.verdict`), not a fault.
+"""
+
+
+class MooringError(Exception):
+    """The root: catch it to catch everything Mooring raises on purpose."""
+
+
+class InputError(MooringError):
+    """What the user gave cannot be used; the message is one line that says where and why."""
+
+
+class ManifestError(InputError):
+    """A manifest cannot be used.
+
+    >>> str(ManifestError("a.yaml", 2, "spec.containers", expected="at least one container", found="none", kind="Pod"))
+    'a.yaml: document 2 (Pod): spec.containers: expected at least one container, found none'
+    """
+
+    def __init__(
+        self, file: str, document: int | None, field: str, *, expected: str, found: str, kind: str = ""
+    ) -> None:
+        self.file, self.document, self.field, self.expected, self.found = file, document, field, expected, found
+        where = file
+        if document is not None:
+            where += f": document {document}"
+        if kind:
+            where += f" ({kind})"
+        if field:
+            where += f": {field}"
+        super().__init__(f"{where}: expected {expected}, found {found}")
+
+
+class ConfigError(InputError):
+    """A configuration file, or a plugin it names, cannot be used."""
+
+    def __init__(self, file: str, field: str, *, expected: str, found: str) -> None:
+        self.file, self.field, self.expected, self.found = file, field, expected, found
+        where = f"{file}: {field}" if field else file
+        super().__init__(f"{where}: expected {expected}, found {found}")
+
+
+class InvariantBroken(MooringError):
+    """A promise that the engine relies on does not hold; the message names who broke it."""

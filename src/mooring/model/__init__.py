@@ -1,0 +1,1 @@
+"""What Kubernetes calls things: typed objects, quantities, selectors, defaults, manifests, events, decisions."""

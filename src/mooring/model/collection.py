@@ -1,0 +1,239 @@
+"""Objects collected kind by kind, then completed together: priorities, replicas, workloads' pods, storage."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.model.daemons import expand_daemon_set
+from mooring.model.defaults import (
+    DEFAULT_NAMESPACE,
+    default_namespace,
+    default_node,
+    default_pod_spec,
+    default_storage,
+)
+from mooring.model.documents import Document
+from mooring.model.expansion import (
+    expand_job,
+    expand_replicas,
+    expand_stateful_set,
+    index_owned,
+    job_of,
+    owner_key,
+    replica_set_of,
+    template_of,
+)
+from mooring.model.kinds import Kind, decode, find_kind, ignored_name
+from mooring.model.label_keys import merge_label_keys
+from mooring.model.meta import Namespace
+from mooring.model.nodes import Node
+from mooring.model.places import Place, describe
+from mooring.model.pods import Pod
+from mooring.model.policies import PodDisruptionBudget, PriorityClass, Service
+from mooring.model.priorities import Priorities, collect_priorities
+from mooring.model.replicas import expand_node, expand_pod
+from mooring.model.validation import validate
+from mooring.model.volumes import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from mooring.model.workloads import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+
+
+@dataclass(slots=True)
+class Manifests:
+    """Everything that scheduling reads, by kind, in the order given; pods of workloads follow the bare pods.
+
+    Terminal pods are in the list: callers skip them. Replicas share their specs, so a spec must not be changed.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    pods: list[Pod] = field(default_factory=list)
+    namespaces: list[Namespace] = field(default_factory=list)
+    services: list[Service] = field(default_factory=list)
+    priority_classes: list[PriorityClass] = field(default_factory=list)
+    pod_disruption_budgets: list[PodDisruptionBudget] = field(default_factory=list)
+    persistent_volumes: list[PersistentVolume] = field(default_factory=list)
+    persistent_volume_claims: list[PersistentVolumeClaim] = field(default_factory=list)
+    storage_classes: list[StorageClass] = field(default_factory=list)
+    csi_nodes: list[CsiNode] = field(default_factory=list)
+    csi_drivers: list[CsiDriver] = field(default_factory=list)
+    csi_storage_capacities: list[CsiStorageCapacity] = field(default_factory=list)
+    volume_attachments: list[VolumeAttachment] = field(default_factory=list)
+    deployments: list[Deployment] = field(default_factory=list)
+    replica_sets: list[ReplicaSet] = field(default_factory=list)
+    replication_controllers: list[ReplicationController] = field(default_factory=list)
+    stateful_sets: list[StatefulSet] = field(default_factory=list)
+    daemon_sets: list[DaemonSet] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    cron_jobs: list[CronJob] = field(default_factory=list)
+    ignored: Counter[str] = field(default_factory=Counter)
+    """How many objects there were of each kind that scheduling does not read."""
+
+
+class Collection:
+    """Objects as they come in, each checked on its own; `finish` does what needs all of them."""
+
+    def __init__(self) -> None:
+        self._manifests = Manifests()
+        self._places: dict[str, list[Place]] = {}
+        self._first: dict[tuple[str, str, str], Place] = {}
+        self._generated: Counter[tuple[str, str, str]] = Counter()
+
+    def add_document(self, document: Document) -> None:
+        kind = find_kind(document.api_version, document.kind)
+        if kind is None:
+            self._manifests.ignored[ignored_name(document.api_version, document.kind)] += 1
+            return
+        self.add(kind, decode(document.source, kind.type, document.place, kind.name), document.place)
+
+    def add(self, kind: Kind, found: Any, place: Place) -> None:
+        """Check one object, give it its own defaults, and keep it with its place."""
+        found.kind = kind.name
+        metadata = found.metadata
+        if kind.is_namespaced and not metadata.namespace:
+            metadata.namespace = DEFAULT_NAMESPACE
+        validate(found, place)
+        if not metadata.name:
+            self._generate_name(kind.name, found)
+        if isinstance(found, Pod):
+            default_pod_spec(found.spec)
+        elif (template := template_of(found)) is not None:
+            default_pod_spec(template.spec)
+            if isinstance(found, ReplicationController) and not found.spec.selector:
+                found.spec.selector = template.metadata.labels
+        getattr(self._manifests, kind.list_name).append(found)
+        self._places.setdefault(kind.name, []).append(place)
+        if kind.name not in ("Pod", "Node"):  # their names count once replicas have theirs
+            self._claim_name(found, place)
+
+    def finish(self) -> Manifests:
+        """Take the steps that need all objects, in the order in which they need one another."""
+        manifests = self._manifests
+        self._resolve_priorities(collect_priorities(self._placed("PriorityClass", manifests.priority_classes)))
+        self._expand_nodes()
+        self._expand_bare_pods()
+        self._expand_workloads()
+        for namespace in manifests.namespaces:
+            default_namespace(namespace)
+        default_storage(manifests.storage_classes, manifests.persistent_volume_claims, manifests.persistent_volumes)
+        return manifests
+
+    def _placed(self, kind_name: str, objects: Iterable[Any]) -> list[tuple[Any, Place]]:
+        return list(zip(objects, self._places.get(kind_name, ()), strict=True))
+
+    def _generate_name(self, kind_name: str, found: Any) -> None:
+        """Count where the API server would draw lots: the same manifests give the same names."""
+        metadata = found.metadata
+        key = (kind_name, metadata.namespace, metadata.generate_name)
+        metadata.name = f"{metadata.generate_name}{self._generated[key]}"
+        self._generated[key] += 1
+
+    def _claim_name(self, found: Any, place: Place) -> None:
+        key = (found.kind, found.metadata.namespace, found.metadata.name)
+        first = self._first.setdefault(key, place)
+        if first is not place:
+            raise place.error(
+                "metadata.name",
+                expected="a name that is not taken",
+                found=f"{describe(found)}, which {first} has already",
+                subject=found,
+            )
+
+    def _resolve_priorities(self, priorities: Priorities) -> None:
+        manifests = self._manifests
+        for pod, place in self._placed("Pod", manifests.pods):
+            priorities.resolve(pod.spec, place, pod)
+        workloads: tuple[tuple[str, list[Any]], ...] = (
+            ("Deployment", manifests.deployments),
+            ("ReplicaSet", manifests.replica_sets),
+            ("ReplicationController", manifests.replication_controllers),
+            ("StatefulSet", manifests.stateful_sets),
+            ("DaemonSet", manifests.daemon_sets),
+            ("Job", manifests.jobs),
+            ("CronJob", manifests.cron_jobs),
+        )
+        for kind_name, owners in workloads:
+            path = "spec.jobTemplate.spec.template.spec" if kind_name == "CronJob" else "spec.template.spec"
+            for owner, place in self._placed(kind_name, owners):
+                template = template_of(owner)
+                if template is not None:
+                    priorities.resolve(template.spec, place, owner, path)
+
+    def _expand_nodes(self) -> None:
+        nodes: list[Node] = []
+        for node, place in self._placed("Node", self._manifests.nodes):
+            for found in expand_node(node, place):
+                default_node(found)
+                self._claim_replica(found, node, place)
+                nodes.append(found)
+        self._manifests.nodes = nodes
+
+    def _expand_bare_pods(self) -> None:
+        pods: list[Pod] = []
+        for pod, place in self._placed("Pod", self._manifests.pods):
+            for found in expand_pod(pod, place):
+                found.spec = merge_label_keys(found.spec, found.metadata.labels or {})
+                self._claim_replica(found, pod, place)
+                pods.append(found)
+        self._manifests.pods = pods
+
+    def _claim_replica(self, found: Any, original: Any, place: Place) -> None:
+        # A place of its own for each replica: two of one manifest with one name are duplicates too.
+        self._claim_name(found, place if found is original else replace(place))
+
+    def _expand_workloads(self) -> None:
+        """Create what the controllers would, outer ones first: a Deployment's ReplicaSet, a CronJob's Job."""
+        manifests = self._manifests
+        owned = index_owned([*manifests.pods, *manifests.replica_sets, *manifests.jobs])
+        for deployment, place in self._placed("Deployment", manifests.deployments):
+            if owner_key(deployment) not in owned:
+                replica_set = replica_set_of(deployment)
+                self._add_pods(expand_replicas(replica_set, owned, name=deployment.metadata.name), place)
+                manifests.replica_sets.append(replica_set)
+        listed = len(self._places.get("ReplicaSet", ()))
+        for replica_set, place in self._placed("ReplicaSet", manifests.replica_sets[:listed]):
+            self._add_pods(expand_replicas(replica_set, owned), place)
+        for controller, place in self._placed("ReplicationController", manifests.replication_controllers):
+            self._add_pods(expand_replicas(controller, owned), place)
+        for stateful_set, place in self._placed("StatefulSet", manifests.stateful_sets):
+            pods, claims = expand_stateful_set(stateful_set, owned)
+            self._add_pods(pods, place)
+            self._add_claims(claims, place)
+        for job, place in self._placed("Job", manifests.jobs):
+            self._add_pods(expand_job(job, owned), place)
+        for cron_job, place in self._placed("CronJob", manifests.cron_jobs):
+            if owner_key(cron_job) not in owned:
+                job = job_of(cron_job)
+                self._add_pods(expand_job(job, owned), place)
+                manifests.jobs.append(job)
+        for daemon_set, place in self._placed("DaemonSet", manifests.daemon_sets):
+            self._add_pods(expand_daemon_set(daemon_set, manifests.nodes, owned), place)
+
+    def _add_pods(self, pods: Iterable[Pod], place: Place) -> None:
+        for pod in pods:
+            self._claim_name(pod, replace(place))
+            self._manifests.pods.append(pod)
+
+    def _add_claims(self, claims: Iterable[PersistentVolumeClaim], place: Place) -> None:
+        """Keep the claims that are not given; a given one is the user's word on how it is bound."""
+        for claim in claims:
+            if ("PersistentVolumeClaim", claim.metadata.namespace, claim.metadata.name) not in self._first:
+                self._claim_name(claim, place)
+                self._manifests.persistent_volume_claims.append(claim)

@@ -1,0 +1,78 @@
+"""What happened in the world, as values: the only way in which anything enters the cluster state."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mooring.model.meta import Namespace
+from mooring.model.nodes import Node
+from mooring.model.pods import Pod
+from mooring.model.policies import PodDisruptionBudget, PriorityClass, Service
+from mooring.model.volumes import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from mooring.model.workloads import ReplicaSet, ReplicationController, StatefulSet
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    """A node was added, or changed: the node as it is now."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLost:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeen:
+    """A pod was added, or changed: the pod as it is now, bound if it has a node."""
+
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class PodLost:
+    key: str
+    """namespace/name"""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSeen:
+    """Anything else that scheduling reads was added or changed."""
+
+    object: "Related"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectLost:
+    kind: str
+    key: str
+    """namespace/name, or the name alone for kinds without a namespace"""
+
+
+Related: TypeAlias = (
+    Namespace
+    | Service
+    | ReplicaSet
+    | ReplicationController
+    | StatefulSet
+    | PriorityClass
+    | PodDisruptionBudget
+    | PersistentVolume
+    | PersistentVolumeClaim
+    | StorageClass
+    | CsiNode
+    | CsiDriver
+    | CsiStorageCapacity
+    | VolumeAttachment
+)
+Event: TypeAlias = NodeSeen | NodeLost | PodSeen | PodLost | ObjectSeen | ObjectLost
+

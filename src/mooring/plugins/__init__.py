@@ -1,0 +1,80 @@
+"""The plugins that ship with Mooring, in the order in which the default profile runs them."""
+
+from collections.abc import Iterator
+
+from mooring.engine.plugin import Plugin
+from mooring.model.meta import KubeObject
+from mooring.plugins.default_binder import DefaultBinder
+from mooring.plugins.image_locality import ImageLocality
+from mooring.plugins.inter_pod_affinity import InterPodAffinity
+from mooring.plugins.node_affinity import NodeAffinity
+from mooring.plugins.node_declared_features import NodeDeclaredFeatures
+from mooring.plugins.node_name import NodeName
+from mooring.plugins.node_ports import NodePorts
+from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from mooring.plugins.node_resources_fit import NodeResourcesFit
+from mooring.plugins.node_unschedulable import NodeUnschedulable
+from mooring.plugins.node_volume_limits import NodeVolumeLimits
+from mooring.plugins.pod_topology_spread import PodTopologySpread
+from mooring.plugins.priority_sort import PrioritySort
+from mooring.plugins.resource_scoring import Problem
+from mooring.plugins.scheduling_gates import SchedulingGates
+from mooring.plugins.taint_toleration import TaintToleration
+from mooring.plugins.volume_binding import VolumeBinding
+from mooring.plugins.volume_restrictions import VolumeRestrictions
+from mooring.plugins.volume_zone import VolumeZone
+
+DEFAULT_PLUGINS: tuple[tuple[type[Plugin], int], ...] = (
+    (SchedulingGates, 0),  # who may enter the queue
+    (PrioritySort, 0),  # the queue's order
+    (NodeName, 0),  # cheap and final first
+    (NodeUnschedulable, 0),
+    (TaintToleration, 3),
+    (NodeAffinity, 2),
+    (NodePorts, 0),
+    (NodeResourcesFit, 1),
+    (VolumeRestrictions, 0),
+    (NodeVolumeLimits, 0),
+    (VolumeBinding, 0),
+    (VolumeZone, 0),
+    (PodTopologySpread, 2),
+    (InterPodAffinity, 2),
+    (NodeResourcesBalancedAllocation, 1),
+    (ImageLocality, 1),
+    (DefaultBinder, 0),
+    (NodeDeclaredFeatures, 0),  # its filter runs last
+)
+"""Every plugin of kube-scheduler's default profile with its weight there; 0 means the default weight, 1."""
+
+
+class DefaultPreemptionArgs(KubeObject, forbid_unknown_fields=True):
+    """DefaultPreemptionArgs of KubeSchedulerConfiguration."""
+
+    api_version: str = ""
+    kind: str = ""
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+
+    def validate(self) -> Iterator[Problem]:
+        percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
+        if not 0 <= percentage <= 100:
+            yield "minCandidateNodesPercentage", "a whole number from 0 to 100", str(percentage)
+        if absolute < 0:
+            yield "minCandidateNodesAbsolute", "a whole number, 0 or more", str(absolute)
+        if percentage == 0 and absolute == 0:
+            yield "minCandidateNodesAbsolute", "more than 0 when minCandidateNodesPercentage is 0", "0"
+
+
+class AnyArgs(KubeObject):
+    """Arguments that are read and left alone."""
+
+
+PLANNED_PLUGINS: dict[str, type[KubeObject]] = {
+    "DefaultPreemption": DefaultPreemptionArgs,
+    "DynamicResources": AnyArgs,
+    "GangScheduling": AnyArgs,
+    "TopologyPlacementGenerator": AnyArgs,
+    "PodGroupPodsCount": AnyArgs,
+    "DeferredPodScheduling": AnyArgs,
+}
+"""Names that kube-scheduler's configurations use and that run nothing here: files that mention them stay valid."""

@@ -1,0 +1,72 @@
+"""Counts of pods by topology domain, kept up to date as pods come and go."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.plugin import Incremental
+from mooring.state.cluster import Cluster
+from mooring.state.effects import ShapeEffects, sum_by_code
+from mooring.state.shapes import Shape
+
+
+class DomainCount:
+    """How much the pods of each domain of one topology key add up to, by what each shape counts for."""
+
+    __slots__ = ("_cluster", "_codes", "_eligible", "counts", "effects", "key")
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        key: str,
+        effect_of: Callable[[Shape], int],
+        eligible: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Count over all bound pods; with `eligible` (one a row) only those on eligible rows."""
+        self._cluster = cluster
+        self.key = key
+        self.effects = ShapeEffects(cluster.shapes, effect_of)
+        self._eligible = eligible
+        label = cluster.nodes.label(key)
+        self._codes = label.codes
+        self.counts = np.zeros(len(label.interner), np.int64)
+        """One a code of the label's values."""
+        self.add(*cluster.pods.bound())
+
+    def add(
+        self, shapes: NDArray[np.integer], rows: NDArray[np.integer], signs: NDArray[np.int64] | int = 1
+    ) -> bool:
+        effects = self.effects.values()
+        if not self.effects.any:
+            return False
+        amounts = effects[shapes]
+        matter = amounts != 0
+        if self._eligible is not None:
+            matter &= self._eligible[rows]
+        if not matter.any():
+            return False
+        amounts = (amounts * signs)[matter]
+        self.counts += sum_by_code(self._codes[rows[matter]], amounts, len(self.counts))
+        return True
+
+    def at(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The count of each row's domain; 0 for rows without the label."""
+        if not len(self.counts):
+            return np.zeros(len(codes), np.int64)
+        counts = self.counts[codes]
+        counts[codes < 0] = 0
+        return counts
+
+
+class Counted(Incremental):
+    """Something prepared that is made of domain counts."""
+
+    def __init__(self, parts: list[DomainCount]) -> None:
+        self.parts = parts
+
+    def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
+        changed = False
+        for part in self.parts:
+            changed |= part.add(shapes, rows, signs)
+        return changed

@@ -1,0 +1,220 @@
+"""Pods near pods, and pods away from pods, required and preferred, in both directions."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import msgspec
+import numpy as np
+
+from mooring.engine.plugin import MAX_SCORE, SKIP, Codes, Depends, PreFilter, PreScore, Scores, Skip
+from mooring.engine.verdict import Rejection
+from mooring.model.meta import KubeObject
+from mooring.plugins.domain_counts import Counted, DomainCount
+from mooring.plugins.pod_affinity_terms import Term, Terms, compile_terms
+from mooring.plugins.resource_scoring import Problem
+from mooring.state.cluster import Cluster
+from mooring.state.nodes import MISSING
+from mooring.state.rows import NodeRows
+from mooring.state.shapes import Shape
+
+NO_AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY = 1, 2, 3
+REASONS = {
+    NO_AFFINITY: Rejection(("node(s) didn't match pod affinity rules",), unresolvable=True),
+    ANTI_AFFINITY: Rejection(("node(s) didn't match pod anti-affinity rules",)),
+    EXISTING_ANTI_AFFINITY: Rejection(("node(s) didn't satisfy existing pods anti-affinity rules",)),
+}
+
+
+class InterPodAffinityArgs(KubeObject, forbid_unknown_fields=True):
+    """InterPodAffinityArgs of KubeSchedulerConfiguration."""
+
+    api_version: str = ""
+    kind: str = ""
+    hard_pod_affinity_weight: int = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+    def validate(self) -> Iterator[Problem]:
+        if not 0 <= self.hard_pod_affinity_weight <= 100:
+            yield "hardPodAffinityWeight", "a whole number from 0 to 100", str(self.hard_pod_affinity_weight)
+
+
+class TermsOfShapes(msgspec.Struct):
+    """Compiled terms by shape id: compiled once, asked for every pair of shapes."""
+
+    known: dict[int, Terms]
+
+    def of(self, shape: Shape) -> Terms:
+        terms = self.known.get(shape.id)
+        if terms is None:
+            terms = self.known[shape.id] = compile_terms(shape)
+        return terms
+
+
+class RequiredCounts(Counted):
+    """The pods that required terms speak of, by domain: the three sets of kube-scheduler's PreFilter."""
+
+    def __init__(
+        self,
+        affinity: list[DomainCount],
+        anti_affinity: list[DomainCount],
+        existing: list[DomainCount],
+        matches_itself: bool,
+    ) -> None:
+        super().__init__([*affinity, *anti_affinity, *existing])
+        self.affinity, self.anti_affinity, self.existing = affinity, anti_affinity, existing
+        self.matches_itself = matches_itself
+        self.topology_keys = tuple(dict.fromkeys(part.key for part in self.parts))
+
+    @property
+    def is_first_of_its_kind(self) -> bool:
+        """No pod that the affinity asks for runs anywhere, and the pod is one itself: it may be the first."""
+        return self.matches_itself and not any(part.counts.any() for part in self.affinity)
+
+
+class InterPodAffinity(PreFilter, PreScore):
+    depends_on = Depends.PODS | Depends.NODE | Depends.RELATED
+    args_type = InterPodAffinityArgs
+    reads_pod_labels = False
+    reads_pod_annotations = False
+    normalizes = True
+
+    def __init__(self, args: InterPodAffinityArgs | None = None) -> None:
+        super().__init__(args)
+        self._terms = TermsOfShapes({})
+        self._terms_of_cluster: int | None = None
+
+    def _terms_in(self, cluster: Cluster) -> TermsOfShapes:
+        if self._terms_of_cluster != id(cluster):  # shape ids mean something within one cluster only
+            self._terms, self._terms_of_cluster = TermsOfShapes({}), id(cluster)
+        return self._terms
+
+    # Filter.
+
+    def pre_filter(self, pod: Shape, cluster: Cluster) -> RequiredCounts | Skip:
+        related, terms_of = cluster.related, self._terms_in(cluster)
+        own = terms_of.of(pod)
+        wanted = tuple(term.resolved(related) for term in own.affinity)
+        unwanted = tuple(term.resolved(related) for term in own.anti_affinity)
+
+        def wanted_by_all(other: Shape) -> int:
+            return int(all(term.matches(other, related) for term in wanted))
+
+        affinity = [DomainCount(cluster, term.topology_key, wanted_by_all) for term in wanted]
+        anti_affinity = [DomainCount(cluster, term.topology_key, partial(_matches, term, cluster)) for term in unwanted]
+        existing = [
+            DomainCount(cluster, key, partial(_anti_terms_against, pod, cluster, terms_of, key))
+            for key in _anti_affinity_keys(cluster, terms_of)
+        ]
+        existing = [part for part in existing if part.effects.any]
+        if not (affinity or anti_affinity or existing):
+            return SKIP
+        matches_itself = all(term.matches(pod, related) for term in wanted)
+        return RequiredCounts(affinity, anti_affinity, existing, matches_itself)
+
+    def filter(self, pod: Shape, nodes: NodeRows, prepared: RequiredCounts) -> Codes:
+        codes = np.zeros(len(nodes), np.int64)
+        for part in prepared.existing:
+            codes[part.at(nodes.label_codes(part.key)) > 0] = EXISTING_ANTI_AFFINITY
+        for part in prepared.anti_affinity:
+            codes[part.at(nodes.label_codes(part.key)) > 0] = ANTI_AFFINITY
+        may_be_first = prepared.is_first_of_its_kind
+        for part in prepared.affinity:
+            domains = nodes.label_codes(part.key)
+            codes[(domains == MISSING) if may_be_first else (part.at(domains) <= 0)] = NO_AFFINITY
+        return codes
+
+    def rejection(self, pod: Shape, code: int) -> Rejection:
+        return REASONS[code]
+
+    # Score.
+
+    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> "PreferredCounts | Skip":
+        terms_of = self._terms_in(cluster)
+        own = terms_of.of(pod).preferred
+        if self.args.ignore_preferred_terms_of_existing_pods and not own:
+            return SKIP
+        resolved = tuple(term.resolved(cluster.related) for term in own)
+        keys = dict.fromkeys(term.topology_key for term in resolved)
+        keys |= dict.fromkeys(_preferred_keys(cluster, terms_of, bool(self.args.hard_pod_affinity_weight)))
+        hard = self.args.hard_pod_affinity_weight
+        parts = [
+            DomainCount(cluster, key, partial(_preference, pod, resolved, hard, cluster, terms_of, key))
+            for key in keys
+        ]
+        # A key that only other pods' terms bring matters only if some of them speak of this pod.
+        mine = {term.topology_key for term in resolved}
+        parts = [part for part in parts if part.key in mine or part.effects.any]
+        return PreferredCounts(parts) if parts else SKIP
+
+    def score(self, pod: Shape, nodes: NodeRows, prepared: "PreferredCounts") -> Scores:
+        total = np.zeros(len(nodes), np.int64)
+        for part in prepared.parts:
+            total += part.at(nodes.label_codes(part.key))
+        return total
+
+    def normalize(self, raw: Scores, lowest: int, highest: int) -> Scores:
+        if highest == lowest:
+            return np.zeros_like(raw)
+        return (float(MAX_SCORE) * ((raw - lowest) / float(highest - lowest))).astype(np.int64)
+
+
+class PreferredCounts(Counted):
+    """What each domain is worth to the pod, by topology key."""
+
+    def __init__(self, parts: list[DomainCount]) -> None:
+        super().__init__(parts)
+        self.topology_keys = tuple(part.key for part in parts)
+
+
+def _matches(term: Term, cluster: Cluster, other: Shape) -> int:
+    return int(term.matches(other, cluster.related))
+
+
+def _anti_affinity_keys(cluster: Cluster, terms_of: TermsOfShapes) -> Iterator[str]:
+    seen = set[str]()
+    for shape in cluster.shapes.all:
+        if shape.affinity is not None:
+            for term in terms_of.of(shape).anti_affinity:
+                if term.topology_key not in seen:
+                    seen.add(term.topology_key)
+                    yield term.topology_key
+
+
+def _anti_terms_against(pod: Shape, cluster: Cluster, terms_of: TermsOfShapes, key: str, other: Shape) -> int:
+    """How many required anti-affinity terms of another pod, on this key, keep the pod away."""
+    if other.affinity is None:
+        return 0
+    terms = terms_of.of(other).anti_affinity
+    return sum(term.topology_key == key and term.matches(pod, cluster.related) for term in terms)
+
+
+def _preferred_keys(cluster: Cluster, terms_of: TermsOfShapes, hard_counts: bool) -> Iterator[str]:
+    for shape in cluster.shapes.all:
+        if shape.affinity is not None:
+            terms = terms_of.of(shape)
+            yield from (term.topology_key for term in terms.preferred)
+            if hard_counts:
+                yield from (term.topology_key for term in terms.affinity)
+
+
+def _preference(
+    pod: Shape,
+    own: tuple[Term, ...],
+    hard_weight: int,
+    cluster: Cluster,
+    terms_of: TermsOfShapes,
+    key: str,
+    other: Shape,
+) -> int:
+    """What one more pod of another shape in a domain adds to the domain's worth: both sides' wishes."""
+    related = cluster.related
+    worth = sum(term.weight for term in own if term.topology_key == key and term.matches(other, related))
+    if other.affinity is not None:
+        theirs = terms_of.of(other)
+        worth += sum(t.weight for t in theirs.preferred if t.topology_key == key and t.matches(pod, related))
+        if hard_weight:
+            matched = sum(t.topology_key == key and t.matches(pod, related) for t in theirs.affinity)
+            worth += hard_weight * matched
+    return worth
+
+

@@ -1,0 +1,26 @@
+"""A pod that names its node goes there or nowhere."""
+
+import numpy as np
+
+from mooring.engine.plugin import SKIP, Depends, Mask, PreFilter, Skip
+from mooring.state.cluster import Cluster
+from mooring.state.rows import NodeRows
+from mooring.state.shapes import Shape
+
+
+class NodeName(PreFilter):
+    depends_on = Depends.NODE
+    reads_pod_labels = False
+    reads_pod_annotations = False
+    reason = "node(s) didn't match the requested node name"
+    unresolvable = True
+
+    def narrow(self, pod: Shape) -> frozenset[str] | None:
+        return frozenset((pod.node_name,)) if pod.node_name else None
+
+    def pre_filter(self, pod: Shape, cluster: Cluster) -> int | Skip:
+        """The row of the node asked for."""
+        return cluster.nodes.row_of.get(pod.node_name, -1) if pod.node_name else SKIP
+
+    def filter(self, pod: Shape, nodes: NodeRows, prepared: int) -> Mask:
+        return np.equal(nodes.index, prepared)

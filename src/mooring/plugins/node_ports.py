@@ -1,0 +1,41 @@
+"""Two pods cannot hold the same host port of one node."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.plugin import SKIP, Depends, Mask, PreFilter, Skip
+from mooring.state.cluster import Cluster
+from mooring.state.rows import NodeRows
+from mooring.state.shapes import HostPort, Shape
+
+ANY_ADDRESS = "0.0.0.0"
+
+
+class NodePorts(PreFilter):
+    depends_on = Depends.NODE_USAGE
+    reads_pod_labels = False
+    reads_pod_annotations = False
+    reason = "node(s) didn't have free ports for the requested pod ports"
+
+    def pre_filter(self, pod: Shape, cluster: Cluster) -> tuple[HostPort, ...] | Skip:
+        return pod.host_ports or SKIP
+
+    def filter(self, pod: Shape, nodes: NodeRows, prepared: tuple[HostPort, ...]) -> Mask:
+        taken = set[int]()
+        for ip, protocol, port in prepared:
+            for row, holders in nodes.table.used_ports.get((protocol, port), {}).items():
+                if ip == ANY_ADDRESS or ip in holders or ANY_ADDRESS in holders:
+                    taken.add(row)
+        return ~np.isin(nodes.index, list(taken)) if taken else np.ones(len(nodes), np.bool_)
+
+    def remedies(
+        self, pod: Shape, nodes: NodeRows, prepared: tuple[HostPort, ...]
+    ) -> Iterator[tuple[str, NDArray[np.intp]]]:
+        for wanted in prepared:
+            others = tuple(port for port in prepared if port != wanted)
+            blocked = ~self.filter(pod, nodes, (wanted,))
+            alone = blocked & self.filter(pod, nodes, others) if others else blocked
+            if alone.any():
+                yield f"free the host port {wanted[2]}/{wanted[1]}", np.flatnonzero(alone)

@@ -1,0 +1,88 @@
+"""Nodes whose resources are used in equal measure: a node out of CPU with memory to spare helps nobody."""
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.plugin import MAX_SCORE, SKIP, Depends, PreScore, Scores, Skip
+from mooring.model.meta import KubeObject
+from mooring.model.requests import CPU, MEMORY, is_scalar
+from mooring.plugins.resource_scoring import Problem, ResourceSpec, validate_weights
+from mooring.state.cluster import Cluster
+from mooring.state.rows import NodeRows
+from mooring.state.shapes import Shape
+
+HALF = MAX_SCORE // 2
+
+
+class NodeResourcesBalancedAllocationArgs(KubeObject, forbid_unknown_fields=True):
+    """NodeResourcesBalancedAllocationArgs of KubeSchedulerConfiguration."""
+
+    api_version: str = ""
+    kind: str = ""
+    resources: list[ResourceSpec] = msgspec.field(
+        default_factory=lambda: [ResourceSpec(name=CPU), ResourceSpec(name=MEMORY)]
+    )
+
+    def validate(self) -> Iterator[Problem]:
+        yield from validate_weights(self.resources, "resources", highest=1)
+
+
+class NodeResourcesBalancedAllocation(PreScore):
+    depends_on = Depends.NODE_USAGE | Depends.NODE
+    args_type = NodeResourcesBalancedAllocationArgs
+    reads_pod_labels = False
+    reads_pod_annotations = False
+
+    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> tuple[tuple[str, int], ...] | Skip:
+        """The resources that count for this pod; best-effort pods are not balanced."""
+        asked = tuple((resource.name, pod.request(resource.name)) for resource in self.args.resources)
+        if not any(amount for _, amount in asked):
+            return SKIP
+        return tuple((name, amount) for name, amount in asked if amount or not is_scalar(name))
+
+    def score(self, pod: Shape, nodes: NodeRows, prepared: tuple[tuple[str, int], ...]) -> Scores:
+        capacities = [nodes.allocatable(name) for name, _ in prepared]
+        before = [nodes.requested(name) for name, _ in prepared]
+        after = [taken + amount for taken, (_, amount) in zip(before, prepared, strict=True)]
+        change = evenness(after, capacities) - evenness(before, capacities)
+        return HALF + (HALF + change) // 2
+
+
+def evenness(requested: list[NDArray[np.int64]], capacities: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """100 where all fractions are equal, less by their standard deviation.
+
+    The operations and their order are kube-scheduler's: these are floats, and one rounding more would show.
+    """
+    present = [capacity > 0 for capacity in capacities]
+    if all(has.all() for has in present):
+        fractions = [np.minimum(r / c, 1.0) for r, c in zip(requested, capacities, strict=True)]
+        return ((1 - _deviation(fractions)) * MAX_SCORE).astype(np.int64)
+    # Nodes differ in which resources they have at all: answer for each such combination.
+    result = np.full(len(capacities[0]), MAX_SCORE, np.int64)
+    combinations = sum(has.astype(np.int64) << bit for bit, has in enumerate(present))
+    for combination in np.unique(combinations).tolist():
+        at = np.flatnonzero(combinations == combination)
+        chosen = [bit for bit in range(len(capacities)) if combination >> bit & 1]
+        if chosen:
+            fractions = [np.minimum(requested[bit][at] / capacities[bit][at], 1.0) for bit in chosen]
+            result[at] = ((1 - _deviation(fractions)) * MAX_SCORE).astype(np.int64)
+    return result
+
+
+def _deviation(fractions: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    if len(fractions) < 2:
+        return np.zeros_like(fractions[0])
+    if len(fractions) == 2:
+        return np.abs((fractions[0] - fractions[1]) / 2)
+    mean = _sum(fractions) / len(fractions)
+    return np.sqrt(_sum([(fraction - mean) * (fraction - mean) for fraction in fractions]) / len(fractions))
+
+
+def _sum(terms: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total

@@ -1,0 +1,162 @@
+"""Enough of every resource, and how full a node should be afterwards."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.plugin import Codes, Depends, Filter, Score, Scores
+from mooring.engine.verdict import Rejection
+from mooring.model.meta import KubeObject
+from mooring.model.requests import CPU, MEMORY, is_extended, is_scalar
+from mooring.plugins.resource_scoring import (
+    Problem,
+    ScoringStrategy,
+    ShapeFunction,
+    least_allocated,
+    most_allocated,
+    round_half_up,
+)
+from mooring.state.rows import NodeRows
+from mooring.state.shapes import Shape
+
+TOO_MANY_PODS = 1
+"""Bit 0 of a code; then two bits a requested resource: insufficient, and more than the node has at all."""
+
+
+class NodeResourcesFitArgs(KubeObject, forbid_unknown_fields=True):
+    """NodeResourcesFitArgs of KubeSchedulerConfiguration."""
+
+    api_version: str = ""
+    kind: str = ""
+    ignored_resources: list[str] = []
+    ignored_resource_groups: list[str] = []
+    scoring_strategy: ScoringStrategy = msgspec.field(default_factory=ScoringStrategy)
+
+    def validate(self) -> Iterator[Problem]:
+        for index, group in enumerate(self.ignored_resource_groups):
+            if "/" in group or not group:
+                yield f"ignoredResourceGroups[{index}]", "a group such as example.com, without a slash", f'"{group}"'
+        for index, name in enumerate(self.ignored_resources):
+            if not name:
+                yield f"ignoredResources[{index}]", "the name of a resource", '""'
+        yield from self.scoring_strategy.validate("scoringStrategy")
+
+
+class NodeResourcesFit(Filter, Score):
+    depends_on = Depends.NODE_USAGE | Depends.NODE
+    args_type = NodeResourcesFitArgs
+    reads_pod_labels = False
+    reads_pod_annotations = False
+
+    def __init__(self, args: NodeResourcesFitArgs | None = None) -> None:
+        super().__init__(args)
+        self._ignored = frozenset(self.args.ignored_resources)
+        self._ignored_groups = frozenset(self.args.ignored_resource_groups)
+        strategy = self.args.scoring_strategy
+        self._weights = {resource.name: resource.weight for resource in strategy.resources}
+        self._score_all: Callable[[Shape, NodeRows], Scores]
+        if strategy.type == "RequestedToCapacityRatio":
+            assert strategy.requested_to_capacity_ratio is not None
+            self._score_all = partial(self._ratio, ShapeFunction(strategy.requested_to_capacity_ratio.shape))
+        else:
+            rule = least_allocated if strategy.type == "LeastAllocated" else most_allocated
+            self._score_all = partial(self._weighted, rule)
+
+    # Filter.
+
+    def _checked(self, pod: Shape) -> list[tuple[str, int]]:
+        """The resources that count for this pod, in order, with what it asks of each."""
+        return [(name, amount) for name, amount in pod.requests.items() if amount and not self._is_ignored(name)]
+
+    def _is_ignored(self, name: str) -> bool:
+        return is_extended(name) and (name in self._ignored or name.partition("/")[0] in self._ignored_groups)
+
+    def filter(self, pod: Shape, nodes: NodeRows) -> Codes:
+        full = nodes.pod_count >= nodes.allowed_pods
+        codes = full.astype(np.int64)
+        for index, (name, amount) in enumerate(self._checked(pod)):
+            allocatable = nodes.allocatable(name)
+            short = allocatable - nodes.requested(name) < amount
+            if short.any():
+                codes |= short * np.int64(2 << (2 * index))
+                codes |= (short & (allocatable < amount)) * np.int64(4 << (2 * index))
+        return codes
+
+    def rejection(self, pod: Shape, code: int) -> Rejection:
+        reasons = ["Too many pods"] if code & TOO_MANY_PODS else []
+        unresolvable = False
+        for index, (name, _) in enumerate(self._checked(pod)):
+            if code & (2 << (2 * index)):
+                reasons.append(f"Insufficient {name}")
+            unresolvable |= bool(code & (4 << (2 * index)))
+        return Rejection(tuple(reasons), unresolvable)
+
+    def remedies(self, pod: Shape, nodes: NodeRows, prepared: None) -> Iterator[tuple[str, NDArray[np.intp]]]:
+        """So much more free of the one resource that is short; each amount opens the nodes that lack no more."""
+        codes = self.filter(pod, nodes)
+        positions = np.flatnonzero(codes == TOO_MANY_PODS)
+        if len(positions):
+            yield "allow one more pod on the node", positions
+        for index, (name, amount) in enumerate(self._checked(pod)):
+            positions = np.flatnonzero((codes & ~np.int64(4 << (2 * index))) == 2 << (2 * index))
+            if not len(positions):
+                continue
+            lacking = (amount - nodes.free(name))[positions]
+            steps = np.unique(lacking)
+            # The least that opens any node, what opens half of them, and what opens all.
+            for step in dict.fromkeys((steps[0], steps[(len(steps) - 1) // 2], steps[-1])):
+                yield f"free {describe_amount(name, int(step))} more {name}", positions[lacking <= step]
+
+    # Score.
+
+    def score(self, pod: Shape, nodes: NodeRows) -> Scores:
+        return self._score_all(pod, nodes)
+
+    def _requested_and_capacity(
+        self, pod: Shape, nodes: NodeRows
+    ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+        for name, weight in self._weights.items():
+            asked = pod.nonzero_incoming.get(name, 0)
+            if not asked and is_scalar(name):
+                continue
+            yield weight, nodes.nonzero_requested(name) + asked, nodes.allocatable(name)
+
+    def _weighted(
+        self, rule: Callable[[NDArray[np.int64], NDArray[np.int64]], Scores], pod: Shape, nodes: NodeRows
+    ) -> Scores:
+        total = np.zeros(len(nodes), np.int64)
+        weights = np.zeros(len(nodes), np.int64)
+        for weight, requested, capacity in self._requested_and_capacity(pod, nodes):
+            has = capacity > 0
+            if has.all():
+                total += weight * rule(requested, capacity)
+                weights += weight
+            else:
+                total += np.where(has, weight * rule(requested, np.where(has, capacity, 1)), 0)
+                weights += weight * has
+        return total // np.maximum(weights, 1)
+
+    def _ratio(self, function: ShapeFunction, pod: Shape, nodes: NodeRows) -> Scores:
+        total = np.zeros(len(nodes), np.int64)
+        weights = np.zeros(len(nodes), np.int64)
+        for weight, requested, capacity in self._requested_and_capacity(pod, nodes):
+            score = np.where(capacity > 0, function.of_ratio(requested, capacity), 0)
+            total += weight * score
+            weights += weight * (score > 0)
+        return round_half_up(total / np.maximum(weights, 1))
+
+
+def describe_amount(name: str, amount: int) -> str:
+    """An amount in column units as people write it."""
+    if name == CPU:
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if name == MEMORY or name == "ephemeral-storage" or name.startswith("hugepages-"):
+        for suffix, power in (("Gi", 30), ("Mi", 20), ("Ki", 10)):
+            if amount >= 1 << power:
+                return f"{-(-amount * 10 >> power) / 10:g}{suffix}"
+    return str(amount)
+
+

@@ -1,0 +1,30 @@
+"""Cordoned nodes take no pods but those that tolerate it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.plugin import SKIP, Depends, Mask, PreFilter, Skip
+from mooring.model.tolerations import UNSCHEDULABLE, is_tolerated
+from mooring.state.cluster import Cluster
+from mooring.state.rows import NodeRows
+from mooring.state.shapes import Shape
+
+
+class NodeUnschedulable(PreFilter):
+    depends_on = Depends.NODE
+    reads_pod_labels = False
+    reads_pod_annotations = False
+    reason = "node(s) were unschedulable"
+    unresolvable = True
+
+    def pre_filter(self, pod: Shape, cluster: Cluster) -> None | Skip:
+        return SKIP if is_tolerated(pod.spec.tolerations or (), UNSCHEDULABLE) else None
+
+    def filter(self, pod: Shape, nodes: NodeRows, prepared: None) -> Mask:
+        return ~nodes.unschedulable
+
+    def remedies(self, pod: Shape, nodes: NodeRows, prepared: Any) -> Iterator[tuple[str, NDArray[np.intp]]]:
+        yield "uncordon the node", np.arange(len(nodes))

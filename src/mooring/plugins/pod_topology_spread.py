@@ -1,0 +1,229 @@
+"""Pods spread evenly over the domains of a topology, strictly or as a preference."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.plugin import (
+    IGNORED,
+    MAX_SCORE,
+    SKIP,
+    Codes,
+    Depends,
+    PreFilter,
+    PreScore,
+    Scores,
+    Skip,
+)
+from mooring.engine.verdict import Rejection
+from mooring.model.meta import KubeObject
+from mooring.model.pods import TopologySpreadConstraint
+from mooring.plugins.domain_counts import Counted, DomainCount
+from mooring.plugins.resource_scoring import Problem, round_half_up
+from mooring.plugins.spread_constraints import (
+    HARD,
+    HOSTNAME,
+    SOFT,
+    Constraint,
+    default_selector,
+    eligible_rows,
+    own_constraints,
+    with_selector,
+)
+from mooring.state.cluster import Cluster
+from mooring.state.nodes import MISSING
+from mooring.state.rows import NodeRows
+from mooring.state.shapes import Shape
+
+MISSING_LABEL, SKEWED = 1, 2
+REASON = "node(s) didn't match pod topology spread constraints"
+
+SYSTEM_DEFAULTS = (
+    TopologySpreadConstraint(topology_key=HOSTNAME, max_skew=3, when_unsatisfiable=SOFT),
+    TopologySpreadConstraint(topology_key="topology.kubernetes.io/zone", max_skew=5, when_unsatisfiable=SOFT),
+)
+"""What kube-scheduler applies to pods that a service or a controller selects and that say nothing themselves."""
+
+
+class PodTopologySpreadArgs(KubeObject, forbid_unknown_fields=True):
+    """PodTopologySpreadArgs of KubeSchedulerConfiguration."""
+
+    api_version: str = ""
+    kind: str = ""
+    default_constraints: list[TopologySpreadConstraint] = []
+    defaulting_type: str = "System"
+
+    def validate(self) -> Iterator[Problem]:
+        if self.defaulting_type not in ("System", "List"):
+            yield "defaultingType", "System or List", f'"{self.defaulting_type}"'
+        if self.defaulting_type == "System" and self.default_constraints:
+            yield "defaultConstraints", "none when defaultingType is System", str(len(self.default_constraints))
+        seen = set[tuple[str, str]]()
+        for index, constraint in enumerate(self.default_constraints):
+            at = f"defaultConstraints[{index}]"
+            if constraint.max_skew < 1:
+                yield f"{at}.maxSkew", "a whole number above 0", str(constraint.max_skew)
+            if not constraint.topology_key:
+                yield f"{at}.topologyKey", "the key of a node label", '""'
+            if constraint.when_unsatisfiable not in (HARD, SOFT):
+                yield f"{at}.whenUnsatisfiable", f"{HARD} or {SOFT}", f'"{constraint.when_unsatisfiable}"'
+            if constraint.label_selector is not None:
+                yield f"{at}.labelSelector", "none: it comes from services and controllers", "a selector"
+            pair = (constraint.topology_key, constraint.when_unsatisfiable)
+            if pair in seen:
+                yield at, "each topologyKey and whenUnsatisfiable once", f"{pair[0]}, {pair[1]} again"
+            seen.add(pair)
+
+
+@dataclass(slots=True)
+class HardConstraint:
+    """A strict constraint with its counts."""
+
+    constraint: Constraint
+    count: DomainCount
+    present: NDArray[np.bool_]
+    """Which domains have an eligible node."""
+    self_match: int
+
+    def lowest(self) -> int:
+        """The fewest matching pods in any domain; 0 while there are fewer domains than asked for."""
+        counts = self.count.counts[self.present]
+        return 0 if len(counts) < self.constraint.min_domains else int(counts.min())
+
+
+class HardCounts(Counted):
+    def __init__(self, constraints: list[HardConstraint]) -> None:
+        super().__init__([hard.count for hard in constraints])
+        self.constraints = constraints
+        self.topology_keys = tuple(dict.fromkeys(part.key for part in self.parts))
+
+
+class SoftCounts(Counted):
+    """Preferred constraints with their counts and weights."""
+
+    def __init__(
+        self, constraints: Sequence[Constraint], parts: list[DomainCount], weights: list[float], require_all: bool
+    ) -> None:
+        super().__init__(parts)
+        self.constraints = constraints
+        self.weights = weights
+        self.require_all = require_all
+        self.topology_keys = tuple(dict.fromkeys(part.key for part in parts))
+
+
+class PodTopologySpread(PreFilter, PreScore):
+    depends_on = Depends.PODS | Depends.NODE | Depends.RELATED
+    args_type = PodTopologySpreadArgs
+    reads_pod_labels = False
+    reads_pod_annotations = False
+    normalizes = True
+    reads_feasible = True
+
+    def _defaults(self) -> Sequence[TopologySpreadConstraint]:
+        if self.args.defaulting_type == "System":
+            return SYSTEM_DEFAULTS
+        defaults: Sequence[TopologySpreadConstraint] = self.args.default_constraints
+        return defaults
+
+    def _constraints(self, pod: Shape, cluster: Cluster, when: str) -> list[Constraint]:
+        if pod.spec.topology_spread_constraints:
+            return own_constraints(pod, when)
+        wanted = [c for c in self._defaults() if c.when_unsatisfiable == when]
+        if not wanted:
+            return []
+        selector = default_selector(pod, cluster.related)
+        return [] if selector.is_empty else [with_selector(constraint, selector) for constraint in wanted]
+
+    # Filter.
+
+    def pre_filter(self, pod: Shape, cluster: Cluster) -> HardCounts | Skip:
+        constraints = self._constraints(pod, cluster, HARD)
+        if not constraints:
+            return SKIP
+        rows = cluster.rows()
+        has_all = np.logical_and.reduce([rows.has_label(c.topology_key) for c in constraints])
+        hard = []
+        for constraint in constraints:
+            eligible = eligible_rows(pod, cluster, rows, constraint, has_all)
+            label = cluster.nodes.label(constraint.topology_key)
+            present = np.zeros(len(label.interner), np.bool_)
+            present[label.codes[eligible]] = True
+            mask = np.zeros(cluster.nodes.end, np.bool_)
+            mask[eligible] = True
+            count = DomainCount(cluster, constraint.topology_key, constraint.counts_in(pod.namespace), mask)
+            hard.append(HardConstraint(constraint, count, present, int(constraint.selector.matches(pod.labels))))
+        return HardCounts(hard)
+
+    def filter(self, pod: Shape, nodes: NodeRows, prepared: HardCounts) -> Codes:
+        codes = np.zeros(len(nodes), np.int64)
+        for hard in reversed(prepared.constraints):  # the first constraint that fails gives the reason
+            domains = nodes.label_codes(hard.constraint.topology_key)
+            skew = hard.count.at(domains) + (hard.self_match - hard.lowest())
+            codes[skew > hard.constraint.max_skew] = SKEWED
+            codes[domains == MISSING] = MISSING_LABEL
+        return codes
+
+    def rejection(self, pod: Shape, code: int) -> Rejection:
+        if code == MISSING_LABEL:
+            return Rejection((f"{REASON} (missing required label)",), unresolvable=True)
+        return Rejection((REASON,))
+
+    # Score.
+
+    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> SoftCounts | Skip:
+        constraints = self._constraints(pod, cluster, SOFT)
+        if not constraints:
+            return SKIP
+        require_all = bool(pod.spec.topology_spread_constraints) or self.args.defaulting_type != "System"
+        rows = cluster.rows()
+        has_all = np.ones(len(rows), np.bool_)
+        if require_all:
+            has_all = np.logical_and.reduce([rows.has_label(c.topology_key) for c in constraints])
+        parts = []
+        for constraint in constraints:
+            mask = np.zeros(cluster.nodes.end, np.bool_)
+            if constraint.topology_key == HOSTNAME:
+                mask[:] = True  # counted on the node itself, whatever the policies say
+            else:
+                mask[eligible_rows(pod, cluster, rows, constraint, has_all)] = True
+            parts.append(DomainCount(cluster, constraint.topology_key, constraint.counts_in(pod.namespace), mask))
+        weights = self._weights(constraints, feasible, require_all)
+        return SoftCounts(constraints, parts, weights, require_all)
+
+    @staticmethod
+    def _weights(constraints: Sequence[Constraint], feasible: NodeRows, require_all: bool) -> list[float]:
+        """The more domains a key has, the more one pod's difference weighs."""
+        domains = [feasible.label_codes(constraint.topology_key) for constraint in constraints]
+        counted = np.ones(len(feasible), np.bool_)
+        if require_all:
+            counted = np.logical_and.reduce([codes != MISSING for codes in domains])
+        sizes = [
+            int(counted.sum()) if constraint.topology_key == HOSTNAME else len(np.unique(codes[counted]))
+            for constraint, codes in zip(constraints, domains, strict=True)
+        ]
+        return [float(np.log(size + 2)) for size in sizes]
+
+    def score(self, pod: Shape, nodes: NodeRows, prepared: SoftCounts) -> Scores:
+        total = np.zeros(len(nodes), np.float64)
+        lacks_a_key = np.zeros(len(nodes), np.bool_)
+        for constraint, part, weight in zip(prepared.constraints, prepared.parts, prepared.weights, strict=True):
+            domains = nodes.label_codes(constraint.topology_key)
+            has = domains != MISSING
+            score = part.at(domains) * weight + float(constraint.max_skew - 1)
+            total += np.where(has, score, 0.0)
+            lacks_a_key |= ~has
+        scores = round_half_up(total)
+        if prepared.require_all:
+            scores[lacks_a_key] = IGNORED
+        return scores
+
+    def normalize(self, raw: Scores, lowest: int, highest: int) -> Scores:
+        ignored = raw == IGNORED
+        if highest == 0:
+            return np.where(ignored, 0, MAX_SCORE)
+        raw = np.where(ignored, 0, raw)
+        return np.where(ignored, 0, MAX_SCORE * (highest + lowest - raw) // highest)
+
+

@@ -1,0 +1,12 @@
+"""The queue's order: higher priority first, then whoever came first."""
+
+from mooring.engine.plugin import QueueSort
+from mooring.model.pods import Pod
+
+
+class PrioritySort(QueueSort):
+    reads_pod_labels = False
+    reads_pod_annotations = False
+
+    def sort_key(self, pod: Pod, queued_at: float) -> tuple[int, float]:
+        return -(pod.spec.priority or 0), queued_at

@@ -1,0 +1,66 @@
+"""Taints keep pods away from nodes, unless the pod tolerates them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.plugin import Depends, Mask, PreFilter, PreScore, Scores, normalize_by_highest
+from mooring.model.nodes import Taint
+from mooring.model.tolerations import is_tolerated, untolerated
+from mooring.state.cluster import Cluster
+from mooring.state.rows import NodeRows
+from mooring.state.shapes import Shape
+
+
+class TaintToleration(PreFilter, PreScore):
+    depends_on = Depends.NODE
+    reads_pod_labels = False
+    reads_pod_annotations = False
+    reason = "node(s) had untolerated taint(s)"
+    unresolvable = True
+    normalizes = True
+
+    def pre_filter(self, pod: Shape, cluster: Cluster) -> NDArray[np.bool_]:
+        """For each distinct set of taints: whether the pod tolerates all that forbid scheduling."""
+        tolerations = pod.spec.tolerations or ()
+        sets = cluster.nodes.taint_sets.values
+        return np.array([not untolerated(tolerations, taints) for taints in sets], np.bool_)
+
+    def filter(self, pod: Shape, nodes: NodeRows, prepared: NDArray[np.bool_]) -> Mask:
+        return prepared[nodes.taint_set]
+
+    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> NDArray[np.int64]:
+        """For each distinct set of taints: how many that ask to stay away the pod does not tolerate."""
+        tolerations = [t for t in pod.spec.tolerations or () if t.effect in ("", "PreferNoSchedule")]
+        return np.array(
+            [
+                sum(taint.effect == "PreferNoSchedule" and not is_tolerated(tolerations, taint) for taint in taints)
+                for taints in cluster.nodes.taint_sets.values
+            ],
+            np.int64,
+        )
+
+    def score(self, pod: Shape, nodes: NodeRows, prepared: NDArray[np.int64]) -> Scores:
+        return prepared[nodes.taint_set]
+
+    def normalize(self, raw: Scores, lowest: int, highest: int) -> Scores:
+        return normalize_by_highest(raw, highest, reverse=True)
+
+    def remedies(self, pod: Shape, nodes: NodeRows, prepared: Any) -> Iterator[tuple[str, NDArray[np.intp]]]:
+        """One toleration opens the nodes on which only that taint is in the way."""
+        tolerations = pod.spec.tolerations or ()
+        opened: dict[Taint, list[int]] = {}
+        for position, code in enumerate(nodes.taint_set.tolist()):
+            in_the_way = untolerated(tolerations, nodes.taint_sets[code])
+            if len(in_the_way) == 1:
+                opened.setdefault(in_the_way[0], []).append(position)
+        for taint, positions in opened.items():
+            yield f"tolerate the taint {describe(taint)}", np.array(positions, np.intp)
+
+
+def describe(taint: Taint) -> str:
+    """A taint as kubectl writes it: key=value:effect."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"

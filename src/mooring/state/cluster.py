@@ -1,0 +1,278 @@
+"""The cluster: the one mutable thing. Events come in, decisions are assumed, what-if is checkpoint and rollback."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.errors import InvariantBroken
+from mooring.model.events import Event, NodeLost, NodeSeen, ObjectLost, ObjectSeen, PodLost, PodSeen
+from mooring.model.nodes import Node
+from mooring.model.pods import Pod
+from mooring.state.nodes import NodeTable
+from mooring.state.pods import UNBOUND, PodChanges, PodRecord, PodTable
+from mooring.state.related import RelatedObjects, selected_pod_keys
+from mooring.state.rows import NodeRows
+from mooring.state.shapes import Shape, ShapeTable, selected_keys
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A moment to come back to: everything assumed or released since is undone by `rollback`."""
+
+    depth: int
+    undo_length: int
+
+
+class Cluster:
+    """Nodes, pods, shapes and related objects, with the versions that caches compare.
+
+    Reading is free for all; writing happens here only, through `observe`, `assume`, `release` and `rollback`.
+    """
+
+    def __init__(self, *, all_labels: bool = False, all_annotations: bool = False) -> None:
+        self.nodes = NodeTable()
+        self.pods = PodTable()
+        self.related = RelatedObjects()
+        self.shapes = ShapeTable(all_labels=all_labels, all_annotations=all_annotations)
+        self.pod_changes = PodChanges()
+        self.nodes_version = 0
+        """Rises when a node comes, goes or is described anew."""
+        self.shapes_version = 0
+        """Rises when pods are shaped again because someone selects on a new label key."""
+        self.node_changes = list[int]()
+        """The row behind each rise of nodes_version, in order."""
+        self._homeless: dict[str, set[int]] = {}
+        self._undo = list[tuple[PodRecord, int, bool]]()
+        self._depth = 0
+
+    # Events.
+
+    def observe(self, *events: Event) -> None:
+        """Apply what happened."""
+        for event in events:
+            match event:
+                case NodeSeen(node):
+                    self._put_node(node)
+                case NodeLost(name):
+                    self._lose_node(name)
+                case PodSeen(pod):
+                    self._put_pod(pod)
+                case PodLost(key):
+                    self._lose_pod(key)
+                case ObjectSeen(found):
+                    self._select_on(selected_pod_keys(found))
+                    self.related.put(found)
+                case ObjectLost(kind, key):
+                    self.related.remove(kind, key)
+
+    def observe_many(self, nodes: Iterable[Node], pods: Sequence[Pod]) -> None:
+        """Apply many nodes and pods at once: selectors first, so that no pod is shaped twice."""
+        for node in nodes:
+            self._put_node(node)
+        last = None
+        for pod in pods:
+            if pod.spec is not last:
+                last = pod.spec
+                if last.affinity is not None or last.topology_spread_constraints:
+                    self._select_on(selected_keys(pod))
+        for pod in pods:
+            self._put_pod(pod)
+
+    def _put_node(self, node: Node) -> None:
+        known = self.nodes.row_of.get(node.metadata.name)
+        if known is not None and _same_for_scheduling(self.nodes.node(known), node):
+            self.nodes.nodes[known] = node  # a heartbeat changes nothing that an answer depends on
+            return
+        is_new = known is None
+        row = self.nodes.put(node)
+        self._node_changed(row)
+        if is_new:
+            for slot in self._homeless.pop(node.metadata.name, ()):
+                record = self.pods.by_slot[slot]
+                assert record is not None
+                self._bind(record, row)
+
+    def _lose_node(self, name: str) -> None:
+        row = self.nodes.row_of.get(name)
+        if row is None:
+            return
+        for record in list(self.pods.on(row)):
+            self._unbind(record)
+            self._homeless.setdefault(name, set()).add(record.slot)
+        self.nodes.remove(name)
+        self._node_changed(row)
+
+    def _node_changed(self, row: int) -> None:
+        self.nodes_version += 1
+        self.node_changes.append(row)
+
+    def _put_pod(self, pod: Pod) -> None:
+        if pod.is_terminal:
+            self._lose_pod(pod.key)
+            return
+        if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
+            self._select_on(selected_keys(pod))
+        node_name = pod.spec.node_name
+        shape = self.shapes.intern(pod, bound=bool(node_name))
+        old = self.pods.records.get(pod.key)
+        if old is not None:
+            if old.shape is shape and old.node_name == node_name:
+                old.pod, old.assumed = pod, False  # the world confirms what we know
+                return
+            self._lose_pod(pod.key)
+        slot = self.pods.new_slot()
+        record = PodRecord(pod.key, pod, slot, shape, node_name=node_name)
+        self.pods.records[pod.key] = record
+        self.pods.by_slot[slot] = record
+        self.pods.shape.writable[slot] = shape.id
+        if node_name:
+            row = self.nodes.row_of.get(node_name)
+            if row is None:
+                self._homeless.setdefault(node_name, set()).add(slot)
+            else:
+                self._bind(record, row)
+
+    def _lose_pod(self, key: str) -> None:
+        record = self.pods.records.pop(key, None)
+        if record is None:
+            return
+        if record.row != UNBOUND:
+            self._unbind(record)
+        elif record.node_name:
+            self._homeless.get(record.node_name, set()).discard(record.slot)
+        self.pods.free_slot(record.slot)
+
+    def _select_on(self, keys: Iterable[str]) -> None:
+        new = self.shapes.select_on(keys)
+        if not new:
+            return
+        changed = False
+        for record in self.pods.records.values():
+            labels = record.pod.metadata.labels
+            if labels and not new.isdisjoint(labels):
+                record.shape = self.shapes.intern(record.pod, bound=bool(record.node_name))
+                self.pods.shape.writable[record.slot] = record.shape.id
+                changed = True
+        if changed:
+            self.shapes_version += 1
+
+    # Decisions, assumed until the world confirms or refuses them.
+
+    def assume(self, key: str, row: int) -> None:
+        """Let a waiting pod take its place on a row."""
+        record = self.pods.records[key]
+        if record.row != UNBOUND:
+            raise InvariantBroken(f"pod {key} is bound already, to {record.node_name}")
+        record.assumed = True
+        record.node_name = self.nodes.name(row)
+        self._remember(record, UNBOUND, assumed=False)
+        self._bind(record, row)
+
+    def assume_many(self, records: Sequence[PodRecord], rows: NDArray[np.intp]) -> None:
+        """Let waiting pods of one shape take their places, all at once."""
+        if not records:
+            return
+        shape = records[0].shape
+        distinct, counts = np.unique(rows, return_counts=True)
+        self.nodes.account_many(distinct, counts.astype(np.int64), shape)
+        row_list = rows.tolist()
+        self.pods.row.writable[[record.slot for record in records]] = rows
+        self.pod_changes.extend(shape.id, row_list)
+        on_row = self.pods.on_row
+        for record, row in zip(records, row_list, strict=True):
+            if self._depth:
+                self._remember(record, UNBOUND, assumed=False)
+            record.row = row
+            record.assumed = True
+            record.node_name = self.nodes.name(row)
+            on_row.setdefault(row, set()).add(record.slot)
+            if shape.has_volumes:
+                self.pods.with_volumes[record.slot] = row
+
+    def release(self, key: str) -> None:
+        """Take a bound pod off its row: to undo an assumption, or to ask what would be without it."""
+        record = self.pods.records[key]
+        self._remember(record, record.row, assumed=record.assumed)
+        self._unbind(record)
+        record.assumed = False
+        record.node_name = ""
+
+    def checkpoint(self) -> Checkpoint:
+        self._depth += 1
+        return Checkpoint(self._depth, len(self._undo))
+
+    def rollback(self, checkpoint: Checkpoint) -> None:
+        """Undo everything since the checkpoint, newest first; the columns are then as they were."""
+        self._leave(checkpoint)
+        while len(self._undo) > checkpoint.undo_length:
+            record, row, assumed = self._undo.pop()
+            if record.row != UNBOUND:
+                self._unbind(record)
+            record.assumed = assumed
+            record.node_name = "" if row == UNBOUND else self.nodes.name(row)
+            if row != UNBOUND:
+                self._bind(record, row)
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Keep what happened since the checkpoint; an outer checkpoint can still undo it."""
+        self._leave(checkpoint)
+        if not self._depth:
+            self._undo.clear()
+
+    def _leave(self, checkpoint: Checkpoint) -> None:
+        if checkpoint.depth != self._depth:
+            raise InvariantBroken(f"checkpoint {checkpoint.depth} left while {self._depth} are open")
+        self._depth -= 1
+
+    def _remember(self, record: PodRecord, row: int, *, assumed: bool) -> None:
+        if self._depth:
+            self._undo.append((record, row, assumed))
+
+    # The two elementary changes.
+
+    def _bind(self, record: PodRecord, row: int) -> None:
+        shape, slot = record.shape, record.slot
+        record.row = row
+        self.pods.row.writable[slot] = row
+        self.pods.on_row.setdefault(row, set()).add(slot)
+        if shape.has_volumes:
+            self.pods.with_volumes[slot] = row
+        self.nodes.account(row, shape, 1)
+        self.pod_changes.append(shape.id, row, 1)
+
+    def _unbind(self, record: PodRecord) -> None:
+        row, shape, slot = record.row, record.shape, record.slot
+        record.row = UNBOUND
+        self.pods.row.writable[slot] = UNBOUND
+        slots = self.pods.on_row[row]
+        slots.discard(slot)
+        if not slots:
+            del self.pods.on_row[row]
+        self.pods.with_volumes.pop(slot, None)
+        self.nodes.account(row, shape, -1)
+        self.pod_changes.append(shape.id, row, -1)
+
+    # Reading.
+
+    def rows(self, index: NDArray[np.intp] | None = None) -> NodeRows:
+        """Some rows, or all nodes, as plugins read them."""
+        return NodeRows(self.nodes, self.nodes.live_rows() if index is None else index)
+
+    def shape_for(self, pod: Pod) -> Shape:
+        """The shape of a pod that need not be in the cluster, as if it waited."""
+        self._select_on(selected_keys(pod))
+        return self.shapes.intern(pod, bound=False)
+
+
+def _same_for_scheduling(old: Node, new: Node) -> bool:
+    return (
+        old.spec == new.spec
+        and old.metadata.labels == new.metadata.labels
+        and old.metadata.annotations == new.metadata.annotations
+        and old.status.allocatable == new.status.allocatable
+        and old.status.capacity == new.status.capacity
+        and old.status.images == new.status.images
+        and old.status.declared_features == new.status.declared_features
+    )

@@ -1,0 +1,44 @@
+"""Manifests into a cluster, in an order in which nothing is shaped or counted twice."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from mooring.model.events import ObjectSeen, Related
+from mooring.model.manifests import Manifests
+from mooring.model.meta import Namespace, ObjectMeta
+from mooring.state.cluster import Cluster
+
+
+def populate(cluster: Cluster, manifests: Manifests) -> None:
+    """Let a cluster observe everything that manifests hold."""
+    for found in _related(manifests):
+        cluster.observe(ObjectSeen(found))
+    cluster.observe_many(manifests.nodes, manifests.pods)
+
+
+def imply_namespaces(manifests: Manifests) -> None:
+    """Add the namespaces that pods are in and nobody wrote down: on a cluster they would exist."""
+    known = {namespace.metadata.name for namespace in manifests.namespaces}
+    for name in dict.fromkeys(pod.metadata.namespace for pod in manifests.pods):
+        if name not in known:
+            labels = {"kubernetes.io/metadata.name": name}
+            manifests.namespaces.append(Namespace(metadata=ObjectMeta(name=name, labels=labels)))
+
+
+def _related(manifests: Manifests) -> Iterator[Related]:
+    yield from chain(
+        manifests.namespaces,
+        manifests.services,
+        manifests.replica_sets,
+        manifests.replication_controllers,
+        manifests.stateful_sets,
+        manifests.priority_classes,
+        manifests.pod_disruption_budgets,
+        manifests.storage_classes,
+        manifests.persistent_volumes,
+        manifests.persistent_volume_claims,
+        manifests.csi_nodes,
+        manifests.csi_drivers,
+        manifests.csi_storage_capacities,
+        manifests.volume_attachments,
+    )

@@ -1,0 +1,263 @@
+"""Nodes as rows: what each has, what is taken of it, and how it is described, one column a fact.
+
+Rows are stable while a node lives, and reused after it is gone. Labels become columns of integer codes the first time
+someone asks for their key; taints are interned as whole sets, because few sets occur and many nodes share them.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.model.nodes import Node, Taint
+from mooring.model.quantity import parse_quantity, to_units
+from mooring.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, in_columns, to_column_units
+from mooring.state.columns import Column, Interner
+from mooring.state.shapes import Shape
+
+MISSING = -1
+"""The code of a label that a node does not have."""
+
+Amounts = tuple[NDArray[np.intp], NDArray[np.int64]]
+
+
+class LabelColumn:
+    """The values of one label key, as codes; MISSING where a node does not have it."""
+
+    __slots__ = ("column", "interner")
+
+    def __init__(self, capacity: int) -> None:
+        self.column = Column(np.int32, capacity, fill=MISSING)
+        self.interner = Interner()
+
+    @property
+    def codes(self) -> NDArray[np.int32]:
+        return self.column.values
+
+    def set(self, row: int, value: str | None) -> None:
+        self.column.writable[row] = MISSING if value is None else self.interner.code(value)
+
+
+class Image:
+    """A container image: its size as first reported, and the rows that have it."""
+
+    __slots__ = ("rows", "size_bytes")
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.rows = set[int]()
+
+
+class NodeTable:
+    """All nodes; only the cluster writes to it."""
+
+    def __init__(self, capacity: int = 64) -> None:
+        self.capacity = capacity
+        self.end = 0
+        """One past the last row ever used."""
+        self.row_of: dict[str, int] = {}
+        self.nodes: list[Node | None] = []
+        self.resources = Interner()
+        self._allocatable = list[Column]()
+        self._requested = list[Column]()
+        self.alive = Column(np.bool_, capacity)
+        self.pod_count = Column(np.int64, capacity)
+        self.allowed_pods = Column(np.int64, capacity)
+        self.nonzero_cpu = Column(np.int64, capacity)
+        self.nonzero_memory = Column(np.int64, capacity)
+        self.unschedulable = Column(np.bool_, capacity)
+        self.taint_set = Column(np.int32, capacity)
+        self.taint_sets = Interner()
+        self.images: dict[str, Image] = {}
+        self.used_ports: dict[tuple[str, int], dict[int, Counter[str]]] = {}
+        """(protocol, port) -> row -> how many pods hold it on which ip."""
+        self._labels: dict[str, LabelColumn] = {}
+        self._free = list[int]()
+        self._amounts: dict[int, Amounts] = {}
+        self._live_rows: NDArray[np.intp] | None = None
+        for name in (CPU, MEMORY, EPHEMERAL_STORAGE):
+            self.resource_code(name)
+
+    def __len__(self) -> int:
+        return len(self.row_of)
+
+    def live_rows(self) -> NDArray[np.intp]:
+        """The rows of all nodes, in row order."""
+        if self._live_rows is None:
+            self._live_rows = np.flatnonzero(self.alive.values[: self.end])
+            self._live_rows.flags.writeable = False
+        return self._live_rows
+
+    def node(self, row: int) -> Node:
+        node = self.nodes[row]
+        assert node is not None, f"row {row} has no node"
+        return node
+
+    def name(self, row: int) -> str:
+        return self.node(row).metadata.name
+
+    # Columns by name, made when first asked for.
+
+    def resource_code(self, name: str) -> int:
+        code = self.resources.code(name)
+        if code == len(self._allocatable):
+            self._allocatable.append(Column(np.int64, self.capacity))
+            self._requested.append(Column(np.int64, self.capacity))
+        return code
+
+    def allocatable(self, name: str) -> NDArray[np.int64]:
+        return self._allocatable[self.resource_code(name)].values
+
+    def requested(self, name: str) -> NDArray[np.int64]:
+        return self._requested[self.resource_code(name)].values
+
+    def label(self, key: str) -> LabelColumn:
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = LabelColumn(self.capacity)
+            for row in self.row_of.values():
+                column.set(row, (self.node(row).metadata.labels or {}).get(key))
+        return column
+
+    # Nodes come, change and go.
+
+    def put(self, node: Node) -> int:
+        """Add a node or replace its description; return its row."""
+        row = self.row_of.get(node.metadata.name)
+        if row is None:
+            row = self._new_row(node.metadata.name)
+        else:
+            self._forget_images(row)
+        self.nodes[row] = node
+        self._describe(row, node)
+        return row
+
+    def remove(self, name: str) -> int:
+        row = self.row_of.pop(name)
+        self._forget_images(row)
+        self.nodes[row] = None
+        self.alive.writable[row] = False
+        self._live_rows = None
+        self._free.append(row)
+        for column in self._allocatable:
+            column.writable[row] = 0
+        for label in self._labels.values():
+            label.set(row, None)
+        return row
+
+    def _new_row(self, name: str) -> int:
+        if self._free:
+            row = self._free.pop()
+        else:
+            row = self.end
+            self.end += 1
+            self.nodes.append(None)
+            if row == self.capacity:
+                self._grow()
+        self.row_of[name] = row
+        self.alive.writable[row] = True
+        self._live_rows = None
+        return row
+
+    def _describe(self, row: int, node: Node) -> None:
+        amounts = node.status.allocatable or node.status.capacity or {}
+        for column in self._allocatable:
+            column.writable[row] = 0
+        for name, text in amounts.items():
+            if in_columns(name):
+                code = self.resource_code(name)
+                self._allocatable[code].writable[row] = to_column_units(name, parse_quantity(text))
+        self.allowed_pods.writable[row] = to_units(parse_quantity(amounts.get(PODS, 0)))
+        self.unschedulable.writable[row] = node.spec.unschedulable
+        self.taint_set.writable[row] = self.taint_sets.code(tuple(node.spec.taints or ()))
+        labels = node.metadata.labels or {}
+        for key, column_of_key in self._labels.items():
+            column_of_key.set(row, labels.get(key))
+        for image in node.status.images or ():
+            for name in image.names:
+                self.images.setdefault(name, Image(image.size_bytes)).rows.add(row)
+
+    def _forget_images(self, row: int) -> None:
+        node = self.nodes[row]
+        for image in (node.status.images or ()) if node else ():
+            for name in image.names:
+                found = self.images.get(name)
+                if found is not None:
+                    found.rows.discard(row)
+                    if not found.rows:
+                        del self.images[name]
+
+    def _columns(self) -> Iterator[Column]:
+        yield from self._allocatable
+        yield from self._requested
+        yield from (label.column for label in self._labels.values())
+        yield from (self.alive, self.pod_count, self.allowed_pods, self.nonzero_cpu, self.nonzero_memory)
+        yield from (self.unschedulable, self.taint_set)
+
+    def _grow(self) -> None:
+        self.capacity *= 2
+        for column in self._columns():
+            column.grow(self.capacity)
+
+    # Pods take and give back.
+
+    def amounts(self, shape: Shape) -> Amounts:
+        """A shape's requests as resource codes and amounts."""
+        found = self._amounts.get(shape.id)
+        if found is None:
+            codes = [self.resource_code(name) for name in shape.requests]
+            found = np.array(codes, np.intp), np.array(list(shape.requests.values()), np.int64)
+            self._amounts[shape.id] = found
+        return found
+
+    def account(self, row: int, shape: Shape, sign: int) -> None:
+        """Let one pod of this shape take its share of a row (sign 1), or give it back (sign -1)."""
+        codes, amounts = self.amounts(shape)
+        for code, amount in zip(codes.tolist(), amounts.tolist(), strict=True):
+            self._requested[code].writable[row] += sign * amount
+        cpu, memory = shape.nonzero
+        self.nonzero_cpu.writable[row] += sign * cpu
+        self.nonzero_memory.writable[row] += sign * memory
+        self.pod_count.writable[row] += sign
+        for ip, protocol, port in shape.host_ports:
+            self._account_port(row, ip, (protocol, port), sign)
+
+    def account_many(self, rows: NDArray[np.intp], counts: NDArray[np.int64], shape: Shape) -> None:
+        """Let `counts` pods of one shape take their share of distinct rows at once."""
+        codes, amounts = self.amounts(shape)
+        for code, amount in zip(codes.tolist(), amounts.tolist(), strict=True):
+            self._requested[code].writable[rows] += counts * amount
+        cpu, memory = shape.nonzero
+        self.nonzero_cpu.writable[rows] += counts * cpu
+        self.nonzero_memory.writable[rows] += counts * memory
+        self.pod_count.writable[rows] += counts
+        for ip, protocol, port in shape.host_ports:
+            for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+                self._account_port(row, ip, (protocol, port), count)
+
+    def _account_port(self, row: int, ip: str, port: tuple[str, int], sign: int) -> None:
+        holders = self.used_ports.setdefault(port, {}).setdefault(row, Counter())
+        holders[ip] += sign
+        if not holders[ip]:
+            del holders[ip]
+            if not holders:
+                del self.used_ports[port][row]
+                if not self.used_ports[port]:
+                    del self.used_ports[port]
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Every mutable fact in comparable form: what a rollback must restore."""
+        end = self.end
+        columns = {f"requested:{name}": self.requested(name)[:end].tolist() for name in list(self.resources.values)}
+        columns |= {f"allocatable:{name}": self.allocatable(name)[:end].tolist() for name in self.resources.values}
+        for name in ("alive", "pod_count", "allowed_pods", "nonzero_cpu", "nonzero_memory", "unschedulable"):
+            columns[name] = getattr(self, name).values[:end].tolist()
+        ports = {port: {row: dict(ips) for row, ips in rows.items()} for port, rows in self.used_ports.items()}
+        return {"columns": columns, "ports": ports, "rows": dict(self.row_of)}
+
+
+def node_taints(table: NodeTable, code: int) -> tuple[Taint, ...]:
+    taints: tuple[Taint, ...] = table.taint_sets.values[code]
+    return taints

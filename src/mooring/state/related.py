@@ -1,0 +1,93 @@
+"""Everything scheduling reads besides nodes and pods, by kind and name."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from mooring.model.events import Related
+from mooring.model.meta import Labels, Namespace
+from mooring.model.policies import PodDisruptionBudget, PriorityClass, Service
+from mooring.model.volumes import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from mooring.model.workloads import ReplicaSet, ReplicationController, StatefulSet
+
+CLUSTER_WIDE = ("Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment")
+
+
+class RelatedObjects:
+    """Typed maps, keyed by name or namespace/name; `version` rises with every change."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.namespaces: dict[str, Namespace] = {}
+        self.services: dict[str, Service] = {}
+        self.replica_sets: dict[str, ReplicaSet] = {}
+        self.replication_controllers: dict[str, ReplicationController] = {}
+        self.stateful_sets: dict[str, StatefulSet] = {}
+        self.priority_classes: dict[str, PriorityClass] = {}
+        self.disruption_budgets: dict[str, PodDisruptionBudget] = {}
+        self.persistent_volumes: dict[str, PersistentVolume] = {}
+        self.persistent_volume_claims: dict[str, PersistentVolumeClaim] = {}
+        self.storage_classes: dict[str, StorageClass] = {}
+        self.csi_nodes: dict[str, CsiNode] = {}
+        self.csi_drivers: dict[str, CsiDriver] = {}
+        self.csi_storage_capacities: dict[str, CsiStorageCapacity] = {}
+        self.volume_attachments: dict[str, VolumeAttachment] = {}
+        self._by_kind: dict[str, dict[str, Any]] = {
+            "Namespace": self.namespaces,
+            "Service": self.services,
+            "ReplicaSet": self.replica_sets,
+            "ReplicationController": self.replication_controllers,
+            "StatefulSet": self.stateful_sets,
+            "PriorityClass": self.priority_classes,
+            "PodDisruptionBudget": self.disruption_budgets,
+            "PersistentVolume": self.persistent_volumes,
+            "PersistentVolumeClaim": self.persistent_volume_claims,
+            "StorageClass": self.storage_classes,
+            "CSINode": self.csi_nodes,
+            "CSIDriver": self.csi_drivers,
+            "CSIStorageCapacity": self.csi_storage_capacities,
+            "VolumeAttachment": self.volume_attachments,
+        }
+
+    def put(self, found: Related) -> None:
+        self._by_kind[found.kind][object_key(found)] = found
+        self.version += 1
+
+    def remove(self, kind: str, key: str) -> None:
+        self._by_kind[kind].pop(key, None)
+        self.version += 1
+
+    def namespace_labels(self, namespace: str) -> Labels:
+        found = self.namespaces.get(namespace)
+        return (found.metadata.labels or {}) if found else {}
+
+    def services_in(self, namespace: str) -> Iterator[Service]:
+        return (service for service in self.services.values() if service.metadata.namespace == namespace)
+
+
+def object_key(found: Related) -> str:
+    metadata = found.metadata
+    if found.kind in CLUSTER_WIDE or not metadata.namespace:
+        return metadata.name
+    return f"{metadata.namespace}/{metadata.name}"
+
+
+def selected_pod_keys(found: Related) -> Iterator[str]:
+    """The label keys of pods that an object selects on, as far as scheduling reads its selector."""
+    match found:
+        case Service():
+            yield from found.spec.selector or ()
+        case ReplicationController():
+            yield from found.spec.selector or ()
+        case ReplicaSet() | StatefulSet():
+            selector = found.spec.selector
+            if selector is not None:
+                yield from selector.match_labels or ()
+                yield from (expression.key for expression in selector.match_expressions or ())

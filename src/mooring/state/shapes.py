@@ -1,0 +1,195 @@
+"""Shapes: everything of a pod that scheduling reads, interned, so that equal pods share their answers.
+
+Labels belong to a shape only as far as someone selects on them: an index or a pod name among the labels of a
+thousand replicas must not make a thousand shapes. When a selector on a new key appears, pods are shaped again.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+
+from mooring.model.meta import Labels
+from mooring.model.pods import Affinity, Pod, PodAffinity, PodAffinityTerm, PodSpec
+from mooring.model.requests import CPU, MEMORY, pod_requests, to_column_units, whole_requests
+
+HostPort = tuple[str, str, int]
+"""(ip, protocol, port)"""
+
+
+@dataclass(eq=False)
+class Shape:
+    """All pods that scheduling cannot tell apart."""
+
+    id: int
+    pod: Pod
+    """One pod of this shape, for reading what the others share: its spec. Names and most labels are its own."""
+    namespace: str
+    labels: Labels
+    """The labels that someone selects on."""
+    terminating: bool
+    node_name: str
+    """The node that a pod not yet bound asks for by name."""
+
+    @property
+    def spec(self) -> PodSpec:
+        return self.pod.spec
+
+    @property
+    def affinity(self) -> Affinity | None:
+        return self.pod.spec.affinity
+
+    @cached_property
+    def requests(self) -> dict[str, int]:
+        """What a pod takes of each resource of its node, in column units (CPU in millis)."""
+        return whole_requests(pod_requests(self.pod))
+
+    def request(self, resource: str) -> int:
+        return self.requests.get(resource, 0)
+
+    @cached_property
+    def nonzero(self) -> tuple[int, int]:
+        """CPU millis and memory bytes that scoring counts for a pod that runs: never nothing."""
+        return _cpu_and_memory(pod_requests(self.pod, nonzero=True))
+
+    @cached_property
+    def nonzero_incoming(self) -> dict[str, int]:
+        """What scoring counts for a pod on its way: without pod-level resources, as kube-scheduler does."""
+        return whole_requests(pod_requests(self.pod, nonzero=True, pod_level=False))
+
+    @cached_property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        sidecars = [c for c in self.spec.init_containers or () if c.restart_policy == "Always"]
+        return tuple(
+            (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+            for container in (*self.spec.containers, *sidecars)
+            for port in container.ports or ()
+            if port.host_port > 0
+        )
+
+    @cached_property
+    def has_volumes(self) -> bool:
+        return any(
+            v.persistent_volume_claim or v.ephemeral or v.csi or _is_in_tree_disk(v) for v in self.spec.volumes or ()
+        )
+
+
+def _is_in_tree_disk(volume: object) -> bool:
+    return any(
+        getattr(volume, kind) is not None for kind in ("gce_persistent_disk", "aws_elastic_block_store", "rbd", "iscsi")
+    )
+
+
+def _cpu_and_memory(amounts: dict[str, int]) -> tuple[int, int]:
+    return to_column_units(CPU, amounts.get(CPU, 0)), to_column_units(MEMORY, amounts.get(MEMORY, 0))
+
+
+class ShapeTable:
+    """Interns shapes; knows which label keys anyone selects on."""
+
+    def __init__(self, *, all_labels: bool = False, all_annotations: bool = False) -> None:
+        self.all = list[Shape]()
+        self.selected_keys = set[str]()
+        self._all_labels = all_labels
+        self._all_annotations = all_annotations
+        self._shape_of: dict[object, Shape] = {}
+        self._signature_of: dict[bytes, int] = {}
+        self._encoder = msgspec.msgpack.Encoder()
+        self._last: tuple[PodSpec, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def __getitem__(self, shape_id: int) -> Shape:
+        return self.all[shape_id]
+
+    def select_on(self, keys: Iterable[str]) -> frozenset[str]:
+        """Note that someone selects on these label keys; return those that are new."""
+        new = frozenset(keys) - self.selected_keys
+        self.selected_keys |= new
+        return new
+
+    def intern(self, pod: Pod, *, bound: bool) -> Shape:
+        labels = pod.metadata.labels or {}
+        if not self._all_labels:
+            labels = {key: labels[key] for key in labels if key in self.selected_keys}
+        terminating = pod.metadata.deletion_timestamp is not None
+        node_name = "" if bound else pod.spec.node_name
+        owner = _controller(pod)
+        annotations = tuple(sorted((pod.metadata.annotations or {}).items())) if self._all_annotations else None
+        key = (
+            self._signature(pod.spec),
+            pod.metadata.namespace,
+            tuple(sorted(labels.items())),
+            terminating,
+            node_name,
+            owner,
+            annotations,
+        )
+        shape = self._shape_of.get(key)
+        if shape is None:
+            shape = Shape(len(self.all), pod, pod.metadata.namespace, labels, terminating, node_name)
+            self._shape_of[key] = shape
+            self.all.append(shape)
+        return shape
+
+    def _signature(self, spec: PodSpec) -> int:
+        """A number for everything in a pod's specification that scheduling reads."""
+        if self._last is not None and self._last[0] is spec:
+            return self._last[1]  # replicas of one template share the object
+        encoded = self._encoder.encode(
+            (
+                spec.containers,
+                spec.init_containers,
+                spec.overhead,
+                spec.resources,
+                spec.node_selector,
+                spec.affinity,
+                spec.tolerations,
+                spec.topology_spread_constraints,
+                spec.volumes,
+                spec.resource_claims,
+                spec.host_network,
+                spec.host_users,
+            )
+        )
+        signature = self._signature_of.setdefault(encoded, len(self._signature_of))
+        self._last = (spec, signature)
+        return signature
+
+
+def _controller(pod: Pod) -> tuple[str, str] | None:
+    """The owner whose selector default spreading uses; other owners do not matter to scheduling."""
+    for owner in pod.metadata.owner_references or ():
+        if owner.controller and owner.kind in ("ReplicaSet", "ReplicationController", "StatefulSet"):
+            return owner.kind, owner.name
+    return None
+
+
+def selected_keys(pod: Pod) -> Iterator[str]:
+    """The label keys of pods that this pod's affinity and spreading select on."""
+    affinity = pod.spec.affinity
+    if affinity is not None:
+        for side in (affinity.pod_affinity, affinity.pod_anti_affinity):
+            for term in pod_terms(side):
+                yield from _term_keys(term)
+    for constraint in pod.spec.topology_spread_constraints or ():
+        yield from constraint.match_label_keys or ()
+        selector = constraint.label_selector
+        if selector is not None:
+            yield from selector.match_labels or ()
+            yield from (expression.key for expression in selector.match_expressions or ())
+
+
+def pod_terms(side: PodAffinity | None) -> Iterator[PodAffinityTerm]:
+    if side is not None:
+        yield from side.required or ()
+        yield from (weighted.pod_affinity_term for weighted in side.preferred or ())
+
+
+def _term_keys(term: PodAffinityTerm) -> Iterator[str]:
+    selector = term.label_selector
+    if selector is not None:
+        yield from selector.match_labels or ()
+        yield from (expression.key for expression in selector.match_expressions or ())

@@ -1,0 +1,237 @@
+"""Workloads become pods."""
+
+from typing import Any
+
+import pytest
+from manifest_builders import node_document, pod_document, workload_document
+
+from mooring.errors import ManifestError
+from mooring.model.manifests import Manifests, build_manifests
+from mooring.model.pods import Pod
+
+
+def names(manifests: Manifests) -> list[str]:
+    return [pod.metadata.name for pod in manifests.pods]
+
+
+def owner(pod: Pod) -> tuple[str, str, bool]:
+    (reference,) = pod.metadata.owner_references or []
+    return reference.kind, reference.name, reference.controller
+
+
+def owned_pod(name: str, kind: str, owner_name: str, **spec: Any) -> dict[str, Any]:
+    document = pod_document(name, **spec)
+    document["metadata"]["ownerReferences"] = [{"kind": kind, "name": owner_name, "controller": True}]
+    return document
+
+
+def test_replicas_are_counted_share_their_spec_and_name_their_owner() -> None:
+    manifests = build_manifests([workload_document("ReplicaSet", replicas=3)])
+
+    assert names(manifests) == ["web-0", "web-1", "web-2"]
+    assert {id(pod.spec) for pod in manifests.pods} == {id(manifests.replica_sets[0].spec.template.spec)}
+    assert [owner(pod) for pod in manifests.pods] == [("ReplicaSet", "web", True)] * 3
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"])
+def test_one_replica_is_the_default(kind: str) -> None:
+    assert names(build_manifests([workload_document(kind)])) == ["web-0"]
+
+
+def test_a_deployment_creates_a_replica_set_that_owns_the_pods() -> None:
+    document = workload_document("Deployment", replicas=2, selector={"matchLabels": {"app": "web"}})
+
+    manifests = build_manifests([document])
+
+    (replica_set,) = manifests.replica_sets
+    text = replica_set.metadata.name.removeprefix("web-")
+    labels = {"app": "web", "pod-template-hash": text}
+    assert names(manifests) == ["web-0", "web-1"]
+    assert [owner(pod) for pod in manifests.pods] == [("ReplicaSet", f"web-{text}", True)] * 2
+    assert [pod.metadata.labels for pod in manifests.pods] == [labels, labels]
+    assert replica_set.spec.selector is not None and replica_set.spec.selector.match_labels == labels
+
+
+def test_what_a_dump_lists_is_not_created_again() -> None:
+    replica_set = workload_document("ReplicaSet", "web-abc", replicas=2)
+    replica_set["metadata"]["ownerReferences"] = [{"kind": "Deployment", "name": "web", "controller": True}]
+
+    manifests = build_manifests(
+        [workload_document("Deployment", replicas=2), replica_set, owned_pod("web-abc-xyz", "ReplicaSet", "web-abc")]
+    )
+
+    assert names(manifests) == ["web-abc-xyz", "web-abc-0"]
+    assert len(manifests.replica_sets) == 1
+
+
+def test_a_stateful_set_names_ordinals_and_creates_claims() -> None:
+    claim = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
+    given = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data-db-1"}, "spec": {}}
+    document = workload_document("StatefulSet", "db", replicas=2, ordinals={"start": 1}, volumeClaimTemplates=[claim])
+
+    manifests = build_manifests([given, document])
+
+    first = manifests.pods[0]
+    assert names(manifests) == ["db-1", "db-2"]
+    assert first.metadata.labels == {
+        "app": "db",
+        "apps.kubernetes.io/pod-index": "1",
+        "statefulset.kubernetes.io/pod-name": "db-1",
+    }
+    assert [
+        volume.persistent_volume_claim.claim_name
+        for volume in first.spec.volumes or ()
+        if volume.persistent_volume_claim
+    ] == ["data-db-1"]
+    assert [found.metadata.name for found in manifests.persistent_volume_claims] == ["data-db-1", "data-db-2"]
+    assert manifests.persistent_volume_claims[0].spec.resources is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({}, ["run-0"], id="one by default"),
+        pytest.param({"parallelism": 2}, ["run-0", "run-1"], id="a work queue"),
+        pytest.param({"parallelism": 5, "completions": 2}, ["run-0", "run-1"], id="no more than completions"),
+        pytest.param({"parallelism": 2, "suspend": True}, [], id="suspended"),
+    ],
+)
+def test_a_job_runs_its_parallel_pods(spec: dict[str, Any], expected: list[str]) -> None:
+    assert names(build_manifests([workload_document("Job", "run", **spec)])) == expected
+
+
+def test_a_job_that_is_over_runs_nothing() -> None:
+    document = workload_document("Job", "run")
+    document["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
+
+    assert names(build_manifests([document])) == []
+
+
+def test_pods_of_an_indexed_job_carry_their_index() -> None:
+    manifests = build_manifests(
+        [workload_document("Job", "run", completionMode="Indexed", completions=2, parallelism=2)]
+    )
+
+    assert [pod.metadata.labels for pod in manifests.pods] == [
+        {
+            "app": "run",
+            "batch.kubernetes.io/job-name": "run",
+            "job-name": "run",
+            "batch.kubernetes.io/job-completion-index": str(index),
+        }
+        for index in range(2)
+    ]
+
+
+def test_a_cron_job_runs_its_template_once() -> None:
+    job = workload_document("Job", "unused", parallelism=2)
+    document = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly"},
+        "spec": {"jobTemplate": {"spec": job["spec"]}},
+    }
+
+    manifests = build_manifests([document])
+
+    assert names(manifests) == ["nightly-0", "nightly-1"]
+    assert owner(manifests.pods[0]) == ("Job", "nightly", True)
+
+
+def test_a_daemon_set_runs_on_each_node_that_suits_it() -> None:
+    template = {"spec": {"containers": [{"name": "main"}], "nodeSelector": {"disk": "ssd"}}}
+    nodes = [
+        node_document("a", labels={"disk": "ssd"}),
+        node_document("b", labels={"disk": "hdd"}),
+        node_document("c", labels={"disk": "ssd"}, taints=[{"key": "gpu", "effect": "NoSchedule"}]),
+        node_document(
+            "d", labels={"disk": "ssd"}, taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
+        ),
+    ]
+
+    manifests = build_manifests([workload_document("DaemonSet", "agent", template=template), *nodes])
+
+    assert [_pinned(pod) for pod in manifests.pods] == ["a", "d"]
+    assert names(manifests) == ["agent-0", "agent-1"]
+    assert [
+        toleration.key.removeprefix("node.kubernetes.io/") for toleration in manifests.pods[0].spec.tolerations or ()
+    ] == [
+        "not-ready",
+        "unreachable",
+        "disk-pressure",
+        "memory-pressure",
+        "pid-pressure",
+        "unschedulable",
+    ]
+
+
+def _pinned(pod: Pod) -> str:
+    affinity = pod.spec.affinity
+    assert affinity is not None and affinity.node_affinity is not None and affinity.node_affinity.required is not None
+    (term,) = affinity.node_affinity.required.node_selector_terms
+    (requirement,) = term.match_fields or []
+    assert (requirement.key, requirement.operator) == ("metadata.name", "In")
+    return (requirement.values or [])[0]
+
+
+def test_a_daemon_on_the_host_network_does_not_wait_for_the_network() -> None:
+    template = {"spec": {"containers": [{"name": "main"}], "hostNetwork": True}}
+
+    (pod,) = build_manifests([workload_document("DaemonSet", "net", template=template), node_document()]).pods
+
+    assert (pod.spec.tolerations or [])[-1].key == "node.kubernetes.io/network-unavailable"
+
+
+def test_a_node_that_has_the_daemon_gets_no_second_one() -> None:
+    manifests = build_manifests(
+        [
+            workload_document("DaemonSet", "agent"),
+            node_document("a"),
+            node_document("b"),
+            owned_pod("agent-x", "DaemonSet", "agent", nodeName="a"),
+        ]
+    )
+
+    assert names(manifests) == ["agent-x", "agent-1"]
+
+
+def test_replicas_with_label_keys_share_the_merged_spec() -> None:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "matchLabelKeys": ["pod-template-hash"],
+    }
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "main"}], "topologySpreadConstraints": [constraint]},
+    }
+
+    first, second = build_manifests([workload_document("Deployment", template=template, replicas=2)]).pods
+
+    (spread,) = first.spec.topology_spread_constraints or []
+    assert first.spec is second.spec
+    assert spread.label_selector is not None and len(spread.label_selector.match_expressions or ()) == 1
+
+
+def test_a_replication_controller_selects_its_template_by_default() -> None:
+    (controller,) = build_manifests([workload_document("ReplicationController")]).replication_controllers
+
+    assert controller.spec.selector == {"app": "web"}
+
+
+def test_terminal_pods_stay_in_the_list() -> None:
+    document = {**pod_document(), "status": {"phase": "Succeeded"}}
+
+    assert [pod.is_terminal for pod in build_manifests([document]).pods] == [True]
+
+
+def test_a_replica_with_the_name_of_a_bare_pod_is_refused() -> None:
+    with pytest.raises(ManifestError) as caught:
+        build_manifests([pod_document("web-0"), workload_document("ReplicaSet")])
+
+    assert str(caught.value) == (
+        "<memory>: document 2 (Pod default/web-0): metadata.name: expected a name that is not taken, "
+        "found Pod default/web-0, which <memory>: document 1 has already"
+    )
