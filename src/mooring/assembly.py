@@ -1,10 +1,12 @@
 """The composition root: everything that runs is named here, and put together from configuration."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mooring.actions.place import Place
+from mooring.config.batching import BatchingArgs
 from mooring.config.old_scoring import rewrite
 from mooring.config.scheduler import (
     DEFAULT_SCHEDULER,
@@ -14,6 +16,7 @@ from mooring.config.scheduler import (
     convert,
     load_config,
 )
+from mooring.engine.cycle import Scheduler
 from mooring.engine.merge import POINTS, Enabled, Naming, plugins_by_point
 from mooring.engine.plugin import (
     Bind,
@@ -57,10 +60,17 @@ class Assembly:
 
     config: SchedulerConfig
     profiles: dict[str, Profile]
+    batching: dict[str, BatchingArgs]
+    """How many equal pods are placed together, by profile."""
 
     @property
     def default_profile(self) -> Profile:
         return next(iter(self.profiles.values()))
+
+    def new_scheduler(self, *, clock: Callable[[], float] | None = None, cached: bool = True) -> Scheduler:
+        """A scheduler with an empty cluster. Time comes in from the driver; the engine has no clock of its own."""
+        actions = [Place(self.batching, cached=cached, clock=clock)]
+        return Scheduler(self.new_cluster(), self.profiles, actions)
 
     def new_cluster(self) -> Cluster:
         """An empty cluster that keeps of each pod what these plugins read."""
@@ -91,21 +101,26 @@ def assemble(
         registry.add(plugin, "code")
         registry.from_files.append(plugin.__name__)
     profiles = config.profiles or [ProfileConfig()]
-    built = [
-        _build_profile(rewrite(profile, source, f"profiles[{index}]"), config, registry, source, index)
-        for index, profile in enumerate(profiles)
-    ]
+    built: list[Profile] = []
+    batching: dict[str, BatchingArgs] = {}
+    for index, profile in enumerate(profiles):
+        rewritten = rewrite(profile, source, f"profiles[{index}]")
+        arguments = _arguments(rewritten.plugin_config or [], registry, _naming(registry, source, index))
+        made = _build_profile(rewritten, config, registry, arguments, _naming(registry, source, index))
+        batching[made.name] = arguments.get("Batching", BatchingArgs())
+        built.append(made)
     _check_queue_sort(built, source)
-    return Assembly(config, {profile.name: profile for profile in built})
+    return Assembly(config, {profile.name: profile for profile in built}, batching)
+
+
+def _naming(registry: Registry, source: str, index: int) -> Naming:
+    return Naming(source, f"profiles[{index}]", [*registry.classes, *PLANNED_PLUGINS])
 
 
 def _build_profile(
-    profile: ProfileConfig, config: SchedulerConfig, registry: Registry, source: str, index: int
+    profile: ProfileConfig, config: SchedulerConfig, registry: Registry, arguments: dict[str, Any], naming: Naming
 ) -> Profile:
-    field = f"profiles[{index}]"
-    naming = Naming(source, field, [*registry.classes, *PLANNED_PLUGINS])
     points = plugins_by_point(profile, _defaults(profile, registry), _abilities(registry), naming)
-    arguments = _arguments(profile.plugin_config or [], registry, naming)
     instances: dict[str, Plugin] = {}
 
     def at(point: str) -> list[Any]:
@@ -114,7 +129,7 @@ def _build_profile(
             if enabled.name in PLANNED_PLUGINS:
                 continue
             if enabled.name not in instances:
-                instances[enabled.name] = _make(registry.classes[enabled.name], arguments.get(enabled.name), source)
+                instances[enabled.name] = _make(registry.classes[enabled.name], arguments.get(enabled.name), naming.source)
             found.append(instances[enabled.name])
         return found
 
@@ -168,11 +183,11 @@ def _arguments(configs: Sequence[PluginConfig], registry: Registry, naming: Nami
     arguments: dict[str, Any] = {}
     for index, given in enumerate(configs):
         at = f"pluginConfig[{index}]"
-        naming.check(given.name, f"{at}.name")
+        naming.check(given.name, f"{at}.name", also=("Batching",))
         if given.name in arguments:
             raise naming.error(f"{at}.name", expected="each plugin once", found=f'"{given.name}" again')
         plugin = registry.classes.get(given.name)
-        args_type = plugin.args_type if plugin else PLANNED_PLUGINS[given.name]
+        args_type = plugin.args_type if plugin else {**PLANNED_PLUGINS, "Batching": BatchingArgs}[given.name]
         field = f"{naming.field}.{at}.args"
         args = convert(given.args or {}, args_type, naming.source, field)
         for problem, expected, found in getattr(args, "validate", lambda: ())():

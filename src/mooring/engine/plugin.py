@@ -6,7 +6,7 @@ the row itself, never on which other rows are asked about; `mooring.testing.plug
 """
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import msgspec
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.verdict import Rejection
+from mooring.model.events import Event
 from mooring.model.pods import Pod
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
@@ -50,6 +51,16 @@ class Depends(enum.Flag):
     ANYTHING = NODE | NODE_USAGE | PODS | RELATED
 
 
+class Change(enum.Flag):
+    """What can happen that might help a pod that waits."""
+
+    POD_BOUND = enum.auto()
+    POD_GONE = enum.auto()
+    NODE = enum.auto()
+    RELATED = enum.auto()
+    ANY = POD_BOUND | POD_GONE | NODE | RELATED
+
+
 class _Skip(enum.Enum):
     SKIP = enum.auto()
 
@@ -69,6 +80,8 @@ class Plugin:
     depends_on: ClassVar[Depends] = Depends.ANYTHING
     args_type: ClassVar[type[Any]] = NoArgs
     """A msgspec Struct; the profile's pluginConfig is decoded into it and checked."""
+    skip_is_settled: ClassVar[bool] = False
+    """Whether SKIP, once returned, stands until a node, a related object or the set of shapes changes."""
     reads_pod_labels: ClassVar[bool] = True
     """Reads labels of the pod that no selector mentions; False lets more pods share answers."""
     reads_pod_annotations: ClassVar[bool] = True
@@ -103,6 +116,9 @@ class FilterAnswers(Plugin):
     """What a False in the mask means."""
     unresolvable: ClassVar[bool] = False
     """Whether evicting pods from the node could not change the answer."""
+
+    helped_by: ClassVar[Change] = Change.ANY
+    """Which changes could make this plugin accept a node that it refused; others need not be tried."""
 
     def rejection(self, pod: Shape, code: int) -> Rejection:
         """Put a code into words; plugins that answer with a mask need not override this."""
@@ -174,41 +190,51 @@ class PostFilter(Plugin):
         raise NotImplementedError
 
 
-class Reserve(Plugin):
+class AfterChoice(Plugin):
+    """What the abilities share that come after a node is chosen."""
+
+    def applies_to(self, pod: Shape) -> bool:
+        """Whether there is anything to do for such pods; where there is not, many can be placed at once."""
+        return True
+
+
+class Reserve(AfterChoice):
     """Takes something for a pod whose node is chosen, and gives it back if the pod does not get there."""
 
-    def reserve(self, pod: PodRecord, node_name: str) -> Rejection | None:
+    def reserve(self, pod: PodRecord, cluster: Cluster, row: int) -> Sequence[Event] | Rejection:
+        """Return what changes by the reservation, as events for the cluster to observe, or why it cannot be."""
         raise NotImplementedError
 
-    def unreserve(self, pod: PodRecord, node_name: str) -> None:
+    def unreserve(self, pod: PodRecord, cluster: Cluster, row: int) -> Sequence[Event]:
+        """Return what changes back; also called if another plugin refuses after this one reserved."""
+        return ()
+
+
+class Permit(AfterChoice):
+    """Lets a pod with a reservation be bound, or refuses it."""
+
+    def permit(self, pod: PodRecord, cluster: Cluster, row: int) -> Rejection | None:
         raise NotImplementedError
 
 
-class Permit(Plugin):
-    """Lets a reserved pod be bound, or refuses it."""
-
-    def permit(self, pod: PodRecord, node_name: str) -> Rejection | None:
-        raise NotImplementedError
-
-
-class PreBind(Plugin):
+class PreBind(AfterChoice):
     """Prepares the world before a pod is bound."""
 
-    def pre_bind(self, pod: PodRecord, node_name: str) -> Rejection | None:
+    def pre_bind(self, pod: PodRecord, cluster: Cluster, row: int) -> Rejection | None:
         raise NotImplementedError
 
 
-class Bind(Plugin):
-    """Says that a pod is to be bound; True if this plugin took it on."""
+class Bind(AfterChoice):
+    """Takes on the binding of a pod: True if it did, False to leave it to the next plugin."""
 
-    def bind(self, pod: PodRecord, node_name: str) -> bool:
+    def bind(self, pod: PodRecord, cluster: Cluster, row: int) -> bool:
         raise NotImplementedError
 
 
-class PostBind(Plugin):
+class PostBind(AfterChoice):
     """Is told that a pod was bound."""
 
-    def post_bind(self, pod: PodRecord, node_name: str) -> None:
+    def post_bind(self, pod: PodRecord, cluster: Cluster, row: int) -> None:
         raise NotImplementedError
 
 
@@ -218,9 +244,17 @@ class Incremental:
     topology_keys: tuple[str, ...] = ()
     """Rows with equal values of these labels get equal answers."""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether a pod that comes to a row changes the answers of rows in its own domains only."""
+        return False
+
     def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
         """Take in pods that came (sign 1) to or went (sign -1) from rows; tell whether anything changed."""
         raise NotImplementedError
+
+    def refit(self, feasible: NodeRows) -> None:
+        """Take in that other nodes are feasible now; for what pre_score gathers with `reads_feasible`."""
 
 
 def normalize_by_highest(raw: Scores, highest: int, *, reverse: bool = False) -> Scores:

@@ -40,6 +40,8 @@ class DomainCount:
         effects = self.effects.values()
         if not self.effects.any:
             return False
+        if len(rows) == 1:
+            return self._add_one(int(effects[shapes[0]]), int(rows[0]), int(np.asarray(signs).flat[0]))
         amounts = effects[shapes]
         matter = amounts != 0
         if self._eligible is not None:
@@ -48,6 +50,15 @@ class DomainCount:
             return False
         amounts = (amounts * signs)[matter]
         self.counts += sum_by_code(self._codes[rows[matter]], amounts, len(self.counts))
+        return True
+
+    def _add_one(self, amount: int, row: int, sign: int) -> bool:
+        """The same for one pod, without the cost of arrays: most changes come one at a time."""
+        if not amount or (self._eligible is not None and not self._eligible[row]):
+            return False
+        code = self._codes[row]
+        if code >= 0:
+            self.counts[code] += sign * amount
         return True
 
     def at(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:

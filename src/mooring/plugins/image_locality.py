@@ -16,6 +16,7 @@ LARGEST_PER_CONTAINER = 1000 * MEBIBYTE
 
 class ImageLocality(PreScore):
     depends_on = Depends.NODE
+    skip_is_settled = True
     reads_pod_labels = False
     reads_pod_annotations = False
 

@@ -6,7 +6,7 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from mooring.engine.plugin import MAX_SCORE, SKIP, Codes, Depends, PreFilter, PreScore, Scores, Skip
+from mooring.engine.plugin import MAX_SCORE, SKIP, Change, Codes, Depends, PreFilter, PreScore, Scores, Skip
 from mooring.engine.verdict import Rejection
 from mooring.model.meta import KubeObject
 from mooring.plugins.domain_counts import Counted, DomainCount
@@ -66,6 +66,11 @@ class RequiredCounts(Counted):
         self.topology_keys = tuple(dict.fromkeys(part.key for part in self.parts))
 
     @property
+    def is_local(self) -> bool:
+        """The first pod of its kind opens its domain and closes all others; after it, domains are on their own."""
+        return not (self.matches_itself and self.affinity) or not self.is_first_of_its_kind
+
+    @property
     def is_first_of_its_kind(self) -> bool:
         """No pod that the affinity asks for runs anywhere, and the pod is one itself: it may be the first."""
         return self.matches_itself and not any(part.counts.any() for part in self.affinity)
@@ -74,6 +79,7 @@ class RequiredCounts(Counted):
 class InterPodAffinity(PreFilter, PreScore):
     depends_on = Depends.PODS | Depends.NODE | Depends.RELATED
     args_type = InterPodAffinityArgs
+    skip_is_settled = True
     reads_pod_labels = False
     reads_pod_annotations = False
     normalizes = True

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mooring.engine.plugin import (
     SKIP,
     Codes,
-    Depends,
+    Change, Depends,
     Mask,
     PreFilter,
     PreScore,
@@ -74,7 +74,9 @@ WeightedTerm = tuple[int, NodeTerm]
 
 class NodeAffinity(PreFilter, PreScore):
     depends_on = Depends.NODE
+    helped_by = Change.NODE
     args_type = NodeAffinityArgs
+    skip_is_settled = True
     reads_pod_labels = False
     reads_pod_annotations = False
     unresolvable = True

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mooring.engine.plugin import SKIP, Depends, Mask, PreFilter, Skip
+from mooring.engine.plugin import SKIP, Change, Depends, Mask, PreFilter, Skip
 from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
@@ -10,6 +10,8 @@ from mooring.state.shapes import Shape
 
 class NodeDeclaredFeatures(PreFilter):
     depends_on = Depends.NODE
+    helped_by = Change.NODE
+    skip_is_settled = True
     reads_pod_labels = False
     reads_pod_annotations = False
     reason = "node(s) didn't match Pod's required features"

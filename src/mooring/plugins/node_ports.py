@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import SKIP, Depends, Mask, PreFilter, Skip
+from mooring.engine.plugin import SKIP, Change, Depends, Mask, PreFilter, Skip
 from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import HostPort, Shape
@@ -14,7 +14,9 @@ ANY_ADDRESS = "0.0.0.0"
 
 
 class NodePorts(PreFilter):
-    depends_on = Depends.NODE_USAGE
+    depends_on = Depends.PODS  # the ports in use have no column that could foresee
+    helped_by = Change.NODE | Change.POD_GONE
+    skip_is_settled = True
     reads_pod_labels = False
     reads_pod_annotations = False
     reason = "node(s) didn't have free ports for the requested pod ports"

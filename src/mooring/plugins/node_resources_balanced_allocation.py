@@ -33,6 +33,7 @@ class NodeResourcesBalancedAllocationArgs(KubeObject, forbid_unknown_fields=True
 class NodeResourcesBalancedAllocation(PreScore):
     depends_on = Depends.NODE_USAGE | Depends.NODE
     args_type = NodeResourcesBalancedAllocationArgs
+    skip_is_settled = True
     reads_pod_labels = False
     reads_pod_annotations = False
 

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import Codes, Depends, Filter, Score, Scores
+from mooring.engine.plugin import Change, Codes, Depends, Filter, Score, Scores
 from mooring.engine.verdict import Rejection
 from mooring.model.meta import KubeObject
 from mooring.model.requests import CPU, MEMORY, is_extended, is_scalar
@@ -47,6 +47,7 @@ class NodeResourcesFitArgs(KubeObject, forbid_unknown_fields=True):
 
 class NodeResourcesFit(Filter, Score):
     depends_on = Depends.NODE_USAGE | Depends.NODE
+    helped_by = Change.NODE | Change.POD_GONE
     args_type = NodeResourcesFitArgs
     reads_pod_labels = False
     reads_pod_annotations = False

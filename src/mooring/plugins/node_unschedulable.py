@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import SKIP, Depends, Mask, PreFilter, Skip
+from mooring.engine.plugin import SKIP, Change, Depends, Mask, PreFilter, Skip
 from mooring.model.tolerations import UNSCHEDULABLE, is_tolerated
 from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
@@ -15,6 +15,8 @@ from mooring.state.shapes import Shape
 
 class NodeUnschedulable(PreFilter):
     depends_on = Depends.NODE
+    helped_by = Change.NODE
+    skip_is_settled = True
     reads_pod_labels = False
     reads_pod_annotations = False
     reason = "node(s) were unschedulable"

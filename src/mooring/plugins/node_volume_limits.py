@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import SKIP, Codes, Depends, PreFilter, Skip
+from mooring.engine.plugin import SKIP, Change, Codes, Depends, PreFilter, Skip
 from mooring.engine.verdict import Rejection
 from mooring.model.pods import Pod
 from mooring.model.volumes import CsiNode, PersistentVolumeClaim
@@ -40,8 +40,19 @@ class WantedVolumes:
     """The volumes that the cluster has attached to each node, used by a pod or not."""
 
 
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """By how much a node would exceed its limit of one driver, and how much it has attached now."""
+
+    driver: str
+    count: int
+    attached: int
+
+
 class NodeVolumeLimits(PreFilter):
     depends_on = Depends.NODE | Depends.RELATED | Depends.PODS
+    helped_by = Change.NODE | Change.POD_GONE | Change.RELATED
+    skip_is_settled = True
     reads_pod_labels = False
     reads_pod_annotations = False
     reason = "node(s) exceed max volume count"
@@ -75,7 +86,7 @@ class NodeVolumeLimits(PreFilter):
             absent = _absent_driver(csi_node, prepared.demanded_drivers)
             if absent is not None:
                 codes[position] = NO_DRIVER | self._drivers.code(absent) << 2
-            elif any(_excess(prepared, csi_node, row, name).values()):
+            elif _excesses(prepared, csi_node, row, name):
                 codes[position] = TOO_MANY
         return codes
 
@@ -88,9 +99,7 @@ class NodeVolumeLimits(PreFilter):
         looked_up = f"looking up PVC {pod.namespace}/{name}: {not_found(CLAIM, name)}"
         return Rejection((looked_up,), unresolvable=True)
 
-    def remedies(
-        self, pod: Shape, nodes: NodeRows, prepared: WantedVolumes
-    ) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    def remedies(self, pod: Shape, nodes: NodeRows, prepared: WantedVolumes) -> Iterator[tuple[str, NDArray[np.intp]]]:
         if prepared.missing_claim is not None:
             return
         opened: dict[str, list[int]] = {}
@@ -98,9 +107,9 @@ class NodeVolumeLimits(PreFilter):
             csi_node = prepared.cluster.related.csi_nodes.get(name)
             if _absent_driver(csi_node, prepared.demanded_drivers) is not None:
                 continue
-            excess = [(driver, count) for driver, count in _excess(prepared, csi_node, row, name).items() if count]
-            if len(excess) == 1:
-                ((driver, count),) = excess
+            excesses = _excesses(prepared, csi_node, row, name)
+            if len(excesses) == 1 and excesses[0].count <= excesses[0].attached:
+                count, driver = excesses[0].count, excesses[0].driver
                 noun = "volume" if count == 1 else "volumes"
                 opened.setdefault(f"detach {count} {noun} of {driver} from the node", []).append(position)
         for change, positions in opened.items():
@@ -153,22 +162,24 @@ def _absent_driver(csi_node: CsiNode | None, demanded: tuple[str, ...]) -> str |
     return next((driver for driver in demanded if driver not in installed), None)
 
 
-def _excess(wanted: WantedVolumes, csi_node: CsiNode | None, row: int, name: str) -> dict[str, int]:
-    """How many volumes more than its limit a node would have of each driver of the pod."""
+def _excesses(wanted: WantedVolumes, csi_node: CsiNode | None, row: int, name: str) -> list[Excess]:
+    """The drivers of the pod's volumes of which the node would have more than its limit."""
     limits = {
         driver.name: driver.allocatable.count
         for driver in (csi_node.spec.drivers if csi_node is not None else ())
         if driver.allocatable is not None and driver.allocatable.count is not None
     }
     if not any(driver in limits for driver, _, _ in wanted.identities):
-        return {}
+        return []
     in_use = _in_use(wanted.cluster, row)
     new = Counter(driver for driver, _, _ in wanted.identities - in_use)
     # An attachment that no pod uses counts even if this pod wants the very volume, as it does in kube-scheduler.
     attached = Counter(driver for driver, _, _ in in_use | wanted.attached_by_node.get(name, frozenset()))
-    return {
-        driver: max(0, attached[driver] + count - limits[driver]) for driver, count in new.items() if driver in limits
-    }
+    return [
+        Excess(driver, attached[driver] + count - limits[driver], attached[driver])
+        for driver, count in sorted(new.items())
+        if driver in limits and attached[driver] + count > limits[driver]
+    ]
 
 
 def _in_use(cluster: Cluster, row: int) -> set[Identity]:

@@ -103,19 +103,33 @@ class HardCounts(Counted):
 class SoftCounts(Counted):
     """Preferred constraints with their counts and weights."""
 
-    def __init__(
-        self, constraints: Sequence[Constraint], parts: list[DomainCount], weights: list[float], require_all: bool
-    ) -> None:
+    def __init__(self, constraints: Sequence[Constraint], parts: list[DomainCount], require_all: bool) -> None:
         super().__init__(parts)
         self.constraints = constraints
-        self.weights = weights
         self.require_all = require_all
+        self.weights = list[float]()
         self.topology_keys = tuple(dict.fromkeys(part.key for part in parts))
+
+    def refit(self, feasible: NodeRows) -> None:
+        """The more domains a key has among the feasible nodes, the more one pod's difference weighs."""
+        domains = [feasible.label_codes(constraint.topology_key) for constraint in self.constraints]
+        counted = np.ones(len(feasible), np.bool_)
+        if self.require_all:
+            counted = np.logical_and.reduce([codes != MISSING for codes in domains])
+        sizes = [
+            int(counted.sum())
+            if constraint.topology_key == HOSTNAME
+            # A missing label counts as one more domain, where it does not rule the node out.
+            else int(np.count_nonzero(np.bincount(codes[counted] + 1)))
+            for constraint, codes in zip(self.constraints, domains, strict=True)
+        ]
+        self.weights = [float(np.log(size + 2)) for size in sizes]
 
 
 class PodTopologySpread(PreFilter, PreScore):
     depends_on = Depends.PODS | Depends.NODE | Depends.RELATED
     args_type = PodTopologySpreadArgs
+    skip_is_settled = True
     reads_pod_labels = False
     reads_pod_annotations = False
     normalizes = True
@@ -189,21 +203,9 @@ class PodTopologySpread(PreFilter, PreScore):
             else:
                 mask[eligible_rows(pod, cluster, rows, constraint, has_all)] = True
             parts.append(DomainCount(cluster, constraint.topology_key, constraint.counts_in(pod.namespace), mask))
-        weights = self._weights(constraints, feasible, require_all)
-        return SoftCounts(constraints, parts, weights, require_all)
-
-    @staticmethod
-    def _weights(constraints: Sequence[Constraint], feasible: NodeRows, require_all: bool) -> list[float]:
-        """The more domains a key has, the more one pod's difference weighs."""
-        domains = [feasible.label_codes(constraint.topology_key) for constraint in constraints]
-        counted = np.ones(len(feasible), np.bool_)
-        if require_all:
-            counted = np.logical_and.reduce([codes != MISSING for codes in domains])
-        sizes = [
-            int(counted.sum()) if constraint.topology_key == HOSTNAME else len(np.unique(codes[counted]))
-            for constraint, codes in zip(constraints, domains, strict=True)
-        ]
-        return [float(np.log(size + 2)) for size in sizes]
+        counts = SoftCounts(constraints, parts, require_all)
+        counts.refit(feasible)
+        return counts
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: SoftCounts) -> Scores:
         total = np.zeros(len(nodes), np.float64)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import Depends, Mask, PreFilter, PreScore, Scores, normalize_by_highest
+from mooring.engine.plugin import Change, Depends, Mask, PreFilter, PreScore, Scores, normalize_by_highest
 from mooring.model.nodes import Taint
 from mooring.model.tolerations import is_tolerated, untolerated
 from mooring.state.cluster import Cluster
@@ -16,6 +16,8 @@ from mooring.state.shapes import Shape
 
 class TaintToleration(PreFilter, PreScore):
     depends_on = Depends.NODE
+    helped_by = Change.NODE
+    skip_is_settled = True
     reads_pod_labels = False
     reads_pod_annotations = False
     reason = "node(s) had untolerated taint(s)"

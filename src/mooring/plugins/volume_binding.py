@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import SKIP, Codes, Depends, Mask, PreFilter, PreScore, Scores, Skip
+from mooring.engine.plugin import SKIP, Change, Codes, Depends, Mask, PreFilter, PreScore, Scores, Skip
 from mooring.engine.verdict import Rejection
 from mooring.model.defaults import BIND_COMPLETED
 from mooring.model.meta import KubeObject
@@ -78,7 +78,9 @@ class VolumePlan:
 
 class VolumeBinding(PreFilter, PreScore):
     depends_on = Depends.NODE | Depends.RELATED
+    helped_by = Change.NODE | Change.RELATED
     args_type = VolumeBindingArgs
+    skip_is_settled = True
     reads_pod_labels = False
     reads_pod_annotations = False
     unresolvable = True
@@ -125,9 +127,7 @@ class VolumeBinding(PreFilter, PreScore):
             tuple(claim.key for claim, wanted, _ in matches.made if wanted[0]),
         )
 
-    def remedies(
-        self, pod: Shape, nodes: NodeRows, prepared: PodClaims
-    ) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    def remedies(self, pod: Shape, nodes: NodeRows, prepared: PodClaims) -> Iterator[tuple[str, NDArray[np.intp]]]:
         """One volume opens the nodes on which everything but that volume's claim is in order."""
         unbound = match_claims(nodes, prepared.unbound)
         for volume in prepared.bound:

@@ -195,9 +195,9 @@ def _provisioning(
     topologies: tuple[Selector, ...] | None = None
     if storage_class.allowed_topologies:
         topologies = tuple(
-            make_selector(Requirement(label.key, "In", frozenset(label.values)) for label in term.match_label_expressions)
-            for term in storage_class.allowed_topologies
-            if term.match_label_expressions
+            make_selector(Requirement(label.key, "In", frozenset(label.values)) for label in labels)
+            for labels in (term.match_label_expressions for term in storage_class.allowed_topologies)
+            if labels
         )
     driver = related.csi_drivers.get(storage_class.provisioner)
     is_limited = has_size and driver is not None and driver.spec.storage_capacity

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import SKIP, Codes, Depends, PreFilter, Skip
+from mooring.engine.plugin import SKIP, Change, Codes, Depends, PreFilter, Skip
 from mooring.engine.verdict import Rejection
 from mooring.model.pods import Pod, Volume
 from mooring.plugins.volume_claims import CLAIM, named_claims, not_found
@@ -36,6 +36,8 @@ class Conflicts:
 
 class VolumeRestrictions(PreFilter):
     depends_on = Depends.NODE | Depends.RELATED | Depends.PODS
+    helped_by = Change.NODE | Change.POD_GONE | Change.RELATED
+    skip_is_settled = True
     reads_pod_labels = False
     reads_pod_annotations = False
 
@@ -65,9 +67,7 @@ class VolumeRestrictions(PreFilter):
     def rejection(self, pod: Shape, code: int) -> Rejection:
         return Rejection((REASONS[code],))
 
-    def remedies(
-        self, pod: Shape, nodes: NodeRows, prepared: Conflicts
-    ) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    def remedies(self, pod: Shape, nodes: NodeRows, prepared: Conflicts) -> Iterator[tuple[str, NDArray[np.intp]]]:
         """Stopping one pod opens the nodes on which no other is in the way."""
         opened: dict[str, list[int]] = {}
         for position, row in enumerate(nodes.index.tolist()):
@@ -88,21 +88,18 @@ def is_conflict(wanted: Volume, used: Volume) -> bool:
     """Tell whether two volumes are the same disk, and not both of them only read."""
     if wanted.gce_persistent_disk is not None and used.gce_persistent_disk is not None:
         gce, other_gce = wanted.gce_persistent_disk, used.gce_persistent_disk
-        if gce.pd_name == other_gce.pd_name and not (gce.read_only and other_gce.read_only):
-            return True
+        return gce.pd_name == other_gce.pd_name and not (gce.read_only and other_gce.read_only)
     if wanted.aws_elastic_block_store is not None and used.aws_elastic_block_store is not None:
         # Even readers cannot share one of these.
-        if wanted.aws_elastic_block_store.volume_id == used.aws_elastic_block_store.volume_id:
-            return True
+        return wanted.aws_elastic_block_store.volume_id == used.aws_elastic_block_store.volume_id
     if wanted.iscsi is not None and used.iscsi is not None:
         iscsi, other_iscsi = wanted.iscsi, used.iscsi
-        if iscsi.iqn == other_iscsi.iqn and not (iscsi.read_only and other_iscsi.read_only):
-            return True
+        return iscsi.iqn == other_iscsi.iqn and not (iscsi.read_only and other_iscsi.read_only)
     if wanted.rbd is not None and used.rbd is not None:
         rbd, other_rbd = wanted.rbd, used.rbd
         is_same = (rbd.pool, rbd.image) == (other_rbd.pool, other_rbd.image)
-        if is_same and not set(rbd.monitors).isdisjoint(other_rbd.monitors):
-            return not (rbd.read_only and other_rbd.read_only)
+        have_overlap = not set(rbd.monitors).isdisjoint(other_rbd.monitors)
+        return is_same and have_overlap and not (rbd.read_only and other_rbd.read_only)
     return False
 
 

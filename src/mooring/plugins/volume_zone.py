@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import SKIP, Depends, Mask, PreFilter, Skip
+from mooring.engine.plugin import SKIP, Change, Depends, Mask, PreFilter, Skip
 from mooring.engine.verdict import Rejection
 from mooring.model.selectors import Requirement
 from mooring.model.volumes import PersistentVolume
@@ -41,6 +41,8 @@ class VolumeTopology:
 
 class VolumeZone(PreFilter):
     depends_on = Depends.NODE | Depends.RELATED
+    helped_by = Change.NODE | Change.RELATED
+    skip_is_settled = True
     reads_pod_labels = False
     reads_pod_annotations = False
     reason = "node(s) had no available volume zone"
@@ -95,7 +97,7 @@ class VolumeZone(PreFilter):
 
 
 def volume_topologies(volume: PersistentVolume) -> Iterator[VolumeTopology]:
-    """The zones and regions that a volume's labels name, several separated by `__`; labels that name none say nothing."""
+    """The zones and regions that a volume's labels name, several separated by `__`; an empty name voids a label."""
     labels = volume.metadata.labels or {}
     for key in TOPOLOGY_KEYS:
         values = [value.strip() for value in labels.get(key, "").split("__")]

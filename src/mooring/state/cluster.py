@@ -31,8 +31,8 @@ class Cluster:
     Reading is free for all; writing happens here only, through `observe`, `assume`, `release` and `rollback`.
     """
 
-    def __init__(self, *, all_labels: bool = False, all_annotations: bool = False) -> None:
-        self.nodes = NodeTable()
+    def __init__(self, *, all_labels: bool = False, all_annotations: bool = False, seed: int = 0) -> None:
+        self.nodes = NodeTable(seed=seed)
         self.pods = PodTable()
         self.related = RelatedObjects()
         self.shapes = ShapeTable(all_labels=all_labels, all_annotations=all_annotations)
@@ -255,6 +255,11 @@ class Cluster:
         self.pod_changes.append(shape.id, row, -1)
 
     # Reading.
+
+    @property
+    def description(self) -> tuple[int, int, int, int]:
+        """A value that changes whenever anything but the placing of pods does."""
+        return self.nodes_version, self.related.version, self.shapes_version, self.shapes.with_pod_affinity
 
     def rows(self, index: NDArray[np.intp] | None = None) -> NodeRows:
         """Some rows, or all nodes, as plugins read them."""

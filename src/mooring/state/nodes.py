@@ -4,6 +4,7 @@ Rows are stable while a node lives, and reused after it is gone. Labels become c
 someone asks for their key; taints are interned as whole sets, because few sets occur and many nodes share them.
 """
 
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +20,9 @@ from mooring.state.shapes import Shape
 
 MISSING = -1
 """The code of a label that a node does not have."""
+
+TIE_BITS = 24
+"""Enough that few of 10,000 nodes draw the same number; those keep row order."""
 
 Amounts = tuple[NDArray[np.intp], NDArray[np.int64]]
 
@@ -53,8 +57,9 @@ class Image:
 class NodeTable:
     """All nodes; only the cluster writes to it."""
 
-    def __init__(self, capacity: int = 64) -> None:
+    def __init__(self, capacity: int = 64, seed: int = 0) -> None:
         self.capacity = capacity
+        self.seed = seed
         self.end = 0
         """One past the last row ever used."""
         self.row_of: dict[str, int] = {}
@@ -68,6 +73,9 @@ class NodeTable:
         self.nonzero_cpu = Column(np.int64, capacity)
         self.nonzero_memory = Column(np.int64, capacity)
         self.unschedulable = Column(np.bool_, capacity)
+        self.tie = Column(np.int64, capacity)
+        """Breaks ties between equal totals: the higher wins. A number drawn from seed and name, so that neither the
+        order in which nodes came nor their row matters."""
         self.taint_set = Column(np.int32, capacity)
         self.taint_sets = Interner()
         self.images: dict[str, Image] = {}
@@ -158,6 +166,7 @@ class NodeTable:
                 self._grow()
         self.row_of[name] = row
         self.alive.writable[row] = True
+        self.tie.writable[row] = zlib.crc32(name.encode(), self.seed) >> (32 - TIE_BITS)
         self._live_rows = None
         return row
 
@@ -194,7 +203,7 @@ class NodeTable:
         yield from self._requested
         yield from (label.column for label in self._labels.values())
         yield from (self.alive, self.pod_count, self.allowed_pods, self.nonzero_cpu, self.nonzero_memory)
-        yield from (self.unschedulable, self.taint_set)
+        yield from (self.unschedulable, self.taint_set, self.tie)
 
     def _grow(self) -> None:
         self.capacity *= 2

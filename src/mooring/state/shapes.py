@@ -91,6 +91,8 @@ class ShapeTable:
     def __init__(self, *, all_labels: bool = False, all_annotations: bool = False) -> None:
         self.all = list[Shape]()
         self.selected_keys = set[str]()
+        self.with_pod_affinity = 0
+        """How many shapes have terms about other pods: a new one may concern everybody."""
         self._all_labels = all_labels
         self._all_annotations = all_annotations
         self._shape_of: dict[object, Shape] = {}
@@ -117,6 +119,8 @@ class ShapeTable:
         terminating = pod.metadata.deletion_timestamp is not None
         node_name = "" if bound else pod.spec.node_name
         owner = _controller(pod)
+        # The claims of generic ephemeral volumes are the pod's own, by name and uid: such pods share nothing.
+        itself = (pod.metadata.name, pod.metadata.uid) if _has_ephemeral_claims(pod.spec) else None
         annotations = tuple(sorted((pod.metadata.annotations or {}).items())) if self._all_annotations else None
         key = (
             self._signature(pod.spec),
@@ -125,6 +129,7 @@ class ShapeTable:
             terminating,
             node_name,
             owner,
+            itself,
             annotations,
         )
         shape = self._shape_of.get(key)
@@ -132,6 +137,9 @@ class ShapeTable:
             shape = Shape(len(self.all), pod, pod.metadata.namespace, labels, terminating, node_name)
             self._shape_of[key] = shape
             self.all.append(shape)
+            affinity = shape.affinity
+            if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
+                self.with_pod_affinity += 1
         return shape
 
     def _signature(self, spec: PodSpec) -> int:
@@ -157,6 +165,10 @@ class ShapeTable:
         signature = self._signature_of.setdefault(encoded, len(self._signature_of))
         self._last = (spec, signature)
         return signature
+
+
+def _has_ephemeral_claims(spec: PodSpec) -> bool:
+    return bool(spec.volumes) and any(volume.ephemeral is not None for volume in spec.volumes or ())
 
 
 def _controller(pod: Pod) -> tuple[str, str] | None:

@@ -19,12 +19,10 @@ from mooring.engine.verdict import Rejection
 from mooring.plugins.volume_restrictions import VolumeRestrictions
 
 NO_DISK = Rejection(("node(s) had no available disk",))
-IN_USE = Rejection(
-    (
-        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use "
-        "by another pod",
-    )
+IN_USE_REASON = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 )
+IN_USE = Rejection((IN_USE_REASON,))
 NODES = (make_node("a"), make_node("b"))
 EXCLUSIVE = make_claim("data", modes=["ReadWriteOncePod"])
 

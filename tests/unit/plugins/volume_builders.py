@@ -195,9 +195,7 @@ def refusals(plugin: PreFilter, cluster: Cluster, pod: Pod) -> dict[str, Rejecti
     assert not isinstance(prepared, Rejection), prepared
     nodes = cluster.rows()
     codes = ask_filter(plugin, shape, nodes, prepared)
-    return {
-        name: plugin.rejection(shape, code) for name, code in zip(nodes.names, codes.tolist(), strict=True) if code
-    }
+    return {name: plugin.rejection(shape, code) for name, code in zip(nodes.names, codes.tolist(), strict=True) if code}
 
 
 def remedies(plugin: PreFilter, cluster: Cluster, pod: Pod) -> dict[str, list[str]]:

@@ -1,0 +1,202 @@
+"""Place pods onto free capacity, those of one shape that stand together in the queue at once."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from mooring.config.batching import BatchingArgs, batch_limit
+from mooring.engine.answers import NodeLimit, ShapeAnswers, to_keys
+from mooring.engine.binding import needs_steps, take_steps
+from mooring.engine.evaluate import evaluate
+from mooring.engine.plugin import Change
+from mooring.engine.profile import Profile
+from mooring.engine.queue import Entry, Queue
+from mooring.engine.ranking import Ranking, can_rank
+from mooring.model.decisions import Bind, Decision, Wait
+from mooring.state.cluster import Cluster
+from mooring.state.pods import PodRecord
+from mooring.state.shapes import Shape
+
+FEWEST_RANKED = 4
+"""Fewer pods than this are placed one by one: a ranking costs about as much as two choices."""
+
+
+DEFAULT_BATCHING = BatchingArgs()
+
+
+class Outcome(NamedTuple):
+    """What became of a batch."""
+
+    placed: list[Entry]
+    refused: list[Entry]
+    untried: list[Entry]
+
+
+class Place:
+    """The action. With `cached=False` every pod is evaluated from nothing: slow, and the measure of the other way."""
+
+    def __init__(
+        self,
+        batching: Mapping[str, BatchingArgs] | None = None,
+        *,
+        cached: bool = True,
+        clock: Callable[[], float] | None = None,
+        most_kept: int = 2048,
+    ) -> None:
+        self._batching = batching or {}
+        self._cached = cached
+        self._clock = clock
+        self._most_kept = most_kept
+        self._answers: dict[tuple[str, int], ShapeAnswers] = {}
+        self._limits: dict[str, NodeLimit] = {}
+
+    def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
+        decisions: list[Decision] = []
+        tried = list[Entry]()
+        left = at_most
+        while left > 0 and len(queue):
+            # 1. Take the next pods of one shape.
+            batch = queue.pop_batch(self._batch_size(queue, left))
+            if not batch:
+                break
+            left -= len(batch)
+            # 2. Those whose shape was refused a moment ago, with nothing since that could help, wait with the others.
+            parked = queue.parked_with(batch[0])
+            if parked is not None:
+                queue.park(batch, parked.helped_by)
+                tried += batch
+                continue
+            # 3. Find nodes, as many as there are; assume them.
+            outcome = self._place(cluster, batch)
+            decisions += [Bind(entry.record.key, entry.record.node_name) for entry in outcome.placed]
+            if outcome.placed:
+                queue.note(Change.POD_BOUND)
+            # 4. The rest waits for something that could help, or for its turn.
+            if outcome.refused:
+                queue.park(outcome.refused, self._helped_by(outcome.refused[0]))
+                tried += outcome.refused
+            queue.put_back(outcome.untried)
+            left += len(outcome.untried)
+        return decisions + self._waits(cluster, queue, tried)
+
+    def _batch_size(self, queue: Queue, left: int) -> int:
+        head = queue.peek()
+        if head is None:
+            return 1
+        args = self._batching.get(head.profile.name, DEFAULT_BATCHING)
+        return min(left, batch_limit(args, head.record.pod.spec.priority_class_name, len(queue)))
+
+    def _helped_by(self, entry: Entry) -> Change:
+        """What could help a pod that no node takes: anything that a filter with something to say listens to."""
+        kept = self._answers.get((entry.profile.name, entry.record.shape.id))
+        return Change.ANY if kept is None else kept.helped_by()
+
+    # Placing.
+
+    def _place(self, cluster: Cluster, batch: list[Entry]) -> Outcome:
+        """Find nodes for pods of one shape, in order, and assume them."""
+        profile, shape = batch[0].profile, batch[0].record.shape
+        if not self._cached:
+            return self._one_by_one(cluster, batch, lambda: choose_uncached(profile, cluster, shape))
+        answers = self._answers_for(profile, cluster, batch[0].record)
+        answers.refresh()
+        limit = self._limit(profile)
+        if len(batch) >= FEWEST_RANKED and limit is None and not needs_steps(profile, shape) and can_rank(answers):
+            return self._ranked(cluster, batch, answers)
+
+        def choose() -> int:
+            answers.refresh()
+            return answers.choose(limit)
+
+        return self._one_by_one(cluster, batch, choose)
+
+    def _ranked(self, cluster: Cluster, batch: list[Entry], answers: ShapeAnswers) -> Outcome:
+        deadline = self._deadline(batch[0].profile)
+        ranking = Ranking(answers, len(batch))
+        rows = list[int]()
+        late = False
+        for _ in batch:
+            row = ranking.take()
+            if row < 0:
+                break
+            rows.append(row)
+            late = deadline is not None and not len(rows) % 64 and self._is_late(deadline)
+            if late:
+                break
+        cluster.assume_many([entry.record for entry in batch[: len(rows)]], np.array(rows, np.intp))
+        answers.settle(rows)
+        return Outcome(batch[: len(rows)], *_split(batch[len(rows) :], late))
+
+    def _one_by_one(self, cluster: Cluster, batch: list[Entry], choose: Callable[[], int]) -> Outcome:
+        profile = batch[0].profile
+        deadline = self._deadline(profile)
+        steps = needs_steps(profile, batch[0].record.shape)
+        placed, refused = list[Entry](), list[Entry]()
+        for index, entry in enumerate(batch):
+            row = choose()
+            if row < 0:
+                return Outcome(placed, refused + batch[index:], [])
+            cluster.assume(entry.record.key, row)
+            if steps and take_steps(profile, cluster, entry.record, row) is not None:
+                cluster.release(entry.record.key)
+                refused.append(entry)
+                continue
+            placed.append(entry)
+            if deadline is not None and self._is_late(deadline):
+                return Outcome(placed, refused, batch[index + 1 :])
+        return Outcome(placed, refused, [])
+
+    def _answers_for(self, profile: Profile, cluster: Cluster, record: PodRecord) -> ShapeAnswers:
+        key = (profile.name, record.shape.id)
+        answers = self._answers.pop(key, None)
+        if answers is None or answers.cluster is not cluster:
+            answers = ShapeAnswers(profile, cluster, record.shape)
+            if len(self._answers) >= self._most_kept:
+                del self._answers[next(iter(self._answers))]  # the one not used for longest
+        self._answers[key] = answers
+        return answers
+
+    def _limit(self, profile: Profile) -> NodeLimit | None:
+        if profile.percentage_of_nodes_to_score >= 100:
+            return None
+        return self._limits.setdefault(profile.name, NodeLimit(profile.percentage_of_nodes_to_score))
+
+    def _deadline(self, profile: Profile) -> float | None:
+        args = self._batching.get(profile.name, DEFAULT_BATCHING)
+        if args.mode != "Time" or self._clock is None:
+            return None
+        return self._clock() + args.milliseconds / 1000
+
+    def _is_late(self, deadline: float) -> bool:
+        return self._clock is not None and self._clock() >= deadline
+
+    # Waiting.
+
+    def _waits(self, cluster: Cluster, queue: Queue, tried: list[Entry]) -> list[Decision]:
+        """Say of each pod that waits why, as things stand when all decisions are taken."""
+        reasons: dict[tuple[str, int], tuple[str, tuple[str, ...]]] = {}
+        waits: list[Decision] = []
+        for entry in tried:
+            if not queue.is_parked(entry):
+                continue
+            key = (entry.profile.name, entry.record.shape.id)
+            if key not in reasons:
+                evaluation = evaluate(entry.profile, cluster, entry.record.shape)
+                reasons[key] = evaluation.message(), evaluation.refusing_plugins()
+            waits.append(Wait(entry.record.key, *reasons[key]))
+        return waits
+
+
+def _split(rest: list[Entry], late: bool) -> tuple[list[Entry], list[Entry]]:
+    """(refused, not tried)"""
+    return ([], rest) if late else (rest, [])
+
+
+def choose_uncached(profile: Profile, cluster: Cluster, shape: Shape) -> int:
+    """The best row for one pod, from a full evaluation."""
+    evaluation = evaluate(profile, cluster, shape)
+    rows = evaluation.feasible
+    if not len(rows):
+        return -1
+    return int(rows[to_keys(evaluation.totals, cluster.nodes.tie.values[rows]).argmax()])

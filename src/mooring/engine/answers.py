@@ -1,0 +1,370 @@
+"""What all nodes say to one shape, kept between pods and refreshed only where a change touched it.
+
+Every plugin that has something to say about a shape is put into one of four kinds, by what its answers depend on:
+
+- settled: the nodes' descriptions and related objects; asked once, until one of those changes.
+- by usage: what runs on the row itself; asked again for the rows that a pod came to or went from.
+- by domain: pods elsewhere, counted by domain in something Incremental; counts follow the changes.
+- unforeseen: anything else; gathered and asked anew whenever any pod came or went.
+
+The sum of the first two is kept as one key a row: the total score with the tie-breaker below it, or INFEASIBLE.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.evaluate import Evaluation, ask_filter, ask_score, normalized, prepare_filters
+from mooring.engine.plugin import (
+    SKIP,
+    Change,
+    Depends,
+    FilterAnswers,
+    Incremental,
+    Mask,
+    Plugin,
+    PreFilter,
+    PreScore,
+    ScoreAnswers,
+    Scores,
+)
+from mooring.engine.profile import Profile
+from mooring.engine.verdict import Rejection
+from mooring.state.cluster import Cluster
+from mooring.state.nodes import TIE_BITS, NodeTable
+from mooring.state.rows import NodeRows, Rows
+from mooring.state.shapes import Shape
+
+INFEASIBLE = -(1 << 62)
+"""Below any key, also after adding what domains are worth."""
+FEASIBLE_FROM = -(1 << 61)
+
+Keys = NDArray[np.int64]
+
+
+def to_keys(totals: Scores, ties: NDArray[np.int64]) -> Keys:
+    """Totals and tie-breakers as one number each: the largest key is the node to choose."""
+    return (totals << TIE_BITS) + ties
+
+
+def is_settled(plugin: Plugin) -> bool:
+    return not plugin.depends_on & (Depends.NODE_USAGE | Depends.PODS)
+
+
+def is_by_usage(plugin: Plugin) -> bool:
+    return bool(plugin.depends_on & Depends.NODE_USAGE) and not plugin.depends_on & Depends.PODS
+
+
+@dataclass
+class DomainFilter:
+    """A filter whose answers depend on pods elsewhere, with what it has gathered."""
+
+    plugin: PreFilter
+    prepared: Any
+
+    @property
+    def counts(self) -> Incremental | None:
+        return self.prepared if isinstance(self.prepared, Incremental) else None
+
+
+@dataclass
+class NormalizedScore:
+    """A score that is brought into range over the feasible rows, with its raw scores."""
+
+    plugin: ScoreAnswers
+    weight: int
+    prepared: Any
+    raw: Scores | None
+    """One a row of the table if they are settled, None if they change with pods."""
+
+    @property
+    def counts(self) -> Incremental | None:
+        return self.prepared if isinstance(self.prepared, Incremental) else None
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows by the domains they are in, and one row to ask for each group."""
+
+    of_row: NDArray[np.intp]
+    representatives: Rows
+
+
+def group_rows(table: NodeTable, keys: Sequence[str]) -> Groups:
+    """Group the rows of a table by their values of some labels."""
+    live = table.live_rows()
+    codes = np.zeros(len(live), np.int64)
+    for key in keys:
+        label = table.label(key)
+        codes = codes * (len(label.interner) + 1) + label.codes[live] + 1
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    of_row = np.zeros(table.end, np.intp)
+    of_row[live] = inverse
+    return Groups(of_row, live[first])
+
+
+@dataclass
+class ShapeAnswers:
+    """The kept answers of one profile for one shape."""
+
+    profile: Profile
+    cluster: Cluster
+    shape: Shape
+    description: tuple[int, ...] = ()
+    position: int = -1
+    refused: bool = False
+    """A plugin refuses the pod whatever the nodes say."""
+    settled_rows: Rows = field(default_factory=lambda: np.zeros(0, np.intp))
+    """The rows that no settled filter refuses."""
+    is_settled_row: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))
+    settled_score: Scores | int = 0
+    keys: Keys = field(default_factory=lambda: np.zeros(0, np.int64))
+    """One a row of the table."""
+    usage_filters: list[tuple[FilterAnswers, Any]] = field(default_factory=list)
+    usage_scores: list[tuple[ScoreAnswers, int, Any]] = field(default_factory=list)
+    domain_filters: list[DomainFilter] = field(default_factory=list)
+    normalized_scores: list[NormalizedScore] = field(default_factory=list)
+    _groups: dict[tuple[str, ...], Groups] = field(default_factory=dict)
+    _skipped: set[str] = field(default_factory=set)
+
+    # Keeping up.
+
+    def refresh(self) -> None:
+        """Bring everything up to date with the cluster."""
+        cluster = self.cluster
+        changes = None
+        if self.description == cluster.description:
+            if self.position == cluster.pod_changes.position:
+                return
+            changes = cluster.pod_changes.since(self.position)
+        if changes is None:
+            self._build()
+        elif not self.refused or self.domain_filters:
+            self._follow(*changes)
+        self.position = cluster.pod_changes.position
+
+    def _build(self) -> None:
+        cluster, profile, shape = self.cluster, self.profile, self.shape
+        self.description = cluster.description
+        self.position = cluster.pod_changes.position
+        answer = Evaluation(shape, cluster, profile, cluster.nodes.live_rows())
+        allowed = prepare_filters(answer)
+        self._groups.clear()
+        self._skipped.clear()
+        self.refused = answer.refused is not None
+        if self.refused:
+            self._build_refused()
+            return
+        rows = answer.rows if allowed is None else answer.rows[allowed]
+        self.usage_filters, self.domain_filters = [], []
+        for plugin in profile.filters:
+            prepared = answer.prepared.get(plugin.name)
+            if prepared is SKIP and (plugin.skip_is_settled or is_settled(plugin)):
+                self._skipped.add(plugin.name)
+                continue
+            if is_settled(plugin):
+                rows = rows[ask_filter(plugin, shape, cluster.rows(rows), prepared) == 0]
+            elif is_by_usage(plugin):
+                self.usage_filters.append((plugin, prepared))
+            else:
+                self.domain_filters.append(DomainFilter(as_prepared(plugin), prepared))
+        self.settled_rows = rows
+        self.is_settled_row = np.zeros(cluster.nodes.end, np.bool_)
+        self.is_settled_row[rows] = True
+        self._build_scores(rows)
+        self.keys = np.full(cluster.nodes.end, INFEASIBLE, np.int64)
+        self._ask_usage(rows)
+
+    def _build_refused(self) -> None:
+        """Refused outright: whether a pod's coming or going could change that depends on who refused."""
+        self.keys = np.full(self.cluster.nodes.end, INFEASIBLE, np.int64)
+        self.settled_rows = self.settled_rows[:0]
+        self.usage_filters, self.usage_scores, self.domain_filters, self.normalized_scores = [], [], [], []
+        self.description = ()  # ask again next time: refusals are rare, and gathering is their whole cost
+
+    def _build_scores(self, rows: Rows) -> None:
+        cluster, shape = self.cluster, self.shape
+        nodes = cluster.rows(rows)
+        self.usage_scores, self.normalized_scores = [], []
+        settled: Scores | int = 0
+        for plugin, weight in self.profile.scores:
+            prepared = plugin.pre_score(shape, cluster, nodes) if isinstance(plugin, PreScore) else None
+            if prepared is SKIP and (plugin.skip_is_settled or is_settled(plugin)):
+                continue
+            if is_by_usage(plugin) and not plugin.normalizes and prepared is not SKIP:
+                self.usage_scores.append((plugin, weight, prepared))
+            elif not is_settled(plugin):
+                self.normalized_scores.append(NormalizedScore(plugin, weight, prepared, None))
+            elif len(rows):
+                asked = ask_score(plugin, shape, nodes, prepared)
+                if plugin.normalizes and (asked != asked[0]).any():
+                    raw = np.zeros(cluster.nodes.end, np.int64)
+                    raw[rows] = asked
+                    self.normalized_scores.append(NormalizedScore(plugin, weight, prepared, raw))
+                else:
+                    # Where raw scores are the same everywhere, it does not matter which rows are feasible.
+                    part = np.zeros(cluster.nodes.end, np.int64)
+                    part[rows] = weight * normalized(plugin, asked)
+                    same = len(rows) == 1 or (asked == asked[0]).all()
+                    settled = settled + (int(part[rows[0]]) if same else part)
+        self.settled_score = settled
+
+    def _follow(self, shapes: Rows, rows: Rows, signs: NDArray[np.int64]) -> None:
+        dirty = np.unique(rows) if len(rows) > 1 else rows
+        dirty = dirty[self.is_settled_row[dirty]]
+        if len(dirty):
+            self._ask_usage(dirty)
+        for domain in self.domain_filters:
+            if domain.counts is None:
+                domain.prepared = domain.plugin.pre_filter(self.shape, self.cluster)
+            else:
+                domain.counts.update(shapes, rows, signs)
+        for score in self.normalized_scores:
+            if score.raw is None:
+                self._follow_score(score, shapes, rows, signs)
+
+    def _follow_score(self, score: NormalizedScore, shapes: Rows, rows: Rows, signs: NDArray[np.int64]) -> None:
+        if score.counts is not None:
+            score.counts.update(shapes, rows, signs)
+        elif isinstance(score.plugin, PreScore):
+            score.prepared = score.plugin.pre_score(self.shape, self.cluster, self.cluster.rows(self.settled_rows))
+
+    def settle(self, rows: Sequence[int]) -> None:
+        """A ranking of these answers was carried out, pods on these rows: its counts have followed it already."""
+        touched = np.unique(np.array(rows, np.intp))
+        if len(touched):
+            self._ask_usage(touched)
+        self.position = self.cluster.pod_changes.position
+
+    def helped_by(self) -> Change:
+        """Which changes could help a pod that no row takes now."""
+        changes = Change(0)
+        for plugin in self.profile.filters:
+            if plugin.name not in self._skipped:
+                changes |= plugin.helped_by
+        return changes
+
+    def _ask_usage(self, rows: Rows) -> None:
+        """Ask what depends on usage about some rows that no settled filter refuses, and set their keys."""
+        self.keys[rows] = self.usage_keys(self.cluster.rows(rows))
+
+    def usage_keys(self, nodes: NodeRows) -> Keys:
+        """The keys of some rows, from what is settled and their usage, which may be a supposed one."""
+        feasible: Mask | None = None
+        for plugin, prepared in self.usage_filters:
+            passed = ask_filter(plugin, self.shape, nodes, prepared) == 0
+            feasible = passed if feasible is None else feasible & passed
+        settled = self.settled_score
+        totals = np.full(len(nodes), settled, np.int64) if isinstance(settled, int) else settled[nodes.index]
+        for score, weight, prepared in self.usage_scores:
+            asked = ask_score(score, self.shape, nodes, prepared)
+            totals = totals + (asked if weight == 1 else weight * asked)
+        keys = to_keys(totals, self.cluster.nodes.tie.values[nodes.index])
+        return keys if feasible is None else np.where(feasible, keys, INFEASIBLE)
+
+    # Domains.
+
+    def is_narrow(self, counts: Incremental) -> bool:
+        """Whether rows fall into few groups by the domains that these counts speak of."""
+        return len(self.groups([counts]).representatives) * 4 <= max(64, len(self.settled_rows))
+
+    def is_row_local(self, domain: DomainFilter) -> bool:
+        """Whether a pod on one row can change this filter's answer for that row only."""
+        counts = domain.counts
+        return counts is not None and counts.is_local and all(self._is_one_row_each(k) for k in counts.topology_keys)
+
+    def _is_one_row_each(self, key: str) -> bool:
+        table = self.cluster.nodes
+        codes = table.label(key).codes[table.live_rows()]
+        return bool((codes >= 0).all()) and len(np.unique(codes)) == len(codes)
+
+    def groups(self, counts: Sequence[Incremental | None]) -> Groups:
+        """The rows grouped by all the domains that some counts speak of."""
+        keys = tuple(sorted({key for count in counts if count is not None for key in count.topology_keys}))
+        known = self._groups.get(keys)
+        if known is None:
+            known = self._groups[keys] = group_rows(self.cluster.nodes, keys)
+        return known
+
+    # Choosing.
+
+    def feasible_rows(self) -> Rows:
+        """The rows that every filter accepts now."""
+        rows = np.flatnonzero(self.keys >= FEASIBLE_FROM)
+        for domain in self.domain_filters:
+            if isinstance(domain.prepared, Rejection):
+                return rows[:0]
+            if domain.prepared is not SKIP and len(rows):
+                codes = ask_filter(domain.plugin, self.shape, self.cluster.rows(rows), domain.prepared)
+                rows = rows[codes == 0]
+        return rows
+
+    def choose(self, limit: "NodeLimit | None" = None) -> int:
+        """The best row for one pod now, or -1; after refresh."""
+        if not self.domain_filters and not self.normalized_scores and limit is None:
+            if not len(self.keys):
+                return -1
+            row = int(self.keys.argmax())
+            return row if self.keys[row] >= FEASIBLE_FROM else -1
+        rows = self.feasible_rows()
+        if limit is not None:
+            rows = limit.apply(rows, self.cluster)
+        if not len(rows):
+            return -1
+        keys = self.keys[rows]
+        for score in self.normalized_scores:
+            keys = keys + (self.normalized(score, rows) << TIE_BITS)
+        return int(rows[keys.argmax()])
+
+    def normalized(self, score: NormalizedScore, rows: Rows) -> Scores:
+        """A score's weighted part of the total, for feasible rows."""
+        if score.raw is not None:
+            return score.weight * normalized(score.plugin, score.raw[rows])
+        nodes = self.cluster.rows(rows)
+        if score.counts is not None:
+            score.counts.refit(nodes)
+        elif isinstance(score.plugin, PreScore) and score.plugin.reads_feasible:
+            score.prepared = score.plugin.pre_score(self.shape, self.cluster, nodes)
+        if score.prepared is SKIP:
+            return np.zeros(len(rows), np.int64)
+        return score.weight * normalized(score.plugin, ask_score(score.plugin, self.shape, nodes, score.prepared))
+
+
+def as_prepared(plugin: FilterAnswers) -> PreFilter:
+    """A filter that gathers nothing, seen as one that does."""
+    return plugin if isinstance(plugin, PreFilter) else _Ungathered(plugin)
+
+
+class _Ungathered(PreFilter):
+    def __init__(self, plugin: FilterAnswers) -> None:
+        super().__init__()
+        self._plugin = plugin
+
+    def pre_filter(self, pod: Shape, cluster: Cluster) -> None:
+        return None
+
+    def filter(self, pod: Shape, nodes: NodeRows, prepared: None) -> Any:
+        return ask_filter(self._plugin, pod, nodes, None)
+
+
+class NodeLimit:
+    """kube-scheduler's percentageOfNodesToScore: stop at so many feasible nodes, and start where the last one ended."""
+
+    MIN_NODES = 100
+
+    def __init__(self, percentage: int) -> None:
+        self.percentage = percentage
+        self.start = 0
+
+    def apply(self, rows: Rows, cluster: Cluster) -> Rows:
+        total = len(cluster.nodes)
+        wanted = max(self.MIN_NODES, total * self.percentage // 100) if total >= self.MIN_NODES else total
+        ordered = np.concatenate([rows[rows >= self.start], rows[rows < self.start]])
+        if len(ordered) > wanted:
+            self.start = int(ordered[wanted])  # the first one not looked at
+        return np.sort(ordered[:wanted])
+
+

@@ -1,0 +1,87 @@
+"""One cycle of the scheduler: the main flow.
+
+Events come in, decisions go out. Everything a cycle may do is an action; which actions run, and in which order, is the
+literal list in `mooring.actions`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from mooring.engine.plugin import Change
+from mooring.engine.profile import Profile
+from mooring.engine.queue import Queue
+from mooring.model.decisions import Decision
+from mooring.model.events import Event, NodeLost, NodeSeen, ObjectLost, ObjectSeen, PodLost, PodSeen
+from mooring.model.manifests import Manifests
+from mooring.state.cluster import Cluster
+from mooring.state.loading import populate
+from mooring.state.pods import UNBOUND
+
+
+class Action(Protocol):
+    """Something that a cycle may do: reads the cluster and the queue, returns decisions, assumes them."""
+
+    def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]: ...
+
+
+class Scheduler:
+    """The engine as drivers see it: `handle` what happened, `cycle` to decide."""
+
+    def __init__(self, cluster: Cluster, profiles: Mapping[str, Profile], actions: Sequence[Action]) -> None:
+        self.cluster = cluster
+        self.profiles = profiles
+        self.queue = Queue()
+        self._actions = actions
+        self._arrived: list[Event] = []
+
+    def handle(self, *events: Event) -> None:
+        """Take note of what happened; the next cycle acts on it."""
+        self._arrived.extend(events)
+
+    def load(self, manifests: Manifests, now: float = 0.0) -> None:
+        """Take in a whole cluster at once."""
+        populate(self.cluster, manifests)
+        for pod in manifests.pods:
+            self._enqueue(pod.key, now)
+
+    def cycle(self, now: float, *, at_most: int = 2**31) -> list[Decision]:
+        """Decide what can be decided now, for at most so many pods; call again while the queue is not empty."""
+        # 1. Apply the events that arrived; put back what they may unblock.
+        arrived, self._arrived = self._arrived, []
+        for event in arrived:
+            self._apply(event, now)
+        # 2. Admit, place, preempt: each action in its turn, least disruptive first.
+        decisions: list[Decision] = []
+        for action in self._actions:
+            decisions += action.run(self.cluster, self.queue, now, at_most)
+        # 3. The decisions are assumed already; the driver carries them out and reports what became of them.
+        return decisions
+
+    def _apply(self, event: Event, now: float) -> None:
+        self.cluster.observe(event)
+        match event:
+            case NodeSeen() | NodeLost():
+                self.queue.note(Change.NODE)
+            case ObjectSeen() | ObjectLost():
+                self.queue.note(Change.RELATED)
+            case PodLost(key):
+                self.queue.remove(key)
+                self.queue.note(Change.POD_GONE)
+            case PodSeen(pod):
+                self.queue.remove(pod.key)
+                self._enqueue(pod.key, now)
+                self.queue.note(Change.POD_BOUND if pod.spec.node_name else Change(0))
+
+    def _enqueue(self, key: str, now: float) -> None:
+        record = self.cluster.pods.records.get(key)
+        if record is None or record.row != UNBOUND or record.node_name:
+            return
+        profile = self.profiles.get(record.pod.spec.scheduler_name)
+        if profile is not None and record.pod.metadata.deletion_timestamp is None:
+            self.queue.add(record, profile, now)
+
+    def foreign(self) -> Iterable[str]:
+        """The pods that wait for a scheduler with another name."""
+        for record in self.cluster.pods.records.values():
+            if not record.node_name and record.pod.spec.scheduler_name not in self.profiles:
+                yield record.key

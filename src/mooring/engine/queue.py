@@ -1,0 +1,142 @@
+"""The pods that wait, in order: those to try now, those that nothing has happened for, those behind a gate.
+
+Pods that were tried in vain are parked by shape, with the plugins that refused them; they come back when something
+happens that could help (a queueing hint), all pods of a shape together, because they get the same answer.
+"""
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mooring.engine.plugin import Change
+from mooring.engine.profile import Profile
+from mooring.engine.verdict import Rejection, Verdict
+from mooring.state.pods import PodRecord
+
+
+@dataclass(order=True, slots=True)
+class Entry:
+    """A pod in the queue; entries compare by the profile's order, then by arrival."""
+
+    key: Any
+    arrival: int
+    record: PodRecord = field(compare=False)
+    profile: Profile = field(compare=False)
+
+
+@dataclass(slots=True)
+class Parked:
+    """Pods of one shape that no node would take."""
+
+    profile: Profile
+    helped_by: Change
+    entries: list[Entry] = field(default_factory=list)
+
+
+class Queue:
+    """Active, parked and gated pods."""
+
+    def __init__(self) -> None:
+        self._active: list[tuple[Any, int, Entry]] = []
+        self._parked: dict[tuple[str, int], Parked] = {}
+        self._gated: dict[str, tuple[Entry, Verdict]] = {}
+        self._removed = set[str]()
+        self._could_help = Change(0)
+        """What any parked pod waits for."""
+        self._where: dict[str, str] = {}
+        self._arrivals = 0
+
+    def __len__(self) -> int:
+        """How many pods are to be tried now."""
+        return len(self._active) - len(self._removed)
+
+    def add(self, record: PodRecord, profile: Profile, now: float) -> None:
+        """Let a pod wait for its turn, or behind the gate that holds it."""
+        self._arrivals += 1
+        key = profile.queue_sort.sort_key(record.pod, now)
+        entry = Entry(key, self._arrivals, record, profile)
+        for plugin in profile.pre_enqueue:
+            rejection = plugin.pre_enqueue(record.pod)
+            if rejection is not None:
+                self._gated[record.key] = (entry, Verdict(plugin.name, rejection))
+                self._where[record.key] = "gated"
+                return
+        self._activate(entry)
+
+    def _activate(self, entry: Entry) -> None:
+        self._where[entry.record.key] = "active"
+        heapq.heappush(self._active, (entry.key, entry.arrival, entry))
+
+    def remove(self, key: str) -> None:
+        """Forget a pod that is gone or bound."""
+        where = self._where.pop(key, "")
+        if where == "active":
+            self._removed.add(key)
+        elif where == "gated":
+            self._gated.pop(key, None)
+        elif where == "parked":
+            for parked in self._parked.values():
+                parked.entries = [entry for entry in parked.entries if entry.record.key != key]
+
+    def pop_batch(self, most: int) -> list[Entry]:
+        """The next pod, and those right behind it with its shape and profile, `most` in all."""
+        batch: list[Entry] = []
+        active = self._active
+        while len(batch) < most and (entry := self.peek()) is not None:
+            if batch and (entry.record.shape is not batch[0].record.shape or entry.profile is not batch[0].profile):
+                break
+            heapq.heappop(active)
+            self._where.pop(entry.record.key, None)
+            batch.append(entry)
+        return batch
+
+    def peek(self) -> Entry | None:
+        """The next pod, left in its place."""
+        active = self._active
+        while active and active[0][2].record.key in self._removed:
+            self._removed.discard(heapq.heappop(active)[2].record.key)
+        return active[0][2] if active else None
+
+    def put_back(self, entries: Sequence[Entry]) -> None:
+        """Return pods that were taken and not tried to their places."""
+        for entry in entries:
+            self._activate(entry)
+
+    def park(self, entries: Sequence[Entry], helped_by: Change) -> None:
+        """Set pods of one shape aside until something happens that could help them."""
+        first = entries[0]
+        parked = self._parked.setdefault(
+            (first.profile.name, first.record.shape.id), Parked(first.profile, helped_by)
+        )
+        parked.helped_by |= helped_by
+        self._could_help |= helped_by
+        parked.entries.extend(entries)
+        for entry in entries:
+            self._where[entry.record.key] = "parked"
+
+    def parked_with(self, entry: Entry) -> Parked | None:
+        """The pods of the same shape that were tried in vain, if nothing has happened since."""
+        return self._parked.get((entry.profile.name, entry.record.shape.id))
+
+    def note(self, change: Change) -> None:
+        """Something happened: whoever it could help is to be tried again."""
+        if not self._could_help & change:
+            return
+        helped = [key for key, parked in self._parked.items() if parked.helped_by & change]
+        for key in helped:
+            for entry in self._parked.pop(key).entries:
+                self._activate(entry)
+        self._could_help = Change(0)
+        for parked in self._parked.values():
+            self._could_help |= parked.helped_by
+
+    def is_parked(self, entry: Entry) -> bool:
+        return self._where.get(entry.record.key) == "parked"
+
+    def parked(self) -> Iterator[Parked]:
+        return iter(self._parked.values())
+
+    def gated(self) -> Iterator[tuple[Entry, Rejection]]:
+        for entry, verdict in self._gated.values():
+            yield entry, verdict.rejection
