@@ -67,17 +67,20 @@ class Assembly:
     def default_profile(self) -> Profile:
         return next(iter(self.profiles.values()))
 
-    def new_scheduler(self, *, clock: Callable[[], float] | None = None, cached: bool = True) -> Scheduler:
+    def new_scheduler(
+        self, *, clock: Callable[[], float] | None = None, cached: bool = True, seed: int = 0
+    ) -> Scheduler:
         """A scheduler with an empty cluster. Time comes in from the driver; the engine has no clock of its own."""
         actions = [Place(self.batching, cached=cached, clock=clock)]
-        return Scheduler(self.new_cluster(), self.profiles, actions)
+        return Scheduler(self.new_cluster(seed), self.profiles, actions)
 
-    def new_cluster(self) -> Cluster:
-        """An empty cluster that keeps of each pod what these plugins read."""
+    def new_cluster(self, seed: int = 0) -> Cluster:
+        """An empty cluster that keeps of each pod what these plugins read; the seed breaks ties between nodes."""
         plugins = [plugin for profile in self.profiles.values() for plugin in profile.plugins]
         return Cluster(
             all_labels=any(plugin.reads_pod_labels for plugin in plugins),
             all_annotations=any(plugin.reads_pod_annotations for plugin in plugins),
+            seed=seed,
         )
 
 

@@ -132,9 +132,7 @@ def _check(config: SchedulerConfig, source: str) -> None:
         raise ConfigError(source, "podInitialBackoffSeconds", expected="more than 0", found=found)
     if config.pod_max_backoff_seconds < config.pod_initial_backoff_seconds:
         expected = f"at least podInitialBackoffSeconds ({config.pod_initial_backoff_seconds})"
-        raise ConfigError(
-            source, "podMaxBackoffSeconds", expected=expected, found=str(config.pod_max_backoff_seconds)
-        )
+        raise ConfigError(source, "podMaxBackoffSeconds", expected=expected, found=str(config.pod_max_backoff_seconds))
     _check_names(config, source)
 
 

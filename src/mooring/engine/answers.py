@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.evaluate import Evaluation, ask_filter, ask_score, normalized, prepare_filters
+from mooring.engine.evaluate import Evaluation, ask_filter, ask_passes, ask_score, normalized, prepare_filters
 from mooring.engine.plugin import (
     SKIP,
     Change,
@@ -213,8 +213,9 @@ class ShapeAnswers:
         self.settled_score = settled
 
     def _follow(self, shapes: Rows, rows: Rows, signs: NDArray[np.int64]) -> None:
-        dirty = np.unique(rows) if len(rows) > 1 else rows
-        dirty = dirty[self.is_settled_row[dirty]]
+        touched = np.zeros(len(self.is_settled_row), np.bool_)
+        touched[rows] = True
+        dirty = np.flatnonzero(touched & self.is_settled_row)
         if len(dirty):
             self._ask_usage(dirty)
         for domain in self.domain_filters:
@@ -234,14 +235,13 @@ class ShapeAnswers:
 
     def settle(self, rows: Sequence[int]) -> None:
         """A ranking of these answers was carried out, pods on these rows: its counts have followed it already."""
-        touched = np.unique(np.array(rows, np.intp))
-        if len(touched):
-            self._ask_usage(touched)
+        if rows:
+            self._ask_usage(np.array(sorted(set(rows)), np.intp))
         self.position = self.cluster.pod_changes.position
 
     def helped_by(self) -> Change:
         """Which changes could help a pod that no row takes now."""
-        changes = Change(0)
+        changes = Change.NODE  # a new one may take what the others refuse, or there is none yet
         for plugin in self.profile.filters:
             if plugin.name not in self._skipped:
                 changes |= plugin.helped_by
@@ -253,17 +253,19 @@ class ShapeAnswers:
 
     def usage_keys(self, nodes: NodeRows) -> Keys:
         """The keys of some rows, from what is settled and their usage, which may be a supposed one."""
-        feasible: Mask | None = None
+        passed: Mask | None = None
         for plugin, prepared in self.usage_filters:
-            passed = ask_filter(plugin, self.shape, nodes, prepared) == 0
-            feasible = passed if feasible is None else feasible & passed
+            answer = ask_passes(plugin, self.shape, nodes, prepared)
+            passed = answer if passed is None else passed & answer
         settled = self.settled_score
-        totals = np.full(len(nodes), settled, np.int64) if isinstance(settled, int) else settled[nodes.index]
+        totals: Any = settled if isinstance(settled, int) else settled[nodes.index]
         for score, weight, prepared in self.usage_scores:
             asked = ask_score(score, self.shape, nodes, prepared)
             totals = totals + (asked if weight == 1 else weight * asked)
-        keys = to_keys(totals, self.cluster.nodes.tie.values[nodes.index])
-        return keys if feasible is None else np.where(feasible, keys, INFEASIBLE)
+        keys = (totals << TIE_BITS) + self.cluster.nodes.tie.values[nodes.index]
+        if passed is not None:
+            keys[~passed] = INFEASIBLE
+        return keys
 
     # Domains.
 

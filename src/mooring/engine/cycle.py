@@ -16,6 +16,7 @@ from mooring.model.manifests import Manifests
 from mooring.state.cluster import Cluster
 from mooring.state.loading import populate
 from mooring.state.pods import UNBOUND
+from mooring.state.shapes import Shape
 
 
 class Action(Protocol):
@@ -58,6 +59,7 @@ class Scheduler:
         return decisions
 
     def _apply(self, event: Event, now: float) -> None:
+        before = self._place_of(event.pod.key) if isinstance(event, PodSeen) else None
         self.cluster.observe(event)
         match event:
             case NodeSeen() | NodeLost():
@@ -70,7 +72,15 @@ class Scheduler:
             case PodSeen(pod):
                 self.queue.remove(pod.key)
                 self._enqueue(pod.key, now)
-                self.queue.note(Change.POD_BOUND if pod.spec.node_name else Change(0))
+                after = self._place_of(pod.key)
+                if before != after:  # a pod that finishes, or runs on as another, makes room like one that is gone
+                    gone = Change.POD_GONE if before else Change(0)
+                    self.queue.note(gone | Change.POD_BOUND if after else gone)
+
+    def _place_of(self, key: str) -> tuple[Shape, int] | None:
+        """What a pod that runs is, and on which row."""
+        record = self.cluster.pods.records.get(key)
+        return None if record is None or record.row == UNBOUND else (record.shape, record.row)
 
     def _enqueue(self, key: str, now: float) -> None:
         record = self.cluster.pods.records.get(key)

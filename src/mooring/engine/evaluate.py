@@ -202,6 +202,16 @@ def run_scores(answer: Evaluation) -> None:
         answer.totals += weighted
 
 
+def ask_passes(plugin: FilterAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> Mask:
+    """Ask a filter about some rows when its reasons do not matter."""
+    if isinstance(plugin, Filter):
+        answer = plugin.passes(shape, nodes)
+        if answer.shape != (len(nodes.index),):
+            raise InvariantBroken(f"plugin {plugin.name}: passes answered {answer.shape} for {len(nodes)} rows")
+        return answer
+    return ask_filter(plugin, shape, nodes, prepared) == 0
+
+
 def ask_score(plugin: ScoreAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> Scores:
     """Ask a score plugin about some rows: raw scores, before normalising."""
     if isinstance(plugin, PreScore):
@@ -210,11 +220,9 @@ def ask_score(plugin: ScoreAnswers, shape: Shape, nodes: NodeRows, prepared: Any
         assert isinstance(plugin, Score)
         answer = plugin.score(shape, nodes)
     answer = np.asarray(answer)
-    if answer.shape != (len(nodes),):
+    if answer.shape != nodes.index.shape:
         raise InvariantBroken(f"plugin {plugin.name}: score answered {answer.shape} for {len(nodes)} rows")
-    if answer.dtype != np.int64:
-        answer = answer.astype(np.int64)
-    return answer
+    return answer if answer.dtype == np.int64 else answer.astype(np.int64)
 
 
 def extremes(raw: Scores) -> tuple[int, int]:

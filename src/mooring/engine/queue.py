@@ -41,10 +41,13 @@ class Queue:
         self._active: list[tuple[Any, int, Entry]] = []
         self._parked: dict[tuple[str, int], Parked] = {}
         self._gated: dict[str, tuple[Entry, Verdict]] = {}
-        self._removed = set[str]()
+        self._removed = set[int]()
+        """The arrivals of entries that are still among the active ones and are to be passed over."""
         self._could_help = Change(0)
         """What any parked pod waits for."""
         self._where: dict[str, str] = {}
+        self._arrival_of: dict[str, int] = {}
+        """Of each active pod: its entry, because a pod may be removed and added again."""
         self._arrivals = 0
 
     def __len__(self) -> int:
@@ -66,13 +69,14 @@ class Queue:
 
     def _activate(self, entry: Entry) -> None:
         self._where[entry.record.key] = "active"
+        self._arrival_of[entry.record.key] = entry.arrival
         heapq.heappush(self._active, (entry.key, entry.arrival, entry))
 
     def remove(self, key: str) -> None:
         """Forget a pod that is gone or bound."""
         where = self._where.pop(key, "")
         if where == "active":
-            self._removed.add(key)
+            self._removed.add(self._arrival_of.pop(key))
         elif where == "gated":
             self._gated.pop(key, None)
         elif where == "parked":
@@ -88,15 +92,21 @@ class Queue:
                 break
             heapq.heappop(active)
             self._where.pop(entry.record.key, None)
+            self._arrival_of.pop(entry.record.key, None)
             batch.append(entry)
         return batch
 
     def peek(self) -> Entry | None:
         """The next pod, left in its place."""
         active = self._active
-        while active and active[0][2].record.key in self._removed:
-            self._removed.discard(heapq.heappop(active)[2].record.key)
+        while active and active[0][1] in self._removed:
+            self._removed.discard(heapq.heappop(active)[1])
         return active[0][2] if active else None
+
+    def count_ahead_of(self, key: str) -> int:
+        """How many of the pods to be tried now come before this one; all of them if it is not among them."""
+        ahead = sorted(entry for _, _, entry in self._active if entry.arrival not in self._removed)
+        return next((index for index, entry in enumerate(ahead) if entry.record.key == key), len(ahead))
 
     def put_back(self, entries: Sequence[Entry]) -> None:
         """Return pods that were taken and not tried to their places."""

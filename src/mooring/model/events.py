@@ -75,4 +75,3 @@ Related: TypeAlias = (
     | VolumeAttachment
 )
 Event: TypeAlias = NodeSeen | NodeLost | PodSeen | PodLost | ObjectSeen | ObjectLost
-

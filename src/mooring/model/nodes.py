@@ -5,7 +5,9 @@ import msgspec
 from mooring.model.meta import Condition, KubeObject, ObjectMeta, Resources
 
 
-class Taint(KubeObject, frozen=True):
+class Taint(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, frozen=True):
+    """Frozen, unlike other KubeObjects: sets of taints are interned."""
+
     key: str
     value: str = ""
     effect: str = ""

@@ -18,7 +18,7 @@ MAX_UNITS = 2**63 - 1
 
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_FORM = re.compile(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)((?:[numkMGTPE]|[KMGTPE]i)?|[eE][+-]?\d{1,4})")
+_FORM = re.compile(r"([+-]?)(\d+(?:\.\d*)?|\.\d+)((?:[numkMGTPE]|[KMGTPE]i)?|[eE][+-]?\d{1,4})", re.ASCII)
 
 
 class QuantityError(ValueError):

@@ -31,7 +31,7 @@ MOST_REPLICAS = 1_000_000
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _BRACES = re.compile(r"\{([^{}]*)\}")
-_FORMAT = re.compile(r"(?:0?\d{1,3})?[dxXob]?")
+_FORMAT = re.compile(r"(?:0?\d{1,3})?[dxXob]?", re.ASCII)
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,

@@ -66,9 +66,7 @@ def _aggregate(spec: PodSpec, nonzero: bool) -> Amounts:
 
 def _pod_level(spec: PodSpec) -> Amounts:
     requests = _amounts(spec.resources.requests if spec.resources else None)
-    return {
-        name: amount for name, amount in requests.items() if name in (CPU, MEMORY) or name.startswith("hugepages-")
-    }
+    return {name: amount for name, amount in requests.items() if name in (CPU, MEMORY) or name.startswith("hugepages-")}
 
 
 def pod_requests(pod: Pod, *, nonzero: bool = False, pod_level: bool = True) -> Amounts:

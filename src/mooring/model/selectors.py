@@ -14,7 +14,7 @@ from mooring.model.meta import LabelSelector, NodeSelector, NodeSelectorTerm
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
 
-_INT = re.compile(r"[+-]?\d+")
+_INT = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 @lru_cache(maxsize=65536)
@@ -129,7 +129,6 @@ def compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
         for expression in term.match_fields or ()
     )
     return NodeTerm(labels, names, is_empty=not labels.requirements and not names)
-
 
 
 def compile_node_selector(selector: NodeSelector) -> tuple[NodeTerm, ...]:

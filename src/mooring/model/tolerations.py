@@ -7,7 +7,7 @@ from mooring.model.nodes import Taint
 from mooring.model.pods import Toleration
 from mooring.model.selectors import parse_int64
 
-_DECIMAL = re.compile(r"0|-?[1-9]\d*")
+_DECIMAL = re.compile(r"0|-?[1-9]\d*", re.ASCII)
 
 HARD_EFFECTS = ("NoSchedule", "NoExecute")
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")

@@ -39,7 +39,7 @@ from mooring.model.workloads import (
 
 BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 COMPLETION_MODES = ("NonIndexed", "Indexed")
-_BUDGET = re.compile(r"\d+%")
+_BUDGET = re.compile(r"\d+%", re.ASCII)
 
 
 def validate(found: Any, place: Place) -> None:

@@ -159,5 +159,3 @@ class VolumeAttachment(KubeObject):
     kind: str = "VolumeAttachment"
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: VolumeAttachmentSpec = msgspec.field(default_factory=VolumeAttachmentSpec)
-
-

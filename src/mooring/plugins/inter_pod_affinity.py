@@ -178,12 +178,11 @@ def _matches(term: Term, cluster: Cluster, other: Shape) -> int:
 
 def _anti_affinity_keys(cluster: Cluster, terms_of: TermsOfShapes) -> Iterator[str]:
     seen = set[str]()
-    for shape in cluster.shapes.all:
-        if shape.affinity is not None:
-            for term in terms_of.of(shape).anti_affinity:
-                if term.topology_key not in seen:
-                    seen.add(term.topology_key)
-                    yield term.topology_key
+    for shape in cluster.shapes.with_pod_affinity:
+        for term in terms_of.of(shape).anti_affinity:
+            if term.topology_key not in seen:
+                seen.add(term.topology_key)
+                yield term.topology_key
 
 
 def _anti_terms_against(pod: Shape, cluster: Cluster, terms_of: TermsOfShapes, key: str, other: Shape) -> int:
@@ -195,12 +194,11 @@ def _anti_terms_against(pod: Shape, cluster: Cluster, terms_of: TermsOfShapes, k
 
 
 def _preferred_keys(cluster: Cluster, terms_of: TermsOfShapes, hard_counts: bool) -> Iterator[str]:
-    for shape in cluster.shapes.all:
-        if shape.affinity is not None:
-            terms = terms_of.of(shape)
-            yield from (term.topology_key for term in terms.preferred)
-            if hard_counts:
-                yield from (term.topology_key for term in terms.affinity)
+    for shape in cluster.shapes.with_pod_affinity:
+        terms = terms_of.of(shape)
+        yield from (term.topology_key for term in terms.preferred)
+        if hard_counts:
+            yield from (term.topology_key for term in terms.affinity)
 
 
 def _preference(

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from mooring.engine.plugin import MAX_SCORE, SKIP, Depends, PreScore, Scores, Skip
 from mooring.model.meta import KubeObject
 from mooring.model.requests import CPU, MEMORY, is_scalar
-from mooring.plugins.resource_scoring import Problem, ResourceSpec, validate_weights
+from mooring.plugins.resource_scoring import Numbers, Problem, ResourceSpec, validate_weights
 from mooring.state.cluster import Cluster
-from mooring.state.rows import NodeRows
+from mooring.state.rows import NodeRows, whole_quotient
 from mooring.state.shapes import Shape
 
 HALF = MAX_SCORE // 2
@@ -45,31 +45,31 @@ class NodeResourcesBalancedAllocation(PreScore):
         return tuple((name, amount) for name, amount in asked if amount or not is_scalar(name))
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: tuple[tuple[str, int], ...]) -> Scores:
-        capacities = [nodes.allocatable(name) for name, _ in prepared]
-        before = [nodes.requested(name) for name, _ in prepared]
+        capacities = [nodes.numbers("allocatable", name) for name, _ in prepared]
+        before = [nodes.numbers("requested", name) for name, _ in prepared]
         after = [taken + amount for taken, (_, amount) in zip(before, prepared, strict=True)]
         change = evenness(after, capacities) - evenness(before, capacities)
-        return HALF + (HALF + change) // 2
+        return whole_quotient(change + (2 * HALF + HALF), 2)
 
 
-def evenness(requested: list[NDArray[np.int64]], capacities: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def evenness(requested: list[Numbers], capacities: list[Numbers]) -> Numbers:
     """100 where all fractions are equal, less by their standard deviation.
 
     The operations and their order are kube-scheduler's: these are floats, and one rounding more would show.
     """
-    present = [capacity > 0 for capacity in capacities]
-    if all(has.all() for has in present):
+    if all(capacity.all() for capacity in capacities):
         fractions = [np.minimum(r / c, 1.0) for r, c in zip(requested, capacities, strict=True)]
-        return ((1 - _deviation(fractions)) * MAX_SCORE).astype(np.int64)
+        return np.trunc((1 - _deviation(fractions)) * MAX_SCORE)
     # Nodes differ in which resources they have at all: answer for each such combination.
-    result = np.full(len(capacities[0]), MAX_SCORE, np.int64)
+    present = [capacity > 0 for capacity in capacities]
+    result = np.full(len(capacities[0]), float(MAX_SCORE))
     combinations = sum(has.astype(np.int64) << bit for bit, has in enumerate(present))
     for combination in np.unique(combinations).tolist():
         at = np.flatnonzero(combinations == combination)
         chosen = [bit for bit in range(len(capacities)) if combination >> bit & 1]
         if chosen:
             fractions = [np.minimum(requested[bit][at] / capacities[bit][at], 1.0) for bit in chosen]
-            result[at] = ((1 - _deviation(fractions)) * MAX_SCORE).astype(np.int64)
+            result[at] = np.trunc((1 - _deviation(fractions)) * MAX_SCORE)
     return result
 
 

@@ -7,11 +7,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import Change, Codes, Depends, Filter, Score, Scores
+from mooring.engine.plugin import Change, Codes, Depends, Filter, Mask, Score, Scores
 from mooring.engine.verdict import Rejection
 from mooring.model.meta import KubeObject
 from mooring.model.requests import CPU, MEMORY, is_extended, is_scalar
 from mooring.plugins.resource_scoring import (
+    Numbers,
     Problem,
     ScoringStrategy,
     ShapeFunction,
@@ -19,7 +20,7 @@ from mooring.plugins.resource_scoring import (
     most_allocated,
     round_half_up,
 )
-from mooring.state.rows import NodeRows
+from mooring.state.rows import NodeRows, whole_quotient
 from mooring.state.shapes import Shape
 
 TOO_MANY_PODS = 1
@@ -75,6 +76,12 @@ class NodeResourcesFit(Filter, Score):
     def _is_ignored(self, name: str) -> bool:
         return is_extended(name) and (name in self._ignored or name.partition("/")[0] in self._ignored_groups)
 
+    def passes(self, pod: Shape, nodes: NodeRows) -> Mask:
+        passed = nodes.pod_count < nodes.allowed_pods
+        for name, amount in self._checked(pod):
+            passed &= nodes.numbers("allocatable", name) - nodes.numbers("requested", name) >= amount
+        return passed
+
     def filter(self, pod: Shape, nodes: NodeRows) -> Codes:
         full = nodes.pod_count >= nodes.allowed_pods
         codes = full.astype(np.int64)
@@ -118,27 +125,29 @@ class NodeResourcesFit(Filter, Score):
 
     def _requested_and_capacity(
         self, pod: Shape, nodes: NodeRows
-    ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+    ) -> Iterator[tuple[int, Numbers, Numbers]]:
         for name, weight in self._weights.items():
             asked = pod.nonzero_incoming.get(name, 0)
             if not asked and is_scalar(name):
                 continue
-            yield weight, nodes.nonzero_requested(name) + asked, nodes.allocatable(name)
+            yield weight, nodes.numbers("nonzero", name) + asked, nodes.numbers("allocatable", name)
 
     def _weighted(
-        self, rule: Callable[[NDArray[np.int64], NDArray[np.int64]], Scores], pod: Shape, nodes: NodeRows
+        self, rule: Callable[[Numbers, Numbers], Numbers], pod: Shape, nodes: NodeRows
     ) -> Scores:
-        total = np.zeros(len(nodes), np.int64)
-        weights = np.zeros(len(nodes), np.int64)
+        total: Numbers | int = 0
+        weights: Numbers | int = 0
         for weight, requested, capacity in self._requested_and_capacity(pod, nodes):
-            has = capacity > 0
-            if has.all():
-                total += weight * rule(requested, capacity)
-                weights += weight
+            if capacity.all():
+                part, counted = rule(requested, capacity), weight
             else:
-                total += np.where(has, weight * rule(requested, np.where(has, capacity, 1)), 0)
-                weights += weight * has
-        return total // np.maximum(weights, 1)
+                has = capacity > 0
+                part, counted = np.where(has, rule(requested, np.where(has, capacity, 1)), 0), weight * has
+            total = total + (part if weight == 1 else weight * part)
+            weights = weights + counted
+        if isinstance(total, int):
+            return np.zeros(len(nodes), np.int64)
+        return whole_quotient(total, weights if isinstance(weights, int) else np.maximum(weights, 1))
 
     def _ratio(self, function: ShapeFunction, pod: Shape, nodes: NodeRows) -> Scores:
         total = np.zeros(len(nodes), np.int64)

@@ -1,6 +1,7 @@
 """How full a node should be: kube-scheduler's three scoring strategies, in whole numbers."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from mooring.engine.plugin import MAX_SCORE, Scores
 from mooring.model.meta import KubeObject
 from mooring.model.requests import CPU, MEMORY
+from mooring.state.rows import whole_quotient
 
 MAX_SHAPE_SCORE = 10
 Problem = tuple[str, str, str]
@@ -76,14 +78,17 @@ def validate_shape(shape: Sequence[UtilizationPoint], field: str) -> Iterator[Pr
             yield f"{at}.score", f"a whole number from 0 to {MAX_SHAPE_SCORE}", str(point.score)
 
 
-def least_allocated(requested: NDArray[np.int64], capacity: NDArray[np.int64]) -> Scores:
-    score: Scores = (capacity - requested) * MAX_SCORE // capacity
-    return np.where(requested > capacity, 0, score)
+Numbers = NDArray[Any]
+"""Whole numbers, as integers or as floats: see NodeRows.numbers."""
 
 
-def most_allocated(requested: NDArray[np.int64], capacity: NDArray[np.int64]) -> Scores:
-    score: Scores = np.minimum(requested, capacity) * MAX_SCORE // capacity
-    return score
+def least_allocated(requested: Numbers, capacity: Numbers) -> Numbers:
+    score = whole_quotient((capacity - requested) * MAX_SCORE, capacity)
+    return np.maximum(score, 0)  # more requested than there is counts as full
+
+
+def most_allocated(requested: Numbers, capacity: Numbers) -> Numbers:
+    return whole_quotient(np.minimum(requested, capacity) * MAX_SCORE, capacity)
 
 
 class ShapeFunction:
@@ -106,12 +111,12 @@ class ShapeFunction:
                 return before.score * factor + (abs(rise) // run if rise >= 0 else -(abs(rise) // run))
         return points[-1].score * factor
 
-    def __call__(self, utilization: NDArray[np.int64]) -> Scores:
-        return self._table[utilization]
+    def __call__(self, utilization: Numbers) -> Scores:
+        return self._table[utilization.astype(np.intp)]
 
-    def of_ratio(self, requested: NDArray[np.int64], capacity: NDArray[np.int64]) -> Scores:
+    def of_ratio(self, requested: Numbers, capacity: Numbers) -> Scores:
         over = (capacity == 0) | (requested > capacity)
-        return self(np.where(over, 100, requested * 100 // np.where(over, 1, capacity)))
+        return self(np.where(over, 100, whole_quotient(requested * 100, np.where(over, 1, capacity))))
 
 
 def round_half_up(values: NDArray[np.float64]) -> NDArray[np.int64]:

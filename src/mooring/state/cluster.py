@@ -179,7 +179,7 @@ class Cluster:
         self.nodes.account_many(distinct, counts.astype(np.int64), shape)
         row_list = rows.tolist()
         self.pods.row.writable[[record.slot for record in records]] = rows
-        self.pod_changes.extend(shape.id, row_list)
+        self.pod_changes.extend(shape.id, rows)
         on_row = self.pods.on_row
         for record, row in zip(records, row_list, strict=True):
             if self._depth:
@@ -259,7 +259,7 @@ class Cluster:
     @property
     def description(self) -> tuple[int, int, int, int]:
         """A value that changes whenever anything but the placing of pods does."""
-        return self.nodes_version, self.related.version, self.shapes_version, self.shapes.with_pod_affinity
+        return self.nodes_version, self.related.version, self.shapes_version, len(self.shapes.with_pod_affinity)
 
     def rows(self, index: NDArray[np.intp] | None = None) -> NodeRows:
         """Some rows, or all nodes, as plugins read them."""

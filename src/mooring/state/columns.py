@@ -30,6 +30,46 @@ class Column:
         self._set(grown)
 
 
+class AmountColumn(Column):
+    """A column of whole amounts, with the same numbers as floats beside it.
+
+    Vector arithmetic on floats is several times faster than on 64-bit integers, and exact while nothing exceeds
+    LARGEST: products with a percentage still fit the 53 bits of a float.
+    """
+
+    __slots__ = ("_floats", "floats", "is_small")
+
+    LARGEST = 1 << 46
+
+    def __init__(self, capacity: int) -> None:
+        self.is_small = True
+        """Whether the floats are exact, also after multiplying by a hundred; once lost, it stays lost."""
+        super().__init__(np.int64, capacity)
+
+    def _set(self, array: NDArray[Any]) -> None:
+        super()._set(array)
+        self._floats = array.astype(np.float64)
+        self.floats = self._floats.view()
+        self.floats.flags.writeable = False
+
+    def put(self, row: int, amount: int) -> None:
+        self._array[row] = amount
+        self._floats[row] = amount
+        if amount > self.LARGEST:
+            self.is_small = False
+
+    def add(self, row: int, amount: int) -> None:
+        self.put(row, int(self._array[row]) + amount)
+
+    def add_many(self, rows: NDArray[np.intp], amounts: NDArray[np.int64]) -> None:
+        """Add to distinct rows."""
+        total = self._array[rows] + amounts
+        self._array[rows] = total
+        self._floats[rows] = total
+        if len(total) and int(total.max()) > self.LARGEST:
+            self.is_small = False
+
+
 class Interner:
     """Small integer codes for values, in order of first appearance."""
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mooring.model.nodes import Node, Taint
 from mooring.model.quantity import parse_quantity, to_units
 from mooring.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, in_columns, to_column_units
-from mooring.state.columns import Column, Interner
+from mooring.state.columns import AmountColumn, Column, Interner
 from mooring.state.shapes import Shape
 
 MISSING = -1
@@ -24,7 +24,8 @@ MISSING = -1
 TIE_BITS = 24
 """Enough that few of 10,000 nodes draw the same number; those keep row order."""
 
-Amounts = tuple[NDArray[np.intp], NDArray[np.int64]]
+Amounts = list[tuple[int, int]]
+"""(resource code, amount) a requested resource."""
 
 
 class LabelColumn:
@@ -65,13 +66,13 @@ class NodeTable:
         self.row_of: dict[str, int] = {}
         self.nodes: list[Node | None] = []
         self.resources = Interner()
-        self._allocatable = list[Column]()
-        self._requested = list[Column]()
+        self._allocatable = list[AmountColumn]()
+        self._requested = list[AmountColumn]()
         self.alive = Column(np.bool_, capacity)
         self.pod_count = Column(np.int64, capacity)
         self.allowed_pods = Column(np.int64, capacity)
-        self.nonzero_cpu = Column(np.int64, capacity)
-        self.nonzero_memory = Column(np.int64, capacity)
+        self.nonzero_cpu = AmountColumn(capacity)
+        self.nonzero_memory = AmountColumn(capacity)
         self.unschedulable = Column(np.bool_, capacity)
         self.tie = Column(np.int64, capacity)
         """Breaks ties between equal totals: the higher wins. A number drawn from seed and name, so that neither the
@@ -111,8 +112,8 @@ class NodeTable:
     def resource_code(self, name: str) -> int:
         code = self.resources.code(name)
         if code == len(self._allocatable):
-            self._allocatable.append(Column(np.int64, self.capacity))
-            self._requested.append(Column(np.int64, self.capacity))
+            self._allocatable.append(AmountColumn(self.capacity))
+            self._requested.append(AmountColumn(self.capacity))
         return code
 
     def allocatable(self, name: str) -> NDArray[np.int64]:
@@ -120,6 +121,16 @@ class NodeTable:
 
     def requested(self, name: str) -> NDArray[np.int64]:
         return self._requested[self.resource_code(name)].values
+
+    def amount_column(self, what: str, name: str) -> AmountColumn:
+        """`allocatable`, `requested`, or `nonzero`: what scoring counts as requested."""
+        if what == "allocatable":
+            return self._allocatable[self.resource_code(name)]
+        if what == "nonzero" and name == CPU:
+            return self.nonzero_cpu
+        if what == "nonzero" and name == MEMORY:
+            return self.nonzero_memory
+        return self._requested[self.resource_code(name)]
 
     def label(self, key: str) -> LabelColumn:
         column = self._labels.get(key)
@@ -150,7 +161,7 @@ class NodeTable:
         self._live_rows = None
         self._free.append(row)
         for column in self._allocatable:
-            column.writable[row] = 0
+            column.put(row, 0)
         for label in self._labels.values():
             label.set(row, None)
         return row
@@ -173,11 +184,11 @@ class NodeTable:
     def _describe(self, row: int, node: Node) -> None:
         amounts = node.status.allocatable or node.status.capacity or {}
         for column in self._allocatable:
-            column.writable[row] = 0
+            column.put(row, 0)
         for name, text in amounts.items():
             if in_columns(name):
                 code = self.resource_code(name)
-                self._allocatable[code].writable[row] = to_column_units(name, parse_quantity(text))
+                self._allocatable[code].put(row, to_column_units(name, parse_quantity(text)))
         self.allowed_pods.writable[row] = to_units(parse_quantity(amounts.get(PODS, 0)))
         self.unschedulable.writable[row] = node.spec.unschedulable
         self.taint_set.writable[row] = self.taint_sets.code(tuple(node.spec.taints or ()))
@@ -216,31 +227,28 @@ class NodeTable:
         """A shape's requests as resource codes and amounts."""
         found = self._amounts.get(shape.id)
         if found is None:
-            codes = [self.resource_code(name) for name in shape.requests]
-            found = np.array(codes, np.intp), np.array(list(shape.requests.values()), np.int64)
+            found = [(self.resource_code(name), amount) for name, amount in shape.requests.items()]
             self._amounts[shape.id] = found
         return found
 
     def account(self, row: int, shape: Shape, sign: int) -> None:
         """Let one pod of this shape take its share of a row (sign 1), or give it back (sign -1)."""
-        codes, amounts = self.amounts(shape)
-        for code, amount in zip(codes.tolist(), amounts.tolist(), strict=True):
-            self._requested[code].writable[row] += sign * amount
+        for code, amount in self.amounts(shape):
+            self._requested[code].add(row, sign * amount)
         cpu, memory = shape.nonzero
-        self.nonzero_cpu.writable[row] += sign * cpu
-        self.nonzero_memory.writable[row] += sign * memory
+        self.nonzero_cpu.add(row, sign * cpu)
+        self.nonzero_memory.add(row, sign * memory)
         self.pod_count.writable[row] += sign
         for ip, protocol, port in shape.host_ports:
             self._account_port(row, ip, (protocol, port), sign)
 
     def account_many(self, rows: NDArray[np.intp], counts: NDArray[np.int64], shape: Shape) -> None:
         """Let `counts` pods of one shape take their share of distinct rows at once."""
-        codes, amounts = self.amounts(shape)
-        for code, amount in zip(codes.tolist(), amounts.tolist(), strict=True):
-            self._requested[code].writable[rows] += counts * amount
+        for code, amount in self.amounts(shape):
+            self._requested[code].add_many(rows, counts * amount)
         cpu, memory = shape.nonzero
-        self.nonzero_cpu.writable[rows] += counts * cpu
-        self.nonzero_memory.writable[rows] += counts * memory
+        self.nonzero_cpu.add_many(rows, counts * cpu)
+        self.nonzero_memory.add_many(rows, counts * memory)
         self.pod_count.writable[rows] += counts
         for ip, protocol, port in shape.host_ports:
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):

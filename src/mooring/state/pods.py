@@ -88,51 +88,41 @@ class PodTable:
 class PodChanges:
     """Which pods came to and went from which rows, in order; readers remember how far they have read."""
 
-    COMPACT_AT = 1_000_000
+    MOST_KEPT = 1 << 20
 
     def __init__(self) -> None:
-        self.start = 0
-        """The position of the first entry still kept."""
-        self._shapes = list[int]()
-        self._rows = list[int]()
-        self._signs = list[int]()
-
-    @property
-    def position(self) -> int:
-        return self.start + len(self._rows)
+        self.position = 0
+        """One past the last change, counted from the beginning of time."""
+        self._start = 0
+        self._log = np.empty((3, 1024), np.int64)
 
     def append(self, shape_id: int, row: int, sign: int) -> None:
-        if len(self._rows) >= self.COMPACT_AT:
-            self._drop_older_half()
-        self._shapes.append(shape_id)
-        self._rows.append(row)
-        self._signs.append(sign)
+        at = self._room(1)
+        self._log[:, at] = (shape_id, row, sign)
+        self.position += 1
 
-    def extend(self, shape_id: int, rows: list[int]) -> None:
-        self._shapes.extend([shape_id] * len(rows))
-        self._rows.extend(rows)
-        self._signs.extend([1] * len(rows))
-        if len(self._rows) >= self.COMPACT_AT:
-            self._drop_older_half()
+    def extend(self, shape_id: int, rows: NDArray[np.intp]) -> None:
+        """Pods of one shape came to rows."""
+        at = self._room(len(rows))
+        end = at + len(rows)
+        self._log[0, at:end], self._log[1, at:end], self._log[2, at:end] = shape_id, rows, 1
+        self.position += len(rows)
 
-    def rows_since(self, position: int) -> list[int] | None:
-        """The rows touched since a position; None if that is no longer known."""
-        return None if position < self.start else self._rows[position - self.start :]
-
-    def since(
-        self, position: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]] | None:
+    def since(self, position: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]] | None:
         """(shapes, rows, signs) since a position; None if that is no longer known."""
-        if position < self.start:
+        if position < self._start:
             return None
-        at = position - self.start
-        return (
-            np.array(self._shapes[at:], np.intp),
-            np.array(self._rows[at:], np.intp),
-            np.array(self._signs[at:], np.int64),
-        )
+        shapes, rows, signs = self._log[:, position - self._start : self.position - self._start]
+        return shapes, rows, signs
 
-    def _drop_older_half(self) -> None:
-        half = len(self._rows) // 2
-        self.start += half
-        del self._shapes[:half], self._rows[:half], self._signs[:half]
+    def _room(self, count: int) -> int:
+        """Where to write the next so many changes."""
+        used = self.position - self._start
+        if used + count > self._log.shape[1]:
+            kept = min(used, self.MOST_KEPT // 2)  # whoever is further behind starts anew
+            grown = np.empty((3, max(1024, 2 * (kept + count))), np.int64)
+            grown[:, :kept] = self._log[:, used - kept : used]
+            self._log = grown
+            self._start = self.position - kept
+            used = kept
+        return used

@@ -1,6 +1,7 @@
 """Some rows of the node table, as plugins see them: read-only columns, one value a row."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,13 @@ from mooring.state.shapes import Shape
 Rows = NDArray[np.intp]
 
 
+def whole_quotient(dividend: NDArray[Any], divisor: NDArray[Any] | int) -> NDArray[Any]:
+    """Divide and round down, exactly: integers by integers, or floats that hold whole numbers of NodeRows.numbers."""
+    if dividend.dtype == np.float64:
+        return np.floor(dividend / divisor)
+    return dividend // divisor
+
+
 class NodeRows:
     """Answers every question about some rows with an array of that length, in that order.
 
@@ -20,7 +28,7 @@ class NodeRows:
     usage through these methods answers for the future without knowing it.
     """
 
-    __slots__ = ("_extra", "_shape", "index", "table")
+    __slots__ = ("_extra", "_known", "_numbers", "_shape", "index", "table")
 
     def __init__(
         self, table: NodeTable, index: Rows, extra: NDArray[np.int64] | None = None, shape: Shape | None = None
@@ -29,44 +37,71 @@ class NodeRows:
         self.index = index
         self._extra = extra
         self._shape = shape
+        self._numbers: dict[tuple[str, str], NDArray[Any]] = {}
+        self._known: dict[tuple[str, str], NDArray[Any]] = {}
 
     def __len__(self) -> int:
         return len(self.index)
 
-    # What runs on the nodes.
+    # What runs on the nodes. Several plugins ask for the same columns: each is gathered once.
+
+    def _column(self, kind: str, name: str, column: NDArray[Any], a_pod_adds: int) -> NDArray[Any]:
+        found = self._known.get((kind, name))
+        if found is None:
+            found = column[self.index]
+            if self._extra is not None and a_pod_adds:
+                found += self._extra * a_pod_adds
+            found.flags.writeable = False
+            self._known[kind, name] = found
+        return found
+
+    def _a_pod_adds(self, what: str, resource: str) -> int:
+        if self._shape is None or what == "allocatable":
+            return 0
+        if what == "nonzero" and resource in (CPU, MEMORY):
+            return self._shape.nonzero[resource == MEMORY]
+        return self._shape.request(resource)
+
+    def _amounts(self, what: str, resource: str) -> NDArray[np.int64]:
+        column = self.table.amount_column(what, resource).values
+        return self._column(what, resource, column, self._a_pod_adds(what, resource))
+
+    def numbers(self, what: str, resource: str) -> NDArray[Any]:
+        """Amounts for arithmetic: floats, which are fast, if every result is exact in them; else integers.
+
+        `what` is `allocatable`, `requested` or `nonzero`. Divide with `whole_quotient`, which is exact for both.
+        """
+        found = self._numbers.get((what, resource))
+        if found is None:
+            column = self.table.amount_column(what, resource)
+            is_small = column.is_small and self.table.amount_column("allocatable", resource).is_small
+            found = column.floats[self.index] if is_small else self._amounts(what, resource)
+            adds = self._a_pod_adds(what, resource) if is_small and self._extra is not None else 0
+            found = found + self._extra * adds if adds and self._extra is not None else found
+            self._numbers[what, resource] = found
+        return found
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
-        return self.table.allocatable(resource)[self.index]
+        return self._amounts("allocatable", resource)
 
     def requested(self, resource: str) -> NDArray[np.int64]:
         """Taken of a resource, in its column unit: millis of CPU, bytes, counts."""
-        taken = self.table.requested(resource)[self.index]
-        if self._shape is not None and self._extra is not None:
-            taken += self._extra * self._shape.request(resource)
-        return taken
+        return self._amounts("requested", resource)
 
     def free(self, resource: str) -> NDArray[np.int64]:
         return self.allocatable(resource) - self.requested(resource)
 
     def nonzero_requested(self, resource: str) -> NDArray[np.int64]:
         """As `requested`, but every container counts for at least a little CPU and memory."""
-        if resource not in (CPU, MEMORY):
-            return self.requested(resource)
-        is_cpu = resource == CPU
-        taken = (self.table.nonzero_cpu if is_cpu else self.table.nonzero_memory).values[self.index]
-        if self._shape is not None and self._extra is not None:
-            taken += self._extra * self._shape.nonzero[0 if is_cpu else 1]
-        return taken
+        return self._amounts("nonzero", resource)
 
     @property
     def pod_count(self) -> NDArray[np.int64]:
-        count: NDArray[np.int64] = self.table.pod_count.values[self.index]
-        return count if self._extra is None else count + self._extra
+        return self._column("pods", "count", self.table.pod_count.values, 1)
 
     @property
     def allowed_pods(self) -> NDArray[np.int64]:
-        allowed: NDArray[np.int64] = self.table.allowed_pods.values[self.index]
-        return allowed
+        return self._column("pods", "allowed", self.table.allowed_pods.values, 0)
 
     # How the nodes are described.
 

@@ -91,8 +91,8 @@ class ShapeTable:
     def __init__(self, *, all_labels: bool = False, all_annotations: bool = False) -> None:
         self.all = list[Shape]()
         self.selected_keys = set[str]()
-        self.with_pod_affinity = 0
-        """How many shapes have terms about other pods: a new one may concern everybody."""
+        self.with_pod_affinity = list[Shape]()
+        """The shapes that have terms about other pods: a new one may concern everybody."""
         self._all_labels = all_labels
         self._all_annotations = all_annotations
         self._shape_of: dict[object, Shape] = {}
@@ -139,7 +139,7 @@ class ShapeTable:
             self.all.append(shape)
             affinity = shape.affinity
             if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
-                self.with_pod_affinity += 1
+                self.with_pod_affinity.append(shape)
         return shape
 
     def _signature(self, spec: PodSpec) -> int:

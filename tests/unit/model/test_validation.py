@@ -226,7 +226,8 @@ def test_bad_budgets_and_claims_are_refused(kind: str, spec: dict[str, Any], mes
         ),
         pytest.param(
             {"kind": "PersistentVolume", "metadata": {"name": "a"}, "spec": {"nodeAffinity": {"required": {}}}},
-            "(PersistentVolume a): spec.nodeAffinity.required.nodeSelectorTerms: expected at least one term, found none",
+            "(PersistentVolume a): spec.nodeAffinity.required.nodeSelectorTerms: "
+            "expected at least one term, found none",
             id="volume",
         ),
         pytest.param(

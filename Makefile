@@ -1,0 +1,35 @@
+# Everything runs in .venv, which is made on first use and again when pyproject.toml changes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install test demo lint format
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
+
+install: $(INSTALLED)  ## make .venv with Mooring and its tools in it
+
+$(INSTALLED): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+test: install  ## run the tests on all cores
+	$(BIN)/python -m pytest -n auto
+
+demo: install  ## place the pods of a GPU platform onto its nodes
+	$(BIN)/mooring schedule -f examples/ai-platform
+
+lint: install  ## check style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict
+	$(BIN)/lint-imports
+
+format: install  ## put imports in order and format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .

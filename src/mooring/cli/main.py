@@ -1,0 +1,78 @@
+"""The `mooring` command: what it can do, and how it ends.
+
+Exit code 0 on success, 1 on a stated failure, 2 on bad input; what went wrong is one line on standard error.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from mooring.cli.explain import explain
+from mooring.cli.failures import describe_failure
+from mooring.cli.schedule import schedule
+
+app = typer.Typer(
+    name="mooring",
+    help="A scheduler suite for large Kubernetes clusters that run AI and ML work.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(schedule)
+app.command()(explain)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"mooring {version()}")
+        raise typer.Exit
+
+
+def version() -> str:
+    from importlib.metadata import PackageNotFoundError, version as installed
+
+    try:
+        return installed("mooring")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """A scheduler suite for large Kubernetes clusters that run AI and ML work."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; return its exit code."""
+    try:
+        code = app(list(arguments), prog_name="mooring", standalone_mode=False)
+    except typer.Exit as request:
+        return request.exit_code
+    except BrokenPipeError:
+        # Whoever read our output has had enough. What is still buffered has nowhere to go, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (KeyboardInterrupt, typer.Abort):
+        print("error: interrupted", file=sys.stderr)
+        return 1
+    except Exception as error:
+        failure = describe_failure(error)
+        if failure is None:
+            raise
+        if failure.message:
+            print(f"error: {failure.message}", file=sys.stderr)
+        return failure.exit_code
+    return code if isinstance(code, int) else 0
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,91 @@
+"""Manifests in, a scheduler that has them out: what the offline commands have in common."""
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mooring.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from mooring.assembly import Assembly
+    from mooring.engine.cycle import Scheduler
+    from mooring.model.decisions import Decision
+    from mooring.model.manifests import Manifests
+
+SLICE = 4096
+"""Pods a cycle: a bar that moves a few times a second. The decisions are the same in slices of any size."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the user gave."""
+
+    files: list[str]
+    config: Path | None = None
+    plugins: tuple[Path, ...] = ()
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Everything that was read, and a scheduler that knows it."""
+
+    assembly: "Assembly"
+    manifests: "Manifests"
+    seed: int
+
+    def new_scheduler(self) -> "Scheduler":
+        scheduler = self.assembly.new_scheduler(seed=self.seed)
+        scheduler.load(self.manifests)
+        return scheduler
+
+
+def read(inputs: Inputs, progress: Progress) -> Loaded:
+    """Read configuration and plugins, which are small, before manifests, which may not be."""
+    from mooring.assembly import assemble
+    from mooring.model.manifests import load_manifests
+    from mooring.state.loading import imply_namespaces
+
+    assembly = assemble(inputs.config, plugin_files=inputs.plugins)
+    progress.phase("reading manifests")
+    manifests = load_manifests(inputs.files)
+    imply_namespaces(manifests)
+    return Loaded(assembly, manifests, inputs.seed)
+
+
+def decide(scheduler: "Scheduler", progress: Progress, at_most: int | None = None) -> list["Decision"]:
+    """Run cycles until nothing is left to try, or for so many pods."""
+    total = len(scheduler.queue) if at_most is None else at_most
+    progress.phase("placing pods", total)
+    decisions: list[Decision] = []
+    done = 0
+    while len(scheduler.queue) and (at_most is None or done < at_most):
+        size = SLICE if at_most is None else min(SLICE, at_most - done)
+        decisions += scheduler.cycle(0.0, at_most=size)
+        done += size
+        progress.reached(total - len(scheduler.queue) if at_most is None else done)
+    return decisions
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """A command builds one big state and ends: there is nothing to collect, and looking for it costs seconds."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def remark_ignored(manifests: "Manifests", *, quiet: bool) -> None:
+    """Mention the kinds that scheduling does not read, in one line."""
+    if manifests.ignored and not quiet:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(manifests.ignored.items()))
+        line = f"not read by scheduling: {kinds}"
+        print(f"\x1b[2m{line}\x1b[0m" if sys.stderr.isatty() else line, file=sys.stderr)

@@ -1,0 +1,30 @@
+"""The options that commands share."""
+
+import enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Format(enum.StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+Files = Annotated[
+    list[str],
+    typer.Option("--filename", "-f", metavar="FILE", help="Manifests: a file, a folder, or - for standard input."),
+]
+MoreFiles = Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="More manifests.", show_default=False)]
+Output = Annotated[Format, typer.Option("--output", "-o", help="How to print the result.")]
+Config = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration: profiles and plugins.")
+]
+PluginFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", metavar="FILE", help="A Python file with plugins of your own; may be repeated."),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Breaks ties between equally good nodes.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no remarks, just the result.")]

@@ -1,0 +1,129 @@
+"""The result of `mooring schedule` as a value: what json and yaml print, and what the table is drawn from."""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from mooring.cli.pools import Pool, pools
+from mooring.cli.workloads import Workloads
+from mooring.engine.cycle import Scheduler
+from mooring.engine.evaluate import evaluate
+from mooring.engine.queue import Entry
+from mooring.model.decisions import Bind, Decision
+from mooring.model.manifests import Manifests
+from mooring.model.pods import Pod
+
+
+class Placement(Struct, rename="camel", omit_defaults=True, gc=False):
+    pod: str
+    namespace: str
+    node: str
+    priority: int
+    owner: str = ""
+
+
+class Waiting(Struct, rename="camel", omit_defaults=True):
+    pod: str
+    namespace: str
+    message: str
+    plugins: tuple[str, ...]
+    """The plugins that refused it; for a gated pod, the one that holds it back."""
+    priority: int
+    owner: str = ""
+
+
+class NotOurs(Struct, rename="camel", omit_defaults=True):
+    """A pod that waits for a scheduler whose name no profile has."""
+
+    pod: str
+    namespace: str
+    scheduler_name: str
+    owner: str = ""
+
+
+class Summary(Struct, rename="camel"):
+    nodes: int
+    placed: int
+    nodes_used: int
+    """How many nodes the placed pods went to."""
+    waiting: int
+    gated: int
+    not_ours: int
+    already_bound: int
+
+
+class Result(Struct, rename="camel"):
+    summary: Summary
+    placements: list[Placement]
+    """In the order of the decisions."""
+    waiting: list[Waiting]
+    """In queue order."""
+    gated: list[Waiting]
+    not_ours: list[NotOurs]
+    pools: list[Pool]
+    ignored: dict[str, int]
+    """How many objects there were of each kind that scheduling does not read."""
+
+
+def make_result(
+    scheduler: Scheduler, manifests: Manifests, decisions: Iterable[Decision], pool_of: Mapping[str, str]
+) -> Result:
+    """Gather what was decided, and why the others wait, as things stand at the end."""
+    records = scheduler.cluster.pods.records
+    workloads = Workloads(manifests)
+
+    def owner(pod: Pod) -> str:
+        found = workloads.owner_of(pod)
+        return str(found) if found else ""
+
+    placements = []
+    for decision in decisions:
+        if isinstance(decision, Bind):
+            pod = records[decision.pod].pod
+            meta = pod.metadata
+            placements.append(
+                Placement(meta.name, meta.namespace, decision.node, pod.spec.priority or 0, owner(pod))
+            )
+    waiting = []
+    for entry, message, plugins in reasons(scheduler):
+        pod = entry.record.pod
+        meta = pod.metadata
+        waiting.append(Waiting(meta.name, meta.namespace, message, plugins, pod.spec.priority or 0, owner(pod)))
+    gated = []
+    for entry, rejection in scheduler.queue.gated():
+        pod = entry.record.pod
+        meta, message = pod.metadata, ", ".join(rejection.reasons)
+        gated.append(Waiting(meta.name, meta.namespace, message, (), pod.spec.priority or 0, owner(pod)))
+    not_ours = []
+    for key in scheduler.foreign():
+        pod = records[key].pod
+        not_ours.append(NotOurs(pod.metadata.name, pod.metadata.namespace, pod.spec.scheduler_name, owner(pod)))
+    placed_keys = len(placements)
+    return Result(
+        summary=Summary(
+            nodes=len(scheduler.cluster.nodes),
+            placed=placed_keys,
+            nodes_used=len({placement.node for placement in placements}),
+            waiting=len(waiting),
+            gated=len(gated),
+            not_ours=len(not_ours),
+            already_bound=sum(1 for record in records.values() if record.node_name) - placed_keys,
+        ),
+        placements=placements,
+        waiting=waiting,
+        gated=gated,
+        not_ours=not_ours,
+        pools=pools(scheduler.cluster, pool_of),
+        ignored=dict(sorted(manifests.ignored.items())),
+    )
+
+
+def reasons(scheduler: Scheduler) -> list[tuple[Entry, str, tuple[str, ...]]]:
+    """Each pod that waits, in queue order, with the message and the plugins that refuse it as things stand now."""
+    found = []
+    for parked in scheduler.queue.parked():
+        if parked.entries:
+            evaluation = evaluate(parked.profile, scheduler.cluster, parked.entries[0].record.shape)
+            message, plugins = evaluation.message(), evaluation.refusing_plugins()
+            found += [(entry, message, plugins) for entry in parked.entries]
+    return sorted(found, key=lambda reason: reason[0])

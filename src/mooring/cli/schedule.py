@@ -1,0 +1,61 @@
+"""`mooring schedule`: decide offline, manifests in, placements out."""
+
+from typing import Annotated
+
+import typer
+
+from mooring.cli.offline import Inputs, collector_paused, decide, read, remark_ignored
+from mooring.cli.options import Config, Files, Format, MoreFiles, Output, PluginFiles, Quiet, Seed
+from mooring.cli.output import make_console, print_data
+from mooring.cli.progress import Progress
+
+
+def schedule(
+    filename: Files,
+    files: MoreFiles = None,
+    output: Output = Format.TABLE,
+    config: Config = None,
+    plugin: PluginFiles = None,
+    seed: Seed = 0,
+    pool_label: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="The node label that names a node's pool; guessed if not given."),
+    ] = None,
+    wide: Annotated[bool, typer.Option("--wide", "-w", help="List every pod in the table, not every workload.")] = False,
+    fail_on_waiting: Annotated[
+        bool, typer.Option("--fail-on-waiting", help="Exit with 1 if any pod waits for want of a node.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Place all pending pods of some manifests, in queue order, each seeing the ones before.
+
+    Says for each pod that waits why, in kube-scheduler's words. That a pod waits is an answer, not a failure: the exit
+    code is 0, unless you ask for 1 by --fail-on-waiting.
+
+    \b
+    Example:
+      mooring schedule -f examples/ai-platform
+      kubectl get nodes,pods -A -o json | mooring schedule -f - -o json
+    """
+    from mooring.cli.pools import pool_names
+    from mooring.cli.result import make_result
+
+    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed)
+    with collector_paused():
+        with Progress(quiet=quiet) as progress:
+            loaded = read(inputs, progress)
+            progress.phase("taking in the cluster")
+            scheduler = loaded.new_scheduler()
+            decisions = decide(scheduler, progress)
+            progress.phase("asking why the others wait")
+            pool_of = pool_names(scheduler.cluster, pool_label)
+            result = make_result(scheduler, loaded.manifests, decisions, pool_of)
+        if output is Format.TABLE:
+            from mooring.cli.schedule_table import print_result
+
+            print_result(make_console(), result, pool_of, wide=wide)
+        else:
+            print_data(result, output)
+        remark_ignored(loaded.manifests, quiet=quiet)
+    if fail_on_waiting and result.waiting:
+        raise typer.Exit(1)

@@ -1,0 +1,293 @@
+"""The kinds of `kueue.x-k8s.io` that decide who may start: flavors, queues, cohorts, workloads, priorities, topologies.
+
+Both served versions are read: v1beta2 is the form in which everything is kept, and `default_queueing` brings a v1beta1
+object into it, then fills in what the CRDs would. It changes the object in place and may be done twice without harm.
+"""
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from mooring.model.meta import KubeObject, LabelSelector, ObjectMeta, QuantityText, Resources
+from mooring.model.nodes import Taint
+from mooring.model.pods import PodTemplateSpec, Toleration
+
+GROUP = "kueue.x-k8s.io"
+API_VERSION = f"{GROUP}/v1beta2"
+
+STRICT_FIFO, BEST_EFFORT_FIFO = "StrictFIFO", "BestEffortFIFO"
+MAY_STOP_SEARCH, TRY_NEXT_FLAVOR = "MayStopSearch", "TryNextFlavor"
+BORROWING_OVER_PREEMPTION, PREEMPTION_OVER_BORROWING = "BorrowingOverPreemption", "PreemptionOverBorrowing"
+NEVER, LOWER_PRIORITY, ANY = "Never", "LowerPriority", "Any"
+LOWER_OR_NEWER_EQUAL_PRIORITY = "LowerOrNewerEqualPriority"
+STOP_NONE, HOLD, HOLD_AND_DRAIN = "None", "Hold", "HoldAndDrain"
+
+
+class ResourceFlavorSpec(KubeObject):
+    node_labels: dict[str, str] | None = None
+    node_taints: list[Taint] | None = None
+    tolerations: list[Toleration] | None = None
+    topology_name: str | None = None
+
+
+class ResourceFlavor(KubeObject):
+    api_version: str = API_VERSION
+    kind: str = "ResourceFlavor"
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: ResourceFlavorSpec = msgspec.field(default_factory=ResourceFlavorSpec)
+
+
+class ResourceQuota(KubeObject):
+    name: str
+    nominal_quota: QuantityText
+    borrowing_limit: QuantityText | None = None
+    lending_limit: QuantityText | None = None
+
+
+class FlavorQuotas(KubeObject):
+    name: str
+    resources: list[ResourceQuota] = []
+
+
+class ResourceGroup(KubeObject):
+    covered_resources: list[str] = []
+    flavors: list[FlavorQuotas] = []
+
+
+class FairSharing(KubeObject):
+    weight: QuantityText | None = None
+
+
+class FlavorFungibility(KubeObject):
+    when_can_borrow: str = ""
+    when_can_preempt: str = ""
+    preference: str | None = None
+
+
+class BorrowWithinCohort(KubeObject):
+    policy: str = ""
+    max_priority_threshold: int | None = None
+
+
+class QueuePreemption(KubeObject):
+    within_cluster_queue: str = ""
+    reclaim_within_cohort: str = ""
+    borrow_within_cohort: BorrowWithinCohort | None = None
+
+
+class ClusterQueueSpec(KubeObject):
+    resource_groups: list[ResourceGroup] | None = None
+    cohort_name: str = ""
+    cohort: str = ""
+    """What v1beta1 calls cohortName."""
+    queueing_strategy: str = ""
+    namespace_selector: LabelSelector | None = None
+    flavor_fungibility: FlavorFungibility | None = None
+    preemption: QueuePreemption | None = None
+    stop_policy: str | None = None
+    fair_sharing: FairSharing | None = None
+
+
+class ClusterQueue(KubeObject):
+    api_version: str = API_VERSION
+    kind: str = "ClusterQueue"
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: ClusterQueueSpec = msgspec.field(default_factory=ClusterQueueSpec)
+
+
+class CohortSpec(KubeObject):
+    parent_name: str = ""
+    parent: str = ""
+    """What the first alpha version calls parentName."""
+    resource_groups: list[ResourceGroup] | None = None
+    fair_sharing: FairSharing | None = None
+
+
+class Cohort(KubeObject):
+    api_version: str = API_VERSION
+    kind: str = "Cohort"
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: CohortSpec = msgspec.field(default_factory=CohortSpec)
+
+
+class LocalQueueSpec(KubeObject):
+    cluster_queue: str = ""
+    stop_policy: str | None = None
+    fair_sharing: FairSharing | None = None
+
+
+class LocalQueue(KubeObject):
+    api_version: str = API_VERSION
+    kind: str = "LocalQueue"
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: LocalQueueSpec = msgspec.field(default_factory=LocalQueueSpec)
+
+
+class TopologyRequest(KubeObject):
+    required: str | None = None
+    preferred: str | None = None
+    unconstrained: bool | None = None
+    pod_set_group_name: str | None = None
+
+
+class PodSet(KubeObject):
+    template: PodTemplateSpec
+    name: str = "main"
+    count: int = 1
+    min_count: int | None = None
+    topology_request: TopologyRequest | None = None
+
+
+class PriorityClassReference(KubeObject):
+    group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class WorkloadSpec(KubeObject):
+    pod_sets: list[PodSet] = []
+    queue_name: str = ""
+    priority_class_ref: PriorityClassReference | None = None
+    priority_class_name: str = ""
+    """What v1beta1 has in place of priorityClassRef, with its source beside it."""
+    priority_class_source: str = ""
+    priority: int | None = None
+    active: bool = True
+
+
+class PodSetAssignment(KubeObject):
+    name: str = "main"
+    flavors: dict[str, str] | None = None
+    resource_usage: Resources | None = None
+    count: int | None = None
+
+
+class QuotaAdmission(KubeObject):
+    cluster_queue: str
+    pod_set_assignments: list[PodSetAssignment] = []
+
+
+class WorkloadCondition(KubeObject):
+    type: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class ReclaimablePod(KubeObject):
+    name: str
+    count: int = 0
+
+
+class WorkloadStatus(KubeObject):
+    conditions: list[WorkloadCondition] | None = None
+    admission: QuotaAdmission | None = None
+    reclaimable_pods: list[ReclaimablePod] | None = None
+
+
+class Workload(KubeObject):
+    api_version: str = API_VERSION
+    kind: str = "Workload"
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: WorkloadSpec = msgspec.field(default_factory=WorkloadSpec)
+    status: WorkloadStatus = msgspec.field(default_factory=WorkloadStatus)
+
+    @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    def condition(self, type_: str) -> WorkloadCondition | None:
+        """The condition of that type, if it is true."""
+        for condition in self.status.conditions or ():
+            if condition.type == type_ and condition.status == "True":
+                return condition
+        return None
+
+
+class WorkloadPriorityClass(KubeObject):
+    value: int
+    api_version: str = API_VERSION
+    kind: str = "WorkloadPriorityClass"
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    description: str = ""
+
+
+class TopologyLevel(KubeObject):
+    node_label: str
+
+
+class TopologySpec(KubeObject):
+    levels: list[TopologyLevel] = []
+
+
+class Topology(KubeObject):
+    api_version: str = API_VERSION
+    kind: str = "Topology"
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: TopologySpec = msgspec.field(default_factory=TopologySpec)
+
+
+QueueingKind: TypeAlias = (
+    ResourceFlavor | ClusterQueue | Cohort | LocalQueue | Workload | WorkloadPriorityClass | Topology
+)
+QUEUEING_KINDS: tuple[type[Any], ...] = (
+    ResourceFlavor,
+    ClusterQueue,
+    Cohort,
+    LocalQueue,
+    Workload,
+    WorkloadPriorityClass,
+    Topology,
+)
+
+_OLD_FUNGIBILITY = {"Borrow": MAY_STOP_SEARCH, "Preempt": MAY_STOP_SEARCH}
+
+
+def default_queueing(found: QueueingKind) -> None:
+    """Bring an object into its v1beta2 form and fill in the CRD's defaults."""
+    if isinstance(found, ClusterQueue):
+        _default_cluster_queue(found.spec)
+    elif isinstance(found, Cohort):
+        found.spec.parent_name = found.spec.parent_name or found.spec.parent
+        found.spec.parent = ""
+        found.spec.fair_sharing = _default_weight(found.spec.fair_sharing)
+    elif isinstance(found, LocalQueue):
+        found.spec.stop_policy = found.spec.stop_policy or STOP_NONE
+    elif isinstance(found, Workload):
+        _default_workload(found.spec)
+
+
+def _default_cluster_queue(spec: ClusterQueueSpec) -> None:
+    spec.cohort_name = spec.cohort_name or spec.cohort
+    spec.cohort = ""
+    spec.queueing_strategy = spec.queueing_strategy or BEST_EFFORT_FIFO
+    spec.stop_policy = spec.stop_policy or STOP_NONE
+    spec.fair_sharing = _default_weight(spec.fair_sharing)
+    fungibility = spec.flavor_fungibility = spec.flavor_fungibility or FlavorFungibility()
+    borrow, preempt = fungibility.when_can_borrow, fungibility.when_can_preempt
+    fungibility.when_can_borrow = _OLD_FUNGIBILITY.get(borrow, borrow) or MAY_STOP_SEARCH
+    fungibility.when_can_preempt = _OLD_FUNGIBILITY.get(preempt, preempt) or TRY_NEXT_FLAVOR
+    preemption = spec.preemption = spec.preemption or QueuePreemption()
+    preemption.within_cluster_queue = preemption.within_cluster_queue or NEVER
+    preemption.reclaim_within_cohort = preemption.reclaim_within_cohort or NEVER
+    within = preemption.borrow_within_cohort = preemption.borrow_within_cohort or BorrowWithinCohort()
+    within.policy = within.policy or NEVER
+
+
+def _default_weight(sharing: FairSharing | None) -> FairSharing:
+    sharing = sharing or FairSharing()
+    if sharing.weight is None:
+        sharing.weight = 1
+    return sharing
+
+
+def _default_workload(spec: WorkloadSpec) -> None:
+    if spec.priority_class_name and spec.priority_class_ref is None:
+        is_pod_class = spec.priority_class_source == "scheduling.k8s.io/priorityclass"
+        spec.priority_class_ref = PriorityClassReference(
+            group="scheduling.k8s.io" if is_pod_class else GROUP,
+            kind="PriorityClass" if is_pod_class else "WorkloadPriorityClass",
+            name=spec.priority_class_name,
+        )
+    spec.priority_class_name = spec.priority_class_source = ""
