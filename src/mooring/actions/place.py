@@ -6,13 +6,15 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.config.batching import BatchingArgs, batch_limit
-from mooring.engine.answers import NodeLimit, ShapeAnswers, to_keys
+from mooring.engine.answers import ShapeAnswers, to_keys
 from mooring.engine.binding import needs_steps, take_steps
 from mooring.engine.evaluate import evaluate
 from mooring.engine.plugin import Change
 from mooring.engine.profile import Profile
 from mooring.engine.queue import Entry, Queue
 from mooring.engine.ranking import Ranking, can_rank
+from mooring.engine.sampling import NodeLimit
+from mooring.engine.settled import SettledCache
 from mooring.model.decisions import Bind, Decision, Wait
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
@@ -49,6 +51,7 @@ class Place:
         self._clock = clock
         self._most_kept = most_kept
         self._answers: dict[tuple[str, int], ShapeAnswers] = {}
+        self._settled = SettledCache()
         self._limits: dict[str, NodeLimit] = {}
 
     def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
@@ -151,7 +154,7 @@ class Place:
         key = (profile.name, record.shape.id)
         answers = self._answers.pop(key, None)
         if answers is None or answers.cluster is not cluster:
-            answers = ShapeAnswers(profile, cluster, record.shape)
+            answers = ShapeAnswers(profile, cluster, record.shape, self._settled)
             if len(self._answers) >= self._most_kept:
                 del self._answers[next(iter(self._answers))]  # the one not used for longest
         self._answers[key] = answers

@@ -1,1 +1,52 @@
-def explain() -> None: ...
+"""`mooring explain`: why a pod is where it is, or what would make it fit."""
+
+from typing import Annotated
+
+import typer
+
+from mooring.cli.offline import Inputs, collector_paused, read, remark_ignored
+from mooring.cli.options import Config, Files, Format, MoreFiles, Output, PluginFiles, Quiet, Seed
+from mooring.cli.output import make_console, print_data
+from mooring.cli.progress import Progress
+
+
+def explain(
+    pod: Annotated[
+        str, typer.Argument(metavar="POD", help="name or namespace/name of a pod, or a workload such as job/train")
+    ],
+    filename: Files,
+    files: MoreFiles = None,
+    output: Output = Format.TABLE,
+    config: Config = None,
+    plugin: PluginFiles = None,
+    seed: Seed = 0,
+    every: Annotated[bool, typer.Option("--all", "-a", help="Show every node, not just the foremost.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say why a pod gets its node, or what keeps it waiting and which single change would make it fit.
+
+    A pod that gets a node is shown as the scheduler met it in queue order, with the pods before it in their places; a
+    pod that waits, as things stand at the end. What would help is computed from the plugins' answers: on the nodes
+    listed, nothing but that one change is missing.
+
+    \b
+    Example:
+      mooring explain web-3 -f examples/zone-spread
+      mooring explain research/pretrain-7 -f examples/ai-platform -o json
+    """
+    from mooring.cli.inquiry import inquire
+
+    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed)
+    with collector_paused():
+        with Progress(quiet=quiet) as progress:
+            loaded = read(inputs, progress)
+            finding = inquire(loaded, pod, progress)
+        if output is Format.TABLE:
+            from mooring.cli.explain_table import print_finding
+
+            print_finding(make_console(), finding, every=every)
+        else:
+            from mooring.cli.explain_data import to_data
+
+            print_data(to_data(finding), output)
+        remark_ignored(loaded.manifests, quiet=quiet)

@@ -34,7 +34,8 @@ def _print_version(asked: bool) -> None:
 
 
 def version() -> str:
-    from importlib.metadata import PackageNotFoundError, version as installed
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
 
     try:
         return installed("mooring")

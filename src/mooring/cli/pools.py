@@ -79,5 +79,3 @@ def _usage(resource: str, taken: int, there: int) -> Usage:
 
 def _number(amount: int, unit: int) -> float:
     return amount // unit if amount % unit == 0 else amount / unit
-
-

@@ -81,9 +81,7 @@ def make_result(
         if isinstance(decision, Bind):
             pod = records[decision.pod].pod
             meta = pod.metadata
-            placements.append(
-                Placement(meta.name, meta.namespace, decision.node, pod.spec.priority or 0, owner(pod))
-            )
+            placements.append(Placement(meta.name, meta.namespace, decision.node, pod.spec.priority or 0, owner(pod)))
     waiting = []
     for entry, message, plugins in reasons(scheduler):
         pod = entry.record.pod

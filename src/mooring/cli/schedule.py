@@ -21,7 +21,9 @@ def schedule(
         str | None,
         typer.Option(metavar="KEY", help="The node label that names a node's pool; guessed if not given."),
     ] = None,
-    wide: Annotated[bool, typer.Option("--wide", "-w", help="List every pod in the table, not every workload.")] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", "-w", help="List every pod in the table, not every workload.")
+    ] = False,
     fail_on_waiting: Annotated[
         bool, typer.Option("--fail-on-waiting", help="Exit with 1 if any pod waits for want of a node.")
     ] = False,

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from mooring.cli.pools import Pool, Usage
 from mooring.cli.result import NotOurs, Placement, Result, Waiting
+from mooring.cli.tables import count, make_table, print_table
 from mooring.cli.workloads import group_name
 from mooring.model.requests import CPU, MEMORY
 
@@ -30,15 +31,10 @@ def print_result(console: Console, result: Result, pool_of: Mapping[str, str], *
             _print_workloads(console, result.placements, pool_of)
     if result.pools:
         console.print()
-        console.print(_pool_table(result.pools))
+        print_table(console, _pool_table(result.pools))
     _print_waiting(console, "WAITING", result.waiting, wide=wide)
     _print_waiting(console, "GATED", result.gated, wide=wide)
     _print_waiting(console, "NOT OURS", [_as_waiting(pod) for pod in result.not_ours], wide=wide)
-
-
-def count(number: int, noun: str) -> str:
-    """`1 pod`, `40 pods`, `12,000 pods`"""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _summary(result: Result) -> Text:
@@ -80,12 +76,12 @@ def _print_workloads(console: Console, placements: Iterable[Placement], pool_of:
             group = groups[key] = Group(first=placement.pod, priority=placement.priority)
         group.pods += 1
         group.nodes.add(placement.node)
-    table = _table("NAMESPACE", "WORKLOAD", ">PRIORITY", "PLACED", "POOLS")
+    table = make_table("NAMESPACE", "WORKLOAD", ">PRIORITY", "PLACED", "POOLS")
     ordered = sorted(groups.items(), key=lambda item: (-item[1].priority, item[0]))
     for (namespace, name), group in ordered[:MOST_GROUPS]:
         shown = f"Pod/{group.first}" if group.pods == 1 and name.startswith("Pod/") else name
         table.add_row(namespace, shown, f"{group.priority}", _placed(group), _pools_of(group, pool_of))
-    console.print(table)
+    print_table(console, table)
     if len(ordered) > MOST_GROUPS:
         more = len(ordered) - MOST_GROUPS
         console.print(f"... and {count(more, 'more workload')}; --wide or -o json lists every pod", style="dim")
@@ -118,8 +114,10 @@ def _print_pods(console: Console, placements: Sequence[Placement]) -> None:
 
 
 def _pool_table(pools: Sequence[Pool]) -> Table:
-    extended = [name for name in dict.fromkeys(n for pool in pools for n in pool.resources) if name not in (CPU, MEMORY)]
-    table = _table("POOL", ">NODES", ">PODS", "CPU", "MEMORY", *extended)
+    extended = [
+        name for name in dict.fromkeys(n for pool in pools for n in pool.resources) if name not in (CPU, MEMORY)
+    ]
+    table = make_table("POOL", ">NODES", ">PODS", "CPU", "MEMORY", *extended)
     for pool in pools:
         cells = [_share(pool.resources[CPU]), _share(pool.resources[MEMORY])]
         cells += [_share(usage, counted=True) if (usage := pool.resources.get(name)) else Text("") for name in extended]
@@ -175,12 +173,3 @@ def _named(pods: Iterable[Waiting]) -> str:
     if len(groups) > MOST_NAMED:
         words.append(f"and {count(len(groups) - MOST_NAMED, 'more workload')}")
     return ", ".join(words)
-
-
-def _table(*headers: str) -> Table:
-    """A table without lines; `>` before a header aligns its column to the right."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for header in headers:
-        right = header.startswith(">")
-        table.add_column(header.removeprefix(">"), justify="right" if right else "left", overflow="fold", no_wrap=False)
-    return table

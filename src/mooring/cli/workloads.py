@@ -6,6 +6,7 @@ from typing import NamedTuple
 from mooring.model.expansion import controller_of
 from mooring.model.manifests import Manifests
 from mooring.model.pods import Pod
+from mooring.model.workloads import Job, ReplicaSet
 
 _NUMBERED = re.compile(r"(.+?)[-.]?\d+")
 
@@ -26,7 +27,8 @@ class Workloads:
 
     def __init__(self, manifests: Manifests) -> None:
         self._outer: dict[Workload, Workload] = {}
-        for found in (*manifests.replica_sets, *manifests.jobs):
+        controllers: tuple[ReplicaSet | Job, ...] = (*manifests.replica_sets, *manifests.jobs)
+        for found in controllers:
             owner = controller_of(found.metadata)
             if owner is not None:
                 namespace = found.metadata.namespace

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.evaluate import Evaluation, ask_filter, ask_passes, ask_score, normalized, prepare_filters
+from mooring.engine.evaluate import ask_filter, ask_passes, ask_score, normalized
 from mooring.engine.plugin import (
     SKIP,
     Change,
@@ -32,6 +32,8 @@ from mooring.engine.plugin import (
     Scores,
 )
 from mooring.engine.profile import Profile
+from mooring.engine.sampling import NodeLimit
+from mooring.engine.settled import NOTHING_SETTLED, Settled, SettledCache, is_settled
 from mooring.engine.verdict import Rejection
 from mooring.state.cluster import Cluster
 from mooring.state.nodes import TIE_BITS, NodeTable
@@ -48,10 +50,6 @@ Keys = NDArray[np.int64]
 def to_keys(totals: Scores, ties: NDArray[np.int64]) -> Keys:
     """Totals and tie-breakers as one number each: the largest key is the node to choose."""
     return (totals << TIE_BITS) + ties
-
-
-def is_settled(plugin: Plugin) -> bool:
-    return not plugin.depends_on & (Depends.NODE_USAGE | Depends.PODS)
 
 
 def is_by_usage(plugin: Plugin) -> bool:
@@ -72,13 +70,13 @@ class DomainFilter:
 
 @dataclass
 class NormalizedScore:
-    """A score that is brought into range over the feasible rows, with its raw scores."""
+    """A score that is brought into range over the feasible rows."""
 
     plugin: ScoreAnswers
     weight: int
-    prepared: Any
     raw: Scores | None
     """One a row of the table if they are settled, None if they change with pods."""
+    prepared: Any = None
 
     @property
     def counts(self) -> Incremental | None:
@@ -113,14 +111,12 @@ class ShapeAnswers:
     profile: Profile
     cluster: Cluster
     shape: Shape
+    settled_cache: SettledCache
     description: tuple[int, ...] = ()
     position: int = -1
     refused: bool = False
     """A plugin refuses the pod whatever the nodes say."""
-    settled_rows: Rows = field(default_factory=lambda: np.zeros(0, np.intp))
-    """The rows that no settled filter refuses."""
-    is_settled_row: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))
-    settled_score: Scores | int = 0
+    settled: Settled = NOTHING_SETTLED
     keys: Keys = field(default_factory=lambda: np.zeros(0, np.int64))
     """One a row of the table."""
     usage_filters: list[tuple[FilterAnswers, Any]] = field(default_factory=list)
@@ -134,88 +130,70 @@ class ShapeAnswers:
 
     def refresh(self) -> None:
         """Bring everything up to date with the cluster."""
-        cluster = self.cluster
         changes = None
-        if self.description == cluster.description:
-            if self.position == cluster.pod_changes.position:
+        if self.description == self.cluster.description:
+            if self.position == self.cluster.pod_changes.position:
                 return
-            changes = cluster.pod_changes.since(self.position)
+            changes = self.cluster.pod_changes.since(self.position)
         if changes is None:
             self._build()
-        elif not self.refused or self.domain_filters:
+        else:
             self._follow(*changes)
-        self.position = cluster.pod_changes.position
+        self.position = self.cluster.pod_changes.position
 
     def _build(self) -> None:
-        cluster, profile, shape = self.cluster, self.profile, self.shape
+        cluster = self.cluster
         self.description = cluster.description
-        self.position = cluster.pod_changes.position
-        answer = Evaluation(shape, cluster, profile, cluster.nodes.live_rows())
-        allowed = prepare_filters(answer)
         self._groups.clear()
-        self._skipped.clear()
-        self.refused = answer.refused is not None
+        self.settled = self.settled_cache.of(self.profile, cluster, self.shape)
+        self.keys = np.full(cluster.nodes.end, INFEASIBLE, np.int64)
+        self.refused = self.settled.refused or not self._prepare_filters()
         if self.refused:
-            self._build_refused()
+            self.usage_filters, self.usage_scores, self.domain_filters, self.normalized_scores = [], [], [], []
+            self.description = ()  # ask again next time: refusals are rare, and gathering is their whole cost
             return
-        rows = answer.rows if allowed is None else answer.rows[allowed]
+        self._prepare_scores()
+        if len(self.settled.rows):
+            self._ask_usage(self.settled.rows)
+
+    def _prepare_filters(self) -> bool:
+        """Gather for the filters that are not settled; False if one refuses the pod outright."""
         self.usage_filters, self.domain_filters = [], []
-        for plugin in profile.filters:
-            prepared = answer.prepared.get(plugin.name)
-            if prepared is SKIP and (plugin.skip_is_settled or is_settled(plugin)):
-                self._skipped.add(plugin.name)
-                continue
+        self._skipped = set(self.settled.skipped)
+        for plugin in self.profile.filters:
             if is_settled(plugin):
-                rows = rows[ask_filter(plugin, shape, cluster.rows(rows), prepared) == 0]
+                continue
+            prepared = plugin.pre_filter(self.shape, self.cluster) if isinstance(plugin, PreFilter) else None
+            if isinstance(prepared, Rejection):
+                return False
+            if prepared is SKIP and plugin.skip_is_settled:
+                self._skipped.add(plugin.name)
             elif is_by_usage(plugin):
                 self.usage_filters.append((plugin, prepared))
             else:
                 self.domain_filters.append(DomainFilter(as_prepared(plugin), prepared))
-        self.settled_rows = rows
-        self.is_settled_row = np.zeros(cluster.nodes.end, np.bool_)
-        self.is_settled_row[rows] = True
-        self._build_scores(rows)
-        self.keys = np.full(cluster.nodes.end, INFEASIBLE, np.int64)
-        self._ask_usage(rows)
+        return True
 
-    def _build_refused(self) -> None:
-        """Refused outright: whether a pod's coming or going could change that depends on who refused."""
-        self.keys = np.full(self.cluster.nodes.end, INFEASIBLE, np.int64)
-        self.settled_rows = self.settled_rows[:0]
-        self.usage_filters, self.usage_scores, self.domain_filters, self.normalized_scores = [], [], [], []
-        self.description = ()  # ask again next time: refusals are rare, and gathering is their whole cost
-
-    def _build_scores(self, rows: Rows) -> None:
-        cluster, shape = self.cluster, self.shape
-        nodes = cluster.rows(rows)
-        self.usage_scores, self.normalized_scores = [], []
-        settled: Scores | int = 0
+    def _prepare_scores(self) -> None:
+        """Gather for the scores that are not settled."""
+        nodes = self.cluster.rows(self.settled.rows)
+        self.usage_scores = []
+        self.normalized_scores = [NormalizedScore(*score) for score in self.settled.normalized]
         for plugin, weight in self.profile.scores:
-            prepared = plugin.pre_score(shape, cluster, nodes) if isinstance(plugin, PreScore) else None
-            if prepared is SKIP and (plugin.skip_is_settled or is_settled(plugin)):
+            if is_settled(plugin):
+                continue
+            prepared = plugin.pre_score(self.shape, self.cluster, nodes) if isinstance(plugin, PreScore) else None
+            if prepared is SKIP and plugin.skip_is_settled:
                 continue
             if is_by_usage(plugin) and not plugin.normalizes and prepared is not SKIP:
                 self.usage_scores.append((plugin, weight, prepared))
-            elif not is_settled(plugin):
-                self.normalized_scores.append(NormalizedScore(plugin, weight, prepared, None))
-            elif len(rows):
-                asked = ask_score(plugin, shape, nodes, prepared)
-                if plugin.normalizes and (asked != asked[0]).any():
-                    raw = np.zeros(cluster.nodes.end, np.int64)
-                    raw[rows] = asked
-                    self.normalized_scores.append(NormalizedScore(plugin, weight, prepared, raw))
-                else:
-                    # Where raw scores are the same everywhere, it does not matter which rows are feasible.
-                    part = np.zeros(cluster.nodes.end, np.int64)
-                    part[rows] = weight * normalized(plugin, asked)
-                    same = len(rows) == 1 or (asked == asked[0]).all()
-                    settled = settled + (int(part[rows[0]]) if same else part)
-        self.settled_score = settled
+            else:
+                self.normalized_scores.append(NormalizedScore(plugin, weight, None, prepared))
 
     def _follow(self, shapes: Rows, rows: Rows, signs: NDArray[np.int64]) -> None:
-        touched = np.zeros(len(self.is_settled_row), np.bool_)
-        touched[rows] = True
-        dirty = np.flatnonzero(touched & self.is_settled_row)
+        dirty = rows if self.settled.is_everywhere else rows[self.settled.is_row[rows]]
+        if len(dirty) > len(self.settled.rows) // 2:
+            dirty = np.unique(dirty)  # up to there, asking about some rows twice is cheaper than finding out which
         if len(dirty):
             self._ask_usage(dirty)
         for domain in self.domain_filters:
@@ -231,7 +209,7 @@ class ShapeAnswers:
         if score.counts is not None:
             score.counts.update(shapes, rows, signs)
         elif isinstance(score.plugin, PreScore):
-            score.prepared = score.plugin.pre_score(self.shape, self.cluster, self.cluster.rows(self.settled_rows))
+            score.prepared = score.plugin.pre_score(self.shape, self.cluster, self.cluster.rows(self.settled.rows))
 
     def settle(self, rows: Sequence[int]) -> None:
         """A ranking of these answers was carried out, pods on these rows: its counts have followed it already."""
@@ -257,7 +235,7 @@ class ShapeAnswers:
         for plugin, prepared in self.usage_filters:
             answer = ask_passes(plugin, self.shape, nodes, prepared)
             passed = answer if passed is None else passed & answer
-        settled = self.settled_score
+        settled = self.settled.score
         totals: Any = settled if isinstance(settled, int) else settled[nodes.index]
         for score, weight, prepared in self.usage_scores:
             asked = ask_score(score, self.shape, nodes, prepared)
@@ -271,7 +249,7 @@ class ShapeAnswers:
 
     def is_narrow(self, counts: Incremental) -> bool:
         """Whether rows fall into few groups by the domains that these counts speak of."""
-        return len(self.groups([counts]).representatives) * 4 <= max(64, len(self.settled_rows))
+        return len(self.groups([counts]).representatives) * 4 <= max(64, len(self.settled.rows))
 
     def is_row_local(self, domain: DomainFilter) -> bool:
         """Whether a pod on one row can change this filter's answer for that row only."""
@@ -304,7 +282,7 @@ class ShapeAnswers:
                 rows = rows[codes == 0]
         return rows
 
-    def choose(self, limit: "NodeLimit | None" = None) -> int:
+    def choose(self, limit: NodeLimit | None = None) -> int:
         """The best row for one pod now, or -1; after refresh."""
         if not self.domain_filters and not self.normalized_scores and limit is None:
             if not len(self.keys):
@@ -350,23 +328,3 @@ class _Ungathered(PreFilter):
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: None) -> Any:
         return ask_filter(self._plugin, pod, nodes, None)
-
-
-class NodeLimit:
-    """kube-scheduler's percentageOfNodesToScore: stop at so many feasible nodes, and start where the last one ended."""
-
-    MIN_NODES = 100
-
-    def __init__(self, percentage: int) -> None:
-        self.percentage = percentage
-        self.start = 0
-
-    def apply(self, rows: Rows, cluster: Cluster) -> Rows:
-        total = len(cluster.nodes)
-        wanted = max(self.MIN_NODES, total * self.percentage // 100) if total >= self.MIN_NODES else total
-        ordered = np.concatenate([rows[rows >= self.start], rows[rows < self.start]])
-        if len(ordered) > wanted:
-            self.start = int(ordered[wanted])  # the first one not looked at
-        return np.sort(ordered[:wanted])
-
-

@@ -150,9 +150,13 @@ def _rows_named(answer: Evaluation, names: frozenset[str]) -> Mask | None:
         who = f"plugin {by[0]}" if len(by) == 1 else f"plugin(s) [{' '.join(by)}] simultaneously"
         answer.refused = Verdict(by[-1], Rejection((f"node(s) didn't satisfy {who}",), unresolvable=True))
         return None
-    row_of = answer.cluster.nodes.row_of
-    wanted = [row_of[name] for name in names if name in row_of]
-    return np.isin(answer.rows, wanted)
+    return rows_named(answer.cluster, answer.rows, names)
+
+
+def rows_named(cluster: Cluster, rows: NDArray[np.intp], names: frozenset[str]) -> Mask:
+    """Which of some rows are the nodes of these names."""
+    row_of = cluster.nodes.row_of
+    return np.isin(rows, [row_of[name] for name in names if name in row_of])
 
 
 def run_filters(answer: Evaluation, allowed: Mask | None) -> None:

@@ -31,7 +31,7 @@ class Explanation:
     @property
     def refusal_counts(self) -> NDArray[np.int64]:
         """How many filters refuse each row; a row that was ruled out beforehand counts one more."""
-        counts = (self.evaluation.failed_by == NARROWED).astype(np.int64)
+        counts: NDArray[np.int64] = (self.evaluation.failed_by == NARROWED).astype(np.int64)
         for codes in self.codes.values():
             counts += codes != 0
         return counts
@@ -53,15 +53,27 @@ class Explanation:
         """The filters that were asked about this row and had no objection."""
         return [name for name, codes in self.codes.items() if not codes[position]]
 
+    @property
+    def reason_counts(self) -> NDArray[np.int64]:
+        """How many reasons each row is refused for: a plugin may give several at once."""
+        counts: NDArray[np.int64] = (self.evaluation.failed_by == NARROWED).astype(np.int64)
+        for plugin in self.evaluation.profile.filters:
+            if plugin.name in self.codes:
+                distinct, which = np.unique(self.codes[plugin.name], return_inverse=True)
+                given = [len(plugin.rejection(self.evaluation.shape, int(c)).reasons) if c else 0 for c in distinct]
+                counts += np.array(given, np.int64)[which]
+        return counts
+
     def ranked(self) -> list[int]:
         """All positions: feasible rows by total, the best first, then the others, those nearest to fitting first."""
         evaluation = self.evaluation
         if evaluation.refused is not None:
             return list(range(len(evaluation.rows)))
-        ties = evaluation.cluster.nodes.tie.values[evaluation.rows]
+        passed = evaluation.failed_by == PASSED
         totals = np.zeros(len(evaluation.rows), np.int64)
-        totals[evaluation.failed_by == PASSED] = evaluation.totals
-        order: list[int] = np.lexsort((-ties, -totals, self.refusal_counts)).tolist()
+        totals[passed] = evaluation.totals
+        ties = np.where(passed, evaluation.cluster.nodes.tie.values[evaluation.rows], 0)
+        order: list[int] = np.lexsort((-ties, -totals, self.reason_counts, self.refusal_counts)).tolist()
         return order
 
 

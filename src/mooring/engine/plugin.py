@@ -70,6 +70,10 @@ SKIP = _Skip.SKIP
 Skip: TypeAlias = _Skip
 
 
+EVERYTHING = frozenset(("shape",))
+"""The one part of a pod that is all of it."""
+
+
 class NoArgs(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The arguments of a plugin that takes none."""
 
@@ -78,6 +82,8 @@ class Plugin:
     """The root of all abilities. The class's name is the plugin's name in profiles."""
 
     depends_on: ClassVar[Depends] = Depends.ANYTHING
+    reads: ClassVar[frozenset[str] | None] = None
+    """Which parts of a pod the answers depend on (names of `Shape.part`); None for all of it."""
     args_type: ClassVar[type[Any]] = NoArgs
     """A msgspec Struct; the profile's pluginConfig is decoded into it and checked."""
     skip_is_settled: ClassVar[bool] = False

@@ -4,9 +4,12 @@
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from mooring.engine.plugin import (
+    EVERYTHING,
     Bind,
+    Depends,
     FilterAnswers,
     Permit,
     Plugin,
@@ -40,3 +43,12 @@ class Profile:
     percentage_of_nodes_to_score: int = 100
     plugins: tuple[Plugin, ...] = field(default=())
     """All plugin instances, each once."""
+
+    @cached_property
+    def settled_parts(self) -> tuple[str, ...]:
+        """The parts of a pod that plugins read whose answers depend on descriptions only."""
+        parts = set[str]()
+        for plugin in (*self.filters, *(plugin for plugin, _ in self.scores)):
+            if not plugin.depends_on & (Depends.NODE_USAGE | Depends.PODS):
+                parts |= EVERYTHING if plugin.reads is None else plugin.reads
+        return tuple(sorted(parts))

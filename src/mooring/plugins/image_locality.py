@@ -17,13 +17,14 @@ LARGEST_PER_CONTAINER = 1000 * MEBIBYTE
 class ImageLocality(PreScore):
     depends_on = Depends.NODE
     skip_is_settled = True
+    reads = frozenset(("images",))
     reads_pod_labels = False
     reads_pod_annotations = False
 
     def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> NDArray[np.int64] | Skip:
         """The score of every row."""
         table = cluster.nodes
-        names = [normalized_name(name) for name in _images(pod)]
+        names = [normalized_name(name) for name in pod.images]
         present = np.zeros(table.end, np.int64)
         for name in names:
             image = table.images.get(name)
@@ -37,12 +38,6 @@ class ImageLocality(PreScore):
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: NDArray[np.int64]) -> Scores:
         return prepared[nodes.index]
-
-
-def _images(pod: Shape) -> list[str]:
-    spec = pod.spec
-    images = [container.image for container in (*(spec.init_containers or ()), *spec.containers)]
-    return images + [volume.image.reference for volume in spec.volumes or () if volume.image is not None]
 
 
 def normalized_name(image: str) -> str:

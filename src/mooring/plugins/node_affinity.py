@@ -77,6 +77,7 @@ class NodeAffinity(PreFilter, PreScore):
     helped_by = Change.NODE
     args_type = NodeAffinityArgs
     skip_is_settled = True
+    reads = frozenset(("node_affinity",))
     reads_pod_labels = False
     reads_pod_annotations = False
     unresolvable = True
@@ -146,6 +147,8 @@ class NodeAffinity(PreFilter, PreScore):
             return
         failed = np.array([~match_selector(nodes, Selector((r,))) for r in requirements])
         single = failed.sum(axis=0) == 1
+        if self._enforced is not None:
+            single &= match_terms(nodes, self._enforced)
         for requirement, missed in zip(requirements, failed, strict=True):
             positions = np.flatnonzero(missed & single)
             if len(positions):

@@ -12,6 +12,7 @@ class NodeName(PreFilter):
     depends_on = Depends.NODE
     helped_by = Change.NODE
     skip_is_settled = True
+    reads = frozenset(("node_name",))
     reads_pod_labels = False
     reads_pod_annotations = False
     reason = "node(s) didn't match the requested node name"

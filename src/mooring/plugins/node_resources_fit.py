@@ -103,7 +103,10 @@ class NodeResourcesFit(Filter, Score):
         return Rejection(tuple(reasons), unresolvable)
 
     def remedies(self, pod: Shape, nodes: NodeRows, prepared: None) -> Iterator[tuple[str, NDArray[np.intp]]]:
-        """So much more free of the one resource that is short; each amount opens the nodes that lack no more."""
+        """So much more of the one resource that is short; each amount opens the nodes that lack no more.
+
+        Where the node has less than the pod asks for altogether, freeing does not help: it would have to be larger.
+        """
         codes = self.filter(pod, nodes)
         positions = np.flatnonzero(codes == TOO_MANY_PODS)
         if len(positions):
@@ -113,10 +116,9 @@ class NodeResourcesFit(Filter, Score):
             if not len(positions):
                 continue
             lacking = (amount - nodes.free(name))[positions]
-            steps = np.unique(lacking)
-            # The least that opens any node, what opens half of them, and what opens all.
-            for step in dict.fromkeys((steps[0], steps[(len(steps) - 1) // 2], steps[-1])):
-                yield f"free {describe_amount(name, int(step))} more {name}", positions[lacking <= step]
+            too_small = nodes.allocatable(name)[positions] < amount
+            yield from _steps(name, "free {} more {}", lacking[~too_small], positions[~too_small])
+            yield from _steps(name, "give the node {} more {}", lacking[too_small], positions[too_small])
 
     # Score.
 
@@ -157,6 +159,16 @@ class NodeResourcesFit(Filter, Score):
             total += weight * score
             weights += weight * (score > 0)
         return round_half_up(total / np.maximum(weights, 1))
+
+
+def _steps(
+    name: str, change: str, lacking: NDArray[np.int64], positions: NDArray[np.intp]
+) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    """The least that opens any node, what opens half of them, and what opens all."""
+    steps = np.unique(lacking)
+    if len(steps):
+        for step in dict.fromkeys((steps[0], steps[(len(steps) - 1) // 2], steps[-1])):
+            yield change.format(describe_amount(name, int(step)), name), positions[lacking <= step]
 
 
 def describe_amount(name: str, amount: int) -> str:

@@ -17,6 +17,7 @@ class NodeUnschedulable(PreFilter):
     depends_on = Depends.NODE
     helped_by = Change.NODE
     skip_is_settled = True
+    reads = frozenset(("tolerations",))
     reads_pod_labels = False
     reads_pod_annotations = False
     reason = "node(s) were unschedulable"

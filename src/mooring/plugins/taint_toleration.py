@@ -18,6 +18,7 @@ class TaintToleration(PreFilter, PreScore):
     depends_on = Depends.NODE
     helped_by = Change.NODE
     skip_is_settled = True
+    reads = frozenset(("tolerations",))
     reads_pod_labels = False
     reads_pod_annotations = False
     reason = "node(s) had untolerated taint(s)"

@@ -81,6 +81,7 @@ class VolumeBinding(PreFilter, PreScore):
     helped_by = Change.NODE | Change.RELATED
     args_type = VolumeBindingArgs
     skip_is_settled = True
+    reads = frozenset(("volumes",))
     reads_pod_labels = False
     reads_pod_annotations = False
     unresolvable = True

@@ -43,6 +43,7 @@ class VolumeZone(PreFilter):
     depends_on = Depends.NODE | Depends.RELATED
     helped_by = Change.NODE | Change.RELATED
     skip_is_settled = True
+    reads = frozenset(("volumes",))
     reads_pod_labels = False
     reads_pod_annotations = False
     reason = "node(s) had no available volume zone"

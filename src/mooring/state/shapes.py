@@ -4,8 +4,8 @@ Labels belong to a shape only as far as someone selects on them: an index or a p
 thousand replicas must not make a thousand shapes. When a selector on a new key appears, pods are shaped again.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import msgspec
@@ -31,6 +31,7 @@ class Shape:
     terminating: bool
     node_name: str
     """The node that a pod not yet bound asks for by name."""
+    _parts: dict[str, Hashable] = field(default_factory=dict)
 
     @property
     def spec(self) -> PodSpec:
@@ -39,6 +40,20 @@ class Shape:
     @property
     def affinity(self) -> Affinity | None:
         return self.pod.spec.affinity
+
+    def part(self, name: str) -> Hashable:
+        """A part of the pod as a comparable value; shapes with equal parts get equal answers from who reads them."""
+        found = self._parts.get(name)
+        if found is None:
+            found = self._parts[name] = _PARTS[name](self)
+        return found
+
+    @cached_property
+    def images(self) -> tuple[str, ...]:
+        """The images of init containers, containers and image volumes, as written."""
+        spec = self.spec
+        volumes = [volume.image.reference for volume in spec.volumes or () if volume.image is not None]
+        return (*(c.image for c in (*(spec.init_containers or ()), *spec.containers)), *volumes)
 
     @cached_property
     def requests(self) -> dict[str, int]:
@@ -83,6 +98,27 @@ def _is_in_tree_disk(volume: object) -> bool:
 
 def _cpu_and_memory(amounts: dict[str, int]) -> tuple[int, int]:
     return to_column_units(CPU, amounts.get(CPU, 0)), to_column_units(MEMORY, amounts.get(MEMORY, 0))
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+_PARTS: dict[str, Callable[[Shape], Hashable]] = {
+    "shape": lambda shape: shape.id,
+    "node_name": lambda shape: shape.node_name,
+    "tolerations": lambda shape: _encode(shape.spec.tolerations),
+    "node_affinity": lambda shape: _encode(
+        (shape.spec.node_selector, shape.affinity.node_affinity if shape.affinity else None)
+    ),
+    "images": lambda shape: shape.images,
+    "volumes": lambda shape: shape.id if shape.spec.volumes else None,
+    "features": lambda shape: (shape.spec.host_network, shape.spec.host_users, _restart_actions(shape.spec)),
+}
+"""What plugins can say they read of a pod; `shape` is all of it."""
+
+
+def _restart_actions(spec: PodSpec) -> tuple[str, ...]:
+    containers = (*spec.containers, *(spec.init_containers or ()))
+    return tuple(rule.action for container in containers for rule in container.restart_policy_rules or ())
 
 
 class ShapeTable:

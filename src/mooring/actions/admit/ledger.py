@@ -1,0 +1,101 @@
+"""Who holds what, on top of the tree of quotas; the one place where either changes.
+
+`remove` and `put_back` are what-ifs: they are logged together with the tree's own log and undone by `rollback`.
+`reserve` and `release` are for good.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from mooring.actions.admit.applicants import Holder
+from mooring.actions.admit.quota import QuotaTree
+
+
+class Mark(NamedTuple):
+    """A moment to return to."""
+
+    usage: int
+    holders: int
+
+
+class Ledger:
+    """The holders of quota by queue, and the tree that counts what they hold."""
+
+    def __init__(self, tree: QuotaTree) -> None:
+        self.tree = tree
+        self.generation = [0] * len(tree.nodes)
+        """Raised whenever something is reserved in or released from a queue (by node)."""
+        self._by_node: list[dict[str, Holder]] = [{} for _ in tree.nodes]
+        self._by_key: dict[str, Holder] = {}
+        self._away: set[str] = set()
+        self._log: list[tuple[str, bool]] = []
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._by_key
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def holder(self, key: str) -> Holder:
+        return self._by_key[key]
+
+    def holders(self) -> Iterator[Holder]:
+        return iter(self._by_key.values())
+
+    def holders_in(self, node: int) -> Collection[Holder]:
+        """Those who hold quota in a queue, without the ones that a what-if has removed."""
+        holders = self._by_node[node].values()
+        if not self._away:
+            return holders
+        return [holder for holder in holders if holder.applicant.key not in self._away]
+
+    # What-if
+
+    def remove(self, holder: Holder) -> None:
+        self._log.append((holder.applicant.key, False))
+        self._away.add(holder.applicant.key)
+        for column, amount in holder.usage.items():
+            self.tree.remove(holder.node, column, amount)
+
+    def put_back(self, holder: Holder) -> None:
+        self._log.append((holder.applicant.key, True))
+        self._away.discard(holder.applicant.key)
+        self.add_usage(holder.node, holder.usage)
+
+    def add_usage(self, node: int, usage: Mapping[int, int]) -> None:
+        for column, amount in usage.items():
+            self.tree.add(node, column, amount)
+
+    def remove_usage(self, node: int, usage: Mapping[int, int]) -> None:
+        for column, amount in usage.items():
+            self.tree.remove(node, column, amount)
+
+    def fits(self, node: int, usage: Mapping[int, int]) -> bool:
+        available = self.tree.available
+        return all(amount <= available(node, column) for column, amount in usage.items())
+
+    def checkpoint(self) -> Mark:
+        return Mark(self.tree.checkpoint(), len(self._log))
+
+    def rollback(self, mark: Mark) -> None:
+        self.tree.rollback(mark.usage)
+        while len(self._log) > mark.holders:
+            key, was_away = self._log.pop()
+            (self._away.add if was_away else self._away.discard)(key)
+
+    # For good
+
+    def reserve(self, holder: Holder) -> None:
+        key = holder.applicant.key
+        self._by_key[key] = self._by_node[holder.node][key] = holder
+        self.add_usage(holder.node, holder.usage)
+        self.generation[holder.node] += 1
+        self.tree.settle()
+
+    def release(self, key: str) -> Holder:
+        holder = self._by_key.pop(key)
+        del self._by_node[holder.node][key]
+        self.remove_usage(holder.node, holder.usage)
+        self.generation[holder.node] += 1
+        self.tree.settle()
+        return holder

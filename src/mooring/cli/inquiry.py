@@ -1,0 +1,157 @@
+"""Find a pod by what the user calls it, and the moment at which the scheduler decides about it."""
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mooring.cli.offline import Loaded, decide
+from mooring.cli.progress import Progress
+from mooring.cli.workloads import Workload, Workloads
+from mooring.errors import InputError
+from mooring.model.pods import Pod
+
+if TYPE_CHECKING:
+    from mooring.engine.cycle import Scheduler
+    from mooring.engine.explain import Explanation
+    from mooring.state.pods import PodRecord
+
+AS_MET = "as the scheduler met it in queue order: the pods before it have their places, those behind it do not"
+AT_THE_END = "as things stand at the end, when every pod that fits has its place"
+WITHOUT_IT = "as things stand at the end, had this pod no place yet"
+
+
+@dataclass
+class Finding:
+    """What became of one pod, and why."""
+
+    pod: Pod
+    state: str
+    """placed, waiting, gated, running, not ours, leaving or finished"""
+    node: str = ""
+    message: str = ""
+    as_of: str = ""
+    explanation: "Explanation | None" = None
+    row: int = -1
+
+
+def find_pods(loaded: Loaded, wanted: str) -> list[Pod]:
+    """The pod of this name or namespace/name, or the pods of one workload: `train`, `job/train`, `team-a/train`."""
+    pods = loaded.manifests.pods
+    exact = [pod for pod in pods if wanted in (pod.key, pod.metadata.name)]
+    if len(exact) == 1:
+        return exact
+    if exact:
+        keys = ", ".join(pod.key for pod in exact[:5])
+        raise InputError(f"pod {wanted}: expected a name that one pod has (namespace/name), found {keys}")
+    workloads = Workloads(loaded.manifests)
+    owned: dict[Workload, list[Pod]] = {}
+    for pod in pods:
+        owner = workloads.owner_of(pod)
+        if owner is not None and _means(wanted, owner):
+            owned.setdefault(owner, []).append(pod)
+    if len(owned) == 1:
+        return next(iter(owned.values()))
+    if owned:
+        several = ", ".join(f"{owner.namespace}/{owner.kind.lower()}/{owner.name}" for owner in owned)
+        raise InputError(f"pod {wanted}: expected the name of one workload, found {several}")
+    raise InputError(f"pod {wanted}: expected the name of a pod{_near(wanted, pods)}, found none with it")
+
+
+def _means(wanted: str, owner: Workload) -> bool:
+    before, _, last = wanted.rpartition("/")
+    kind = owner.kind.lower()
+    return last == owner.name and before.lower() in ("", owner.namespace, kind, f"{owner.namespace}/{kind}")
+
+
+def _near(wanted: str, pods: list[Pod]) -> str:
+    names = [pod.key if "/" in wanted else pod.metadata.name for pod in pods]
+    # Comparing with every name of a large cluster takes longer than reading it: those that begin alike come first.
+    alike = [name for name in names if name[:2] == wanted[:2]] if len(names) > 5000 else names
+    near = difflib.get_close_matches(wanted, alike[:20000], n=3, cutoff=0.5)
+    return f" (did you mean {' or '.join(dict.fromkeys(near))}?)" if near else ""
+
+
+def inquire(loaded: Loaded, wanted: str, progress: Progress) -> Finding:
+    """Decide as `schedule` does, up to the pod asked about, and explain what is decided there."""
+    pods = find_pods(loaded, wanted)
+    scheduler = loaded.new_scheduler()
+    pod = pods[0]
+    if len(pods) > 1:
+        # Of a workload, the pod that waits is the one worth asking about, if there is one.
+        decide(scheduler, progress)
+        records = scheduler.cluster.pods.records
+        pod = next((found for found in pods if found.key in records and not records[found.key].node_name), pod)
+        scheduler = loaded.new_scheduler()
+    settled = _settled_before(pod, scheduler)
+    if settled is not None:
+        return settled
+    if pod.spec.node_name:
+        decide(scheduler, progress)
+        return _explain_bound(scheduler.cluster.pods.records[pod.key], scheduler)
+    return _explain_pending(pod, loaded, scheduler, progress)
+
+
+def _explain_pending(pod: Pod, loaded: Loaded, scheduler: "Scheduler", progress: Progress) -> Finding:
+    from mooring.engine.explain import explain
+
+    record = scheduler.cluster.pods.records[pod.key]
+    placed = _follow(record, scheduler, progress, patient=False)
+    if placed is not None:
+        return placed
+    decide(scheduler, progress)
+    if record.node_name:
+        # Refused at first and placed later, when a pod that it wants to be near had come: again, step by step.
+        scheduler = loaded.new_scheduler()
+        placed = _follow(scheduler.cluster.pods.records[pod.key], scheduler, progress, patient=True)
+        assert placed is not None, f"{pod.key} was placed once and not again"
+        return placed
+    explanation = explain(scheduler.profiles[pod.spec.scheduler_name], scheduler.cluster, record.shape)
+    gate = next((rejection for entry, rejection in scheduler.queue.gated() if entry.record is record), None)
+    if gate is not None:
+        return Finding(pod, "gated", "", ", ".join(gate.reasons), AT_THE_END, explanation)
+    return Finding(pod, "waiting", "", explanation.evaluation.message(), AT_THE_END, explanation)
+
+
+def _explain_bound(record: "PodRecord", scheduler: "Scheduler") -> Finding:
+    """What the nodes would say to a pod that was bound before we came, were it not there."""
+    from mooring.engine.explain import explain
+
+    node, row = record.node_name, record.row
+    if row < 0:
+        return Finding(record.pod, "running", node, "it was bound before, to a node that is not known here")
+    checkpoint = scheduler.cluster.checkpoint()
+    scheduler.cluster.release(record.key)
+    explanation = explain(scheduler.profiles[record.pod.spec.scheduler_name], scheduler.cluster, record.shape)
+    scheduler.cluster.rollback(checkpoint)
+    return Finding(record.pod, "running", node, "it was bound before", WITHOUT_IT, explanation, row)
+
+
+def _settled_before(pod: Pod, scheduler: "Scheduler") -> Finding | None:
+    """What needs no deciding here: pods that are over, on their way out, or another scheduler's."""
+    name = pod.spec.scheduler_name
+    if pod.is_terminal:
+        return Finding(pod, "finished", pod.spec.node_name, f"it is over: {pod.status.phase}")
+    if name not in scheduler.profiles:
+        known = ", ".join(scheduler.profiles)
+        return Finding(pod, "not ours", pod.spec.node_name, f'its schedulerName is "{name}"; the profiles are {known}')
+    if pod.metadata.deletion_timestamp is not None and not pod.spec.node_name:
+        return Finding(pod, "leaving", "", "it is being deleted, and will not be placed")
+    return None
+
+
+def _follow(record: "PodRecord", scheduler: "Scheduler", progress: Progress, *, patient: bool) -> Finding | None:
+    """Run up to the moment at which the pod gets its node; None if it does not, or (not patient) not at once."""
+    from mooring.engine.explain import explain
+
+    decide(scheduler, progress, at_most=scheduler.queue.count_ahead_of(record.key))
+    while (entry := scheduler.queue.peek()) is not None:
+        if entry.record is not record:
+            scheduler.cycle(0.0, at_most=1)
+            continue
+        explanation = explain(entry.profile, scheduler.cluster, record.shape)
+        scheduler.cycle(0.0, at_most=1)
+        if record.node_name:
+            return Finding(record.pod, "placed", record.node_name, "", AS_MET, explanation, record.row)
+        if not patient:
+            return None
+    return None
