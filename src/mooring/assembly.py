@@ -190,7 +190,8 @@ def _arguments(configs: Sequence[PluginConfig], registry: Registry, naming: Nami
         if given.name in arguments:
             raise naming.error(f"{at}.name", expected="each plugin once", found=f'"{given.name}" again')
         plugin = registry.classes.get(given.name)
-        args_type = plugin.args_type if plugin else {**PLANNED_PLUGINS, "Batching": BatchingArgs}[given.name]
+        others: dict[str, type[Any]] = {**PLANNED_PLUGINS, "Batching": BatchingArgs}
+        args_type = plugin.args_type if plugin else others[given.name]
         field = f"{naming.field}.{at}.args"
         args = convert(given.args or {}, args_type, naming.source, field)
         for problem, expected, found in getattr(args, "validate", lambda: ())():

@@ -101,18 +101,19 @@ class Place:
         """Find nodes for pods of one shape, in order, and assume them."""
         profile, shape = batch[0].profile, batch[0].record.shape
         if not self._cached:
-            return self._one_by_one(cluster, batch, lambda: choose_uncached(profile, cluster, shape))
+            has_steps = needs_steps(profile, shape)
+            return self._one_by_one(cluster, batch, lambda: choose_uncached(profile, cluster, shape), has_steps)
         answers = self._answers_for(profile, cluster, batch[0].record)
         answers.refresh()
         limit = self._limit(profile)
-        if len(batch) >= FEWEST_RANKED and limit is None and not needs_steps(profile, shape) and can_rank(answers):
+        if len(batch) >= FEWEST_RANKED and limit is None and not answers.has_steps and can_rank(answers):
             return self._ranked(cluster, batch, answers)
 
         def choose() -> int:
             answers.refresh()
             return answers.choose(limit)
 
-        return self._one_by_one(cluster, batch, choose)
+        return self._one_by_one(cluster, batch, choose, answers.has_steps)
 
     def _ranked(self, cluster: Cluster, batch: list[Entry], answers: ShapeAnswers) -> Outcome:
         deadline = self._deadline(batch[0].profile)
@@ -131,17 +132,18 @@ class Place:
         answers.settle(rows)
         return Outcome(batch[: len(rows)], *_split(batch[len(rows) :], late))
 
-    def _one_by_one(self, cluster: Cluster, batch: list[Entry], choose: Callable[[], int]) -> Outcome:
+    def _one_by_one(
+        self, cluster: Cluster, batch: list[Entry], choose: Callable[[], int], has_steps: bool
+    ) -> Outcome:
         profile = batch[0].profile
         deadline = self._deadline(profile)
-        steps = needs_steps(profile, batch[0].record.shape)
         placed, refused = list[Entry](), list[Entry]()
         for index, entry in enumerate(batch):
             row = choose()
             if row < 0:
                 return Outcome(placed, refused + batch[index:], [])
             cluster.assume(entry.record.key, row)
-            if steps and take_steps(profile, cluster, entry.record, row) is not None:
+            if has_steps and take_steps(profile, cluster, entry.record, row) is not None:
                 cluster.release(entry.record.key)
                 refused.append(entry)
                 continue

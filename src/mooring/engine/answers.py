@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.engine.binding import needs_steps
 from mooring.engine.evaluate import ask_filter, ask_passes, ask_score, normalized
 from mooring.engine.plugin import (
     SKIP,
@@ -116,6 +117,8 @@ class ShapeAnswers:
     position: int = -1
     refused: bool = False
     """A plugin refuses the pod whatever the nodes say."""
+    has_steps: bool = False
+    """Some plugin has something to do once a node is chosen."""
     settled: Settled = NOTHING_SETTLED
     keys: Keys = field(default_factory=lambda: np.zeros(0, np.int64))
     """One a row of the table."""
@@ -145,6 +148,7 @@ class ShapeAnswers:
         cluster = self.cluster
         self.description = cluster.description
         self._groups.clear()
+        self.has_steps = needs_steps(self.profile, self.shape)
         self.settled = self.settled_cache.of(self.profile, cluster, self.shape)
         self.keys = np.full(cluster.nodes.end, INFEASIBLE, np.int64)
         self.refused = self.settled.refused or not self._prepare_filters()
@@ -240,7 +244,7 @@ class ShapeAnswers:
         for score, weight, prepared in self.usage_scores:
             asked = ask_score(score, self.shape, nodes, prepared)
             totals = totals + (asked if weight == 1 else weight * asked)
-        keys = (totals << TIE_BITS) + self.cluster.nodes.tie.values[nodes.index]
+        keys: Keys = (totals << TIE_BITS) + self.cluster.nodes.tie.values[nodes.index]
         if passed is not None:
             keys[~passed] = INFEASIBLE
         return keys

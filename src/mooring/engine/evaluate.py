@@ -181,11 +181,10 @@ def run_filters(answer: Evaluation, allowed: Mask | None) -> None:
 def ask_filter(plugin: FilterAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> Codes:
     """Ask a filter about some rows; a mask becomes codes, 0 where the node will do."""
     if isinstance(plugin, PreFilter):
-        answer = plugin.filter(shape, nodes, prepared)
+        answer: NDArray[Any] = np.asarray(plugin.filter(shape, nodes, prepared))
     else:
         assert isinstance(plugin, Filter)
-        answer = plugin.filter(shape, nodes)
-    answer = np.asarray(answer)
+        answer = np.asarray(plugin.filter(shape, nodes))
     if answer.shape != (len(nodes),):
         raise InvariantBroken(f"plugin {plugin.name}: filter answered {answer.shape} for {len(nodes)} rows")
     return (~answer).astype(np.int64) if answer.dtype == np.bool_ else answer
@@ -213,7 +212,8 @@ def ask_passes(plugin: FilterAnswers, shape: Shape, nodes: NodeRows, prepared: A
         if answer.shape != (len(nodes.index),):
             raise InvariantBroken(f"plugin {plugin.name}: passes answered {answer.shape} for {len(nodes)} rows")
         return answer
-    return ask_filter(plugin, shape, nodes, prepared) == 0
+    passed: Mask = ask_filter(plugin, shape, nodes, prepared) == 0
+    return passed
 
 
 def ask_score(plugin: ScoreAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> Scores:

@@ -143,8 +143,9 @@ class Filter(FilterAnswers):
 
     def passes(self, pod: Shape, nodes: NodeRows) -> Mask:
         """The same as a mask, for when nobody asks for reasons; override it where that is cheaper."""
-        answer = self.filter(pod, nodes)
-        return answer if answer.dtype == np.bool_ else answer == 0
+        answer: NDArray[Any] = self.filter(pod, nodes)
+        passed: Mask = answer if answer.dtype == np.bool_ else answer == 0
+        return passed
 
 
 class PreFilter(FilterAnswers):

@@ -13,10 +13,9 @@ from mooring.state.rows import NodeRows
 def match_requirement(nodes: NodeRows, requirement: Requirement) -> Mask:
     key = requirement.key
     codes = nodes.label_codes(key)
-    if requirement.operator == "Exists":
-        return codes != MISSING
-    if requirement.operator == "DoesNotExist":
-        return codes == MISSING
+    if requirement.operator in ("Exists", "DoesNotExist"):
+        has: Mask = codes != MISSING
+        return has if requirement.operator == "Exists" else ~has
     if requirement.operator in ("In", "NotIn"):
         code_of = nodes.table.label(key).interner.code_of
         wanted = [code_of[value] for value in requirement.values if value in code_of]

@@ -45,11 +45,14 @@ class NodeResourcesBalancedAllocation(PreScore):
         return tuple((name, amount) for name, amount in asked if amount or not is_scalar(name))
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: tuple[tuple[str, int], ...]) -> Scores:
+        # Two lines a resource, without the pod and with it: both are worked out in one go.
+        requested = [nodes.numbers("requested", name) + np.array([[0], [amount]]) for name, amount in prepared]
         capacities = [nodes.numbers("allocatable", name) for name, _ in prepared]
-        before = [nodes.numbers("requested", name) for name, _ in prepared]
-        after = [taken + amount for taken, (_, amount) in zip(before, prepared, strict=True)]
-        change = evenness(after, capacities) - evenness(before, capacities)
-        return whole_quotient(change + (2 * HALF + HALF), 2)
+        if all(nodes.table.has_everywhere(name) for name, _ in prepared):
+            before, after = evenness(requested, capacities)
+        else:
+            before, after = _evenness_of_uneven(requested, capacities)
+        return whole_quotient(after - before + (2 * HALF + HALF), 2).astype(np.int64)
 
 
 def evenness(requested: list[Numbers], capacities: list[Numbers]) -> Numbers:
@@ -57,19 +60,21 @@ def evenness(requested: list[Numbers], capacities: list[Numbers]) -> Numbers:
 
     The operations and their order are kube-scheduler's: these are floats, and one rounding more would show.
     """
-    if all(capacity.all() for capacity in capacities):
-        fractions = [np.minimum(r / c, 1.0) for r, c in zip(requested, capacities, strict=True)]
-        return np.trunc((1 - _deviation(fractions)) * MAX_SCORE)
-    # Nodes differ in which resources they have at all: answer for each such combination.
-    present = [capacity > 0 for capacity in capacities]
-    result = np.full(len(capacities[0]), float(MAX_SCORE))
-    combinations = sum(has.astype(np.int64) << bit for bit, has in enumerate(present))
+    fractions = [np.minimum(r / c, 1.0) for r, c in zip(requested, capacities, strict=True)]
+    return np.trunc((1 - _deviation(fractions)) * MAX_SCORE)
+
+
+def _evenness_of_uneven(requested: list[Numbers], capacities: list[Numbers]) -> Numbers:
+    """The same where nodes differ in which resources they have at all: one answer for each such combination."""
+    result = np.full(requested[0].shape, float(MAX_SCORE))
+    combinations = np.zeros(len(capacities[0]), np.int64)
+    for bit, capacity in enumerate(capacities):
+        combinations |= (capacity > 0).astype(np.int64) << bit
     for combination in np.unique(combinations).tolist():
         at = np.flatnonzero(combinations == combination)
-        chosen = [bit for bit in range(len(capacities)) if combination >> bit & 1]
-        if chosen:
-            fractions = [np.minimum(requested[bit][at] / capacities[bit][at], 1.0) for bit in chosen]
-            result[at] = np.trunc((1 - _deviation(fractions)) * MAX_SCORE)
+        present = [bit for bit in range(len(capacities)) if combination >> bit & 1]
+        if present:
+            result[:, at] = evenness([requested[bit][:, at] for bit in present], [capacities[bit][at] for bit in present])
     return result
 
 

@@ -127,20 +127,20 @@ class NodeResourcesFit(Filter, Score):
 
     def _requested_and_capacity(
         self, pod: Shape, nodes: NodeRows
-    ) -> Iterator[tuple[int, Numbers, Numbers]]:
+    ) -> Iterator[tuple[str, int, Numbers, Numbers]]:
         for name, weight in self._weights.items():
             asked = pod.nonzero_incoming.get(name, 0)
             if not asked and is_scalar(name):
                 continue
-            yield weight, nodes.numbers("nonzero", name) + asked, nodes.numbers("allocatable", name)
+            yield name, weight, nodes.numbers("nonzero", name) + asked, nodes.numbers("allocatable", name)
 
     def _weighted(
         self, rule: Callable[[Numbers, Numbers], Numbers], pod: Shape, nodes: NodeRows
     ) -> Scores:
         total: Numbers | int = 0
         weights: Numbers | int = 0
-        for weight, requested, capacity in self._requested_and_capacity(pod, nodes):
-            if capacity.all():
+        for name, weight, requested, capacity in self._requested_and_capacity(pod, nodes):
+            if nodes.table.has_everywhere(name):
                 part, counted = rule(requested, capacity), weight
             else:
                 has = capacity > 0
@@ -154,7 +154,7 @@ class NodeResourcesFit(Filter, Score):
     def _ratio(self, function: ShapeFunction, pod: Shape, nodes: NodeRows) -> Scores:
         total = np.zeros(len(nodes), np.int64)
         weights = np.zeros(len(nodes), np.int64)
-        for weight, requested, capacity in self._requested_and_capacity(pod, nodes):
+        for _, weight, requested, capacity in self._requested_and_capacity(pod, nodes):
             score = np.where(capacity > 0, function.of_ratio(requested, capacity), 0)
             total += weight * score
             weights += weight * (score > 0)

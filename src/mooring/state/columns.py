@@ -30,20 +30,28 @@ class Column:
         self._set(grown)
 
 
+class Exactness:
+    """Whether the amounts of a resource are small enough for exact arithmetic in floats; once lost, it stays lost."""
+
+    __slots__ = ("holds",)
+
+    LARGEST = 1 << 46
+    """Products with a percentage still fit the 53 bits of a float."""
+
+    def __init__(self) -> None:
+        self.holds = True
+
+
 class AmountColumn(Column):
     """A column of whole amounts, with the same numbers as floats beside it.
 
-    Vector arithmetic on floats is several times faster than on 64-bit integers, and exact while nothing exceeds
-    LARGEST: products with a percentage still fit the 53 bits of a float.
+    Vector arithmetic on floats is several times faster than on 64-bit integers.
     """
 
-    __slots__ = ("_floats", "floats", "is_small")
+    __slots__ = ("_floats", "exactness", "floats")
 
-    LARGEST = 1 << 46
-
-    def __init__(self, capacity: int) -> None:
-        self.is_small = True
-        """Whether the floats are exact, also after multiplying by a hundred; once lost, it stays lost."""
+    def __init__(self, capacity: int, exactness: Exactness) -> None:
+        self.exactness = exactness
         super().__init__(np.int64, capacity)
 
     def _set(self, array: NDArray[Any]) -> None:
@@ -55,8 +63,8 @@ class AmountColumn(Column):
     def put(self, row: int, amount: int) -> None:
         self._array[row] = amount
         self._floats[row] = amount
-        if amount > self.LARGEST:
-            self.is_small = False
+        if amount > Exactness.LARGEST:
+            self.exactness.holds = False
 
     def add(self, row: int, amount: int) -> None:
         self.put(row, int(self._array[row]) + amount)
@@ -66,8 +74,8 @@ class AmountColumn(Column):
         total = self._array[rows] + amounts
         self._array[rows] = total
         self._floats[rows] = total
-        if len(total) and int(total.max()) > self.LARGEST:
-            self.is_small = False
+        if len(total) and int(total.max()) > Exactness.LARGEST:
+            self.exactness.holds = False
 
 
 class Interner:

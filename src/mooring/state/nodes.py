@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mooring.model.nodes import Node, Taint
 from mooring.model.quantity import parse_quantity, to_units
 from mooring.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, in_columns, to_column_units
-from mooring.state.columns import AmountColumn, Column, Interner
+from mooring.state.columns import AmountColumn, Column, Exactness, Interner
 from mooring.state.shapes import Shape
 
 MISSING = -1
@@ -68,11 +68,10 @@ class NodeTable:
         self.resources = Interner()
         self._allocatable = list[AmountColumn]()
         self._requested = list[AmountColumn]()
+        self._amount_columns: dict[tuple[str, str], AmountColumn] = {}
         self.alive = Column(np.bool_, capacity)
         self.pod_count = Column(np.int64, capacity)
         self.allowed_pods = Column(np.int64, capacity)
-        self.nonzero_cpu = AmountColumn(capacity)
-        self.nonzero_memory = AmountColumn(capacity)
         self.unschedulable = Column(np.bool_, capacity)
         self.tie = Column(np.int64, capacity)
         """Breaks ties between equal totals: the higher wins. A number drawn from seed and name, so that neither the
@@ -86,8 +85,11 @@ class NodeTable:
         self._free = list[int]()
         self._amounts: dict[int, Amounts] = {}
         self._live_rows: NDArray[np.intp] | None = None
+        self._everywhere: dict[str, bool] = {}
         for name in (CPU, MEMORY, EPHEMERAL_STORAGE):
             self.resource_code(name)
+        self.nonzero_cpu = self._amount_columns["nonzero", CPU]
+        self.nonzero_memory = self._amount_columns["nonzero", MEMORY]
 
     def __len__(self) -> int:
         return len(self.row_of)
@@ -112,8 +114,17 @@ class NodeTable:
     def resource_code(self, name: str) -> int:
         code = self.resources.code(name)
         if code == len(self._allocatable):
-            self._allocatable.append(AmountColumn(self.capacity))
-            self._requested.append(AmountColumn(self.capacity))
+            exactness = Exactness()
+            allocatable = AmountColumn(self.capacity, exactness)
+            requested = AmountColumn(self.capacity, exactness)
+            self._allocatable.append(allocatable)
+            self._requested.append(requested)
+            self._amount_columns["allocatable", name] = allocatable
+            self._amount_columns["requested", name] = requested
+            is_padded = name in (CPU, MEMORY)
+            self._amount_columns["nonzero", name] = (
+                AmountColumn(self.capacity, exactness) if is_padded else requested
+            )
         return code
 
     def allocatable(self, name: str) -> NDArray[np.int64]:
@@ -124,13 +135,18 @@ class NodeTable:
 
     def amount_column(self, what: str, name: str) -> AmountColumn:
         """`allocatable`, `requested`, or `nonzero`: what scoring counts as requested."""
-        if what == "allocatable":
-            return self._allocatable[self.resource_code(name)]
-        if what == "nonzero" and name == CPU:
-            return self.nonzero_cpu
-        if what == "nonzero" and name == MEMORY:
-            return self.nonzero_memory
-        return self._requested[self.resource_code(name)]
+        column = self._amount_columns.get((what, name))
+        if column is None:
+            self.resource_code(name)
+            column = self._amount_columns[what, name]
+        return column
+
+    def has_everywhere(self, name: str) -> bool:
+        """Whether every node has some of a resource, so that nobody needs to guard against dividing by none."""
+        known = self._everywhere.get(name)
+        if known is None:
+            known = self._everywhere[name] = bool((self.allocatable(name)[self.live_rows()] > 0).all())
+        return known
 
     def label(self, key: str) -> LabelColumn:
         column = self._labels.get(key)
@@ -150,11 +166,13 @@ class NodeTable:
         else:
             self._forget_images(row)
         self.nodes[row] = node
+        self._everywhere.clear()
         self._describe(row, node)
         return row
 
     def remove(self, name: str) -> int:
         row = self.row_of.pop(name)
+        self._everywhere.clear()
         self._forget_images(row)
         self.nodes[row] = None
         self.alive.writable[row] = False

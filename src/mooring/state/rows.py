@@ -74,10 +74,12 @@ class NodeRows:
         found = self._numbers.get((what, resource))
         if found is None:
             column = self.table.amount_column(what, resource)
-            is_small = column.is_small and self.table.amount_column("allocatable", resource).is_small
-            found = column.floats[self.index] if is_small else self._amounts(what, resource)
-            adds = self._a_pod_adds(what, resource) if is_small and self._extra is not None else 0
-            found = found + self._extra * adds if adds and self._extra is not None else found
+            if column.exactness.holds:
+                found = column.floats[self.index]
+                if self._extra is not None:
+                    found += self._extra * self._a_pod_adds(what, resource)
+            else:
+                found = self._amounts(what, resource)
             self._numbers[what, resource] = found
         return found
 
@@ -140,6 +142,7 @@ class NodeRows:
         """Whether each row has a label, with this value if one is given."""
         codes = self.label_codes(key)
         if value is None:
-            return codes != MISSING
+            has: NDArray[np.bool_] = codes != MISSING
+            return has
         code = self.table.label(key).interner.code_of.get(value)
         return np.zeros(len(codes), np.bool_) if code is None else codes == code

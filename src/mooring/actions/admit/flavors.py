@@ -157,6 +157,10 @@ class FlavorAssigner:
             return self._oracle(applicant, queue, column, amount), Reason.NONE
         return Grade(Possibility.NO_FIT, height), Reason.WaitingForQuota
 
+    def lasting_reason(self, queue: Queue, column: int, amount: int) -> Reason:
+        is_too_much = amount > self._tree.potential_of(queue.node, column)
+        return Reason.ExceedsMaxQuota if is_too_much else Reason.NONE
+
     def mismatch(self, flavor: str, pod_set: PodSetRequest) -> str:
         return self._matcher.mismatch(flavor, pod_set.selection, pod_set.spec)
 
@@ -252,6 +256,10 @@ class _Search:
         for resource, amount in wanted.items():
             column = choice.option.columns[resource]
             total = amount + self._usage.get(column, 0)
+            if worst.possibility == Possibility.NO_FIT:
+                # Settled; all that the others can add is a more telling reason.
+                reason = max(reason, self._assigner.lasting_reason(queue, column, total))
+                continue
             grade, why = self._assigner.grade(self._applicant, queue, column, total)
             if why:
                 reason = max(reason, why)
