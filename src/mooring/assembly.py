@@ -132,7 +132,9 @@ def _build_profile(
             if enabled.name in PLANNED_PLUGINS:
                 continue
             if enabled.name not in instances:
-                instances[enabled.name] = _make(registry.classes[enabled.name], arguments.get(enabled.name), naming.source)
+                instances[enabled.name] = _make(
+                    registry.classes[enabled.name], arguments.get(enabled.name), naming.source
+                )
             found.append(instances[enabled.name])
         return found
 

@@ -132,9 +132,7 @@ class Place:
         answers.settle(rows)
         return Outcome(batch[: len(rows)], *_split(batch[len(rows) :], late))
 
-    def _one_by_one(
-        self, cluster: Cluster, batch: list[Entry], choose: Callable[[], int], has_steps: bool
-    ) -> Outcome:
+    def _one_by_one(self, cluster: Cluster, batch: list[Entry], choose: Callable[[], int], has_steps: bool) -> Outcome:
         profile = batch[0].profile
         deadline = self._deadline(profile)
         placed, refused = list[Entry](), list[Entry]()

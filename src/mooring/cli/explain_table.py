@@ -111,7 +111,7 @@ def _print_scores(console: Console, explanation: Explanation, *, every: bool) ->
     console.print()
     console.print(f"SCORES{_of(len(shown), len(best))}: after weighing, the best first", style="bold")
     headers = [f">{_broken(name)}\nx{weights[name]}" for name in evaluation.scores]
-    table = make_table("NODE", ">TOTAL", *headers)
+    table = make_table("NODE", ">TOTAL", *headers, low_headers=True)
     for position in shown:
         row = int(evaluation.rows[position])
         index = place[row]

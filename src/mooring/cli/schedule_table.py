@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mooring.cli.pools import Pool, Usage
+from mooring.cli.pools import NO_POOL, Pool, Usage
 from mooring.cli.result import NotOurs, Placement, Result, Waiting
 from mooring.cli.tables import count, make_table, print_table
 from mooring.cli.workloads import group_name
@@ -18,6 +18,7 @@ MOST_GROUPS = 40
 """Workloads that a table lists before it refers to --wide."""
 MOST_NAMED = 8
 """Workloads named under one reason to wait."""
+MOST_POOLS = 3
 BAR_CELLS = 10
 
 
@@ -76,11 +77,13 @@ def _print_workloads(console: Console, placements: Iterable[Placement], pool_of:
             group = groups[key] = Group(first=placement.pod, priority=placement.priority)
         group.pods += 1
         group.nodes.add(placement.node)
-    table = make_table("NAMESPACE", "WORKLOAD", ">PRIORITY", "PLACED", "POOLS")
+    has_pools = set(pool_of.values()) != {NO_POOL}
+    table = make_table("NAMESPACE", "WORKLOAD", ">PRIORITY", "PLACED", *(("POOLS",) if has_pools else ()))
     ordered = sorted(groups.items(), key=lambda item: (-item[1].priority, item[0]))
     for (namespace, name), group in ordered[:MOST_GROUPS]:
         shown = f"Pod/{group.first}" if group.pods == 1 and name.startswith("Pod/") else name
-        table.add_row(namespace, shown, f"{group.priority}", _placed(group), _pools_of(group, pool_of))
+        pools = (_pools_of(group, pool_of),) if has_pools else ()
+        table.add_row(namespace, shown, f"{group.priority}", _placed(group), *pools)
     print_table(console, table)
     if len(ordered) > MOST_GROUPS:
         more = len(ordered) - MOST_GROUPS
@@ -94,7 +97,9 @@ def _placed(group: Group) -> str:
 
 
 def _pools_of(group: Group, pool_of: Mapping[str, str]) -> str:
-    return ", ".join(sorted({pool_of[node] for node in group.nodes}))
+    names = sorted({pool_of[node] for node in group.nodes})
+    more = len(names) - MOST_POOLS
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_POOLS])} and {more} more"
 
 
 def _print_pods(console: Console, placements: Sequence[Placement]) -> None:
@@ -121,7 +126,8 @@ def _pool_table(pools: Sequence[Pool]) -> Table:
     for pool in pools:
         cells = [_share(pool.resources[CPU]), _share(pool.resources[MEMORY])]
         cells += [_share(usage, counted=True) if (usage := pool.resources.get(name)) else Text("") for name in extended]
-        table.add_row(pool.name, f"{pool.nodes:,}", f"{pool.pods:,}", *cells)
+        name = "(all nodes)" if pool.name == NO_POOL and len(pools) == 1 else pool.name
+        table.add_row(name, f"{pool.nodes:,}", f"{pool.pods:,}", *cells)
     return table
 
 

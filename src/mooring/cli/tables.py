@@ -4,13 +4,21 @@ from rich.console import Console
 from rich.table import Table
 
 
-def make_table(*headers: str) -> Table:
-    """A table with these columns; `>` before a header aligns its column to the right."""
+def make_table(*headers: str, low_headers: bool = False) -> Table:
+    """A table with these columns; `>` before a header aligns its column to the right.
+
+    Headers of several lines look better when they stand on their columns (`low_headers`), long cells when they do not.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for header in headers:
         is_right = header.startswith(">")
         name = header.removeprefix(">")
-        table.add_column(name, justify="right" if is_right else "left", overflow="fold", vertical="bottom")
+        table.add_column(
+            name,
+            justify="right" if is_right else "left",
+            overflow="fold",
+            vertical="bottom" if low_headers else "top",
+        )
     return table
 
 

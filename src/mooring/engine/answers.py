@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.binding import needs_steps
+from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Keys
 from mooring.engine.evaluate import ask_filter, ask_passes, ask_score, normalized
 from mooring.engine.plugin import (
     SKIP,
@@ -40,13 +41,6 @@ from mooring.state.cluster import Cluster
 from mooring.state.nodes import TIE_BITS, NodeTable
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
-
-INFEASIBLE = -(1 << 62)
-"""Below any key, also after adding what domains are worth."""
-FEASIBLE_FROM = -(1 << 61)
-
-Keys = NDArray[np.int64]
-
 
 def to_keys(totals: Scores, ties: NDArray[np.int64]) -> Keys:
     """Totals and tie-breakers as one number each: the largest key is the node to choose."""
@@ -255,15 +249,9 @@ class ShapeAnswers:
         """Whether rows fall into few groups by the domains that these counts speak of."""
         return len(self.groups([counts]).representatives) * 4 <= max(64, len(self.settled.rows))
 
-    def is_row_local(self, domain: DomainFilter) -> bool:
-        """Whether a pod on one row can change this filter's answer for that row only."""
-        counts = domain.counts
-        return counts is not None and counts.is_local and all(self._is_one_row_each(k) for k in counts.topology_keys)
-
-    def _is_one_row_each(self, key: str) -> bool:
-        table = self.cluster.nodes
-        codes = table.label(key).codes[table.live_rows()]
-        return bool((codes >= 0).all()) and len(np.unique(codes)) == len(codes)
+    def has_row_domains(self, counts: Incremental) -> bool:
+        """Whether each row is a domain of its own in all that these counts speak of."""
+        return all(self.cluster.nodes.is_one_row_each(key) for key in counts.topology_keys)
 
     def groups(self, counts: Sequence[Incremental | None]) -> Groups:
         """The rows grouped by all the domains that some counts speak of."""

@@ -237,10 +237,17 @@ def extremes(raw: Scores) -> tuple[int, int]:
 
 def normalized(plugin: ScoreAnswers, raw: Scores) -> Scores:
     """Raw scores of all feasible rows, brought into 0..100."""
-    final = plugin.normalize(raw, *extremes(raw)) if plugin.normalizes else raw
-    if len(final) and (final.min() < MIN_SCORE or final.max() > MAX_SCORE):
-        worst = int(final.min()) if final.min() < MIN_SCORE else int(final.max())
-        raise InvariantBroken(
-            f"plugin {plugin.name}: score {worst} is outside {MIN_SCORE}..{MAX_SCORE} after normalising"
-        )
+    return normalized_between(plugin, raw, *(extremes(raw) if plugin.normalizes else (0, 0)))
+
+
+def normalized_between(plugin: ScoreAnswers, raw: Scores, lowest: int, highest: int) -> Scores:
+    """Raw scores of some feasible rows, given the extremes over all of them."""
+    final = plugin.normalize(raw, lowest, highest) if plugin.normalizes else raw
+    if len(final):
+        low, high = int(final.min()), int(final.max())
+        if low < MIN_SCORE or high > MAX_SCORE:
+            worst = low if low < MIN_SCORE else high
+            raise InvariantBroken(
+                f"plugin {plugin.name}: score {worst} is outside {MIN_SCORE}..{MAX_SCORE} after normalising"
+            )
     return final

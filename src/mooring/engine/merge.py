@@ -60,8 +60,7 @@ def plugins_by_point(
     plugins = profile.plugins or Plugins()
     everywhere = _merge_defaults(defaults, plugins.multi_point or PluginSet(), naming)
     return {
-        point: _expand(point, getattr(plugins, point) or PluginSet(), everywhere, abilities, naming)
-        for point in POINTS
+        point: _expand(point, getattr(plugins, point) or PluginSet(), everywhere, abilities, naming) for point in POINTS
     }
 
 

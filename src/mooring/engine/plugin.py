@@ -265,6 +265,11 @@ class Incremental:
         """Take in pods that came (sign 1) to or went (sign -1) from rows; tell whether anything changed."""
         raise NotImplementedError
 
+    @property
+    def counts_rows(self) -> bool:
+        """Whether `refit` needs all feasible rows; otherwise one row a domain tells it as much."""
+        return True
+
     def refit(self, feasible: NodeRows) -> None:
         """Take in that other nodes are feasible now; for what pre_score gathers with `reads_feasible`."""
 

@@ -116,9 +116,7 @@ class Queue:
     def park(self, entries: Sequence[Entry], helped_by: Change) -> None:
         """Set pods of one shape aside until something happens that could help them."""
         first = entries[0]
-        parked = self._parked.setdefault(
-            (first.profile.name, first.record.shape.id), Parked(first.profile, helped_by)
-        )
+        parked = self._parked.setdefault((first.profile.name, first.record.shape.id), Parked(first.profile, helped_by))
         parked.helped_by |= helped_by
         self._could_help |= helped_by
         parked.entries.extend(entries)

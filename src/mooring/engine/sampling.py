@@ -22,5 +22,3 @@ class NodeLimit:
         if len(ordered) > wanted:
             self.start = int(ordered[wanted])  # the first one not looked at
         return np.sort(ordered[:wanted])
-
-

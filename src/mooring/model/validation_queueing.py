@@ -133,7 +133,10 @@ def _check_groups(subject: Subject, groups: list[ResourceGroup] | None, has_pare
             for quota_index, quota in enumerate(flavor.resources):
                 field = f"{here}.resources[{quota_index}]"
                 nominal = _check_amount(subject, f"{field}.nominalQuota", quota.nominal_quota)
-                for limit_name, limit in (("borrowingLimit", quota.borrowing_limit), ("lendingLimit", quota.lending_limit)):
+                for limit_name, limit in (
+                    ("borrowingLimit", quota.borrowing_limit),
+                    ("lendingLimit", quota.lending_limit),
+                ):
                     if limit is None:
                         continue
                     nanos = _check_amount(subject, f"{field}.{limit_name}", limit)
@@ -234,7 +237,9 @@ def _check_topology(subject: Subject, topology: Topology) -> None:
         if label in labels[:index]:
             subject.refuse(f"spec.levels[{index}].nodeLabel", expected="each label once", found=show(label))
         if label == HOSTNAME and index != len(labels) - 1:
-            subject.refuse(f"spec.levels[{index}].nodeLabel", expected=f"{HOSTNAME} only as the last", found=show(label))
+            subject.refuse(
+                f"spec.levels[{index}].nodeLabel", expected=f"{HOSTNAME} only as the last", found=show(label)
+            )
 
 
 def _check_workload(subject: Subject, workload: Workload) -> None:

@@ -34,9 +34,7 @@ class DomainCount:
         """One a code of the label's values."""
         self.add(*cluster.pods.bound())
 
-    def add(
-        self, shapes: NDArray[np.integer], rows: NDArray[np.integer], signs: NDArray[np.int64] | int = 1
-    ) -> bool:
+    def add(self, shapes: NDArray[np.integer], rows: NDArray[np.integer], signs: NDArray[np.int64] | int = 1) -> bool:
         effects = self.effects.values()
         if not self.effects.any:
             return False

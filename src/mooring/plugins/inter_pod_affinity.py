@@ -6,7 +6,7 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from mooring.engine.plugin import MAX_SCORE, SKIP, Change, Codes, Depends, PreFilter, PreScore, Scores, Skip
+from mooring.engine.plugin import MAX_SCORE, SKIP, Codes, Depends, PreFilter, PreScore, Scores, Skip
 from mooring.engine.verdict import Rejection
 from mooring.model.meta import KubeObject
 from mooring.plugins.domain_counts import Counted, DomainCount
@@ -144,8 +144,7 @@ class InterPodAffinity(PreFilter, PreScore):
         keys |= dict.fromkeys(_preferred_keys(cluster, terms_of, bool(self.args.hard_pod_affinity_weight)))
         hard = self.args.hard_pod_affinity_weight
         parts = [
-            DomainCount(cluster, key, partial(_preference, pod, resolved, hard, cluster, terms_of, key))
-            for key in keys
+            DomainCount(cluster, key, partial(_preference, pod, resolved, hard, cluster, terms_of, key)) for key in keys
         ]
         # A key that only other pods' terms bring matters only if some of them speak of this pod.
         mine = {term.topology_key for term in resolved}
@@ -220,5 +219,3 @@ def _preference(
             matched = sum(t.topology_key == key and t.matches(pod, related) for t in theirs.affinity)
             worth += hard_weight * matched
     return worth
-
-

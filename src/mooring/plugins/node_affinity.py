@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from mooring.engine.plugin import (
     SKIP,
+    Change,
     Codes,
-    Change, Depends,
+    Depends,
     Mask,
     PreFilter,
     PreScore,
@@ -104,7 +105,7 @@ class NodeAffinity(PreFilter, PreScore):
             return None
         return frozenset(names) if names else Rejection(("pod affinity terms conflict",), unresolvable=True)
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> "RequiredNodes | None | Skip":
+    def pre_filter(self, pod: Shape, cluster: Cluster) -> RequiredNodes | Skip | None:
         required = required_nodes(pod)
         return SKIP if required is None and self._enforced is None else required
 
@@ -161,5 +162,3 @@ def _weighted_terms(affinity: NodeAffinitySpec | None) -> Iterator[WeightedTerm]
         term = compile_node_term(preferred.preference)
         if preferred.weight and not term.is_empty:
             yield preferred.weight, term
-
-

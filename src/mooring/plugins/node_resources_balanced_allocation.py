@@ -74,7 +74,9 @@ def _evenness_of_uneven(requested: list[Numbers], capacities: list[Numbers]) -> 
         at = np.flatnonzero(combinations == combination)
         present = [bit for bit in range(len(capacities)) if combination >> bit & 1]
         if present:
-            result[:, at] = evenness([requested[bit][:, at] for bit in present], [capacities[bit][at] for bit in present])
+            result[:, at] = evenness(
+                [requested[bit][:, at] for bit in present], [capacities[bit][at] for bit in present]
+            )
     return result
 
 

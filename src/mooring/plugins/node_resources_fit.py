@@ -125,18 +125,14 @@ class NodeResourcesFit(Filter, Score):
     def score(self, pod: Shape, nodes: NodeRows) -> Scores:
         return self._score_all(pod, nodes)
 
-    def _requested_and_capacity(
-        self, pod: Shape, nodes: NodeRows
-    ) -> Iterator[tuple[str, int, Numbers, Numbers]]:
+    def _requested_and_capacity(self, pod: Shape, nodes: NodeRows) -> Iterator[tuple[str, int, Numbers, Numbers]]:
         for name, weight in self._weights.items():
             asked = pod.nonzero_incoming.get(name, 0)
             if not asked and is_scalar(name):
                 continue
             yield name, weight, nodes.numbers("nonzero", name) + asked, nodes.numbers("allocatable", name)
 
-    def _weighted(
-        self, rule: Callable[[Numbers, Numbers], Numbers], pod: Shape, nodes: NodeRows
-    ) -> Scores:
+    def _weighted(self, rule: Callable[[Numbers, Numbers], Numbers], pod: Shape, nodes: NodeRows) -> Scores:
         total: Numbers | int = 0
         weights: Numbers | int = 0
         for name, weight, requested, capacity in self._requested_and_capacity(pod, nodes):
@@ -180,5 +176,3 @@ def describe_amount(name: str, amount: int) -> str:
             if amount >= 1 << power:
                 return f"{-(-amount * 10 >> power) / 10:g}{suffix}"
     return str(amount)
-
-

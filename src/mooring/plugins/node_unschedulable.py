@@ -23,7 +23,7 @@ class NodeUnschedulable(PreFilter):
     reason = "node(s) were unschedulable"
     unresolvable = True
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> None | Skip:
+    def pre_filter(self, pod: Shape, cluster: Cluster) -> Skip | None:
         return SKIP if is_tolerated(pod.spec.tolerations or (), UNSCHEDULABLE) else None
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: None) -> Mask:

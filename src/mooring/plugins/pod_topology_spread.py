@@ -110,6 +110,10 @@ class SoftCounts(Counted):
         self.weights = list[float]()
         self.topology_keys = tuple(dict.fromkeys(part.key for part in parts))
 
+    @property
+    def counts_rows(self) -> bool:
+        return any(constraint.topology_key == HOSTNAME for constraint in self.constraints)
+
     def refit(self, feasible: NodeRows) -> None:
         """The more domains a key has among the feasible nodes, the more one pod's difference weighs."""
         domains = [feasible.label_codes(constraint.topology_key) for constraint in self.constraints]
@@ -160,7 +164,7 @@ class PodTopologySpread(PreFilter, PreScore):
         has_all = np.logical_and.reduce([rows.has_label(c.topology_key) for c in constraints])
         hard = []
         for constraint in constraints:
-            eligible = eligible_rows(pod, cluster, rows, constraint, has_all)
+            eligible = eligible_rows(pod, rows, constraint, has_all)
             label = cluster.nodes.label(constraint.topology_key)
             present = np.zeros(len(label.interner), np.bool_)
             present[label.codes[eligible]] = True
@@ -201,7 +205,7 @@ class PodTopologySpread(PreFilter, PreScore):
             if constraint.topology_key == HOSTNAME:
                 mask[:] = True  # counted on the node itself, whatever the policies say
             else:
-                mask[eligible_rows(pod, cluster, rows, constraint, has_all)] = True
+                mask[eligible_rows(pod, rows, constraint, has_all)] = True
             parts.append(DomainCount(cluster, constraint.topology_key, constraint.counts_in(pod.namespace), mask))
         counts = SoftCounts(constraints, parts, require_all)
         counts.refit(feasible)

@@ -84,7 +84,8 @@ Numbers = NDArray[Any]
 
 def least_allocated(requested: Numbers, capacity: Numbers) -> Numbers:
     score = whole_quotient((capacity - requested) * MAX_SCORE, capacity)
-    return np.maximum(score, 0)  # more requested than there is counts as full
+    positive: Numbers = np.maximum(score, 0)  # more requested than there is counts as full
+    return positive
 
 
 def most_allocated(requested: Numbers, capacity: Numbers) -> Numbers:

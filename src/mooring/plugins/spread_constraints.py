@@ -18,7 +18,6 @@ from mooring.model.selectors import (
 )
 from mooring.model.tolerations import untolerated
 from mooring.plugins.node_affinity import required_nodes
-from mooring.state.cluster import Cluster
 from mooring.state.related import RelatedObjects
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
@@ -54,7 +53,7 @@ def own_constraints(pod: Shape, when: str) -> list[Constraint]:
 def _own_selector(constraint: TopologySpreadConstraint, pod: Shape) -> Selector:
     selector = compile_label_selector(constraint.label_selector)
     keys = [key for key in constraint.match_label_keys or () if key in pod.labels]
-    merged = {requirement: None for requirement in selector.requirements}
+    merged = dict.fromkeys(selector.requirements)
     merged |= {Requirement(key, "In", frozenset((pod.labels[key],))): None for key in keys}
     return selector if selector.is_nothing else make_selector(merged)
 
@@ -74,9 +73,7 @@ def _compile(constraint: TopologySpreadConstraint, selector: Selector) -> Constr
     )
 
 
-def eligible_rows(
-    pod: Shape, cluster: Cluster, rows: NodeRows, constraint: Constraint, has_all: Mask
-) -> NDArray[np.intp]:
+def eligible_rows(pod: Shape, rows: NodeRows, constraint: Constraint, has_all: Mask) -> NDArray[np.intp]:
     """The rows whose pods a constraint counts, by its inclusion policies."""
     mask = has_all.copy()
     if constraint.honors_affinity:

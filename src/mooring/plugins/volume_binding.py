@@ -1,15 +1,16 @@
 """The volumes of a pod's claims: those it has must be reachable, those it lacks must be found or made."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import SKIP, Change, Codes, Depends, Mask, PreFilter, PreScore, Scores, Skip
+from mooring.engine.plugin import SKIP, Change, Codes, Depends, Mask, PreFilter, PreScore, Reserve, Scores, Skip
 from mooring.engine.verdict import Rejection
 from mooring.model.defaults import BIND_COMPLETED
+from mooring.model.events import Event
 from mooring.model.meta import KubeObject
 from mooring.model.pods import Pod
 from mooring.model.volumes import PersistentVolumeClaim
@@ -29,7 +30,9 @@ from mooring.plugins.volume_matching import (
     match_claims,
     unbound_claim,
 )
+from mooring.plugins.volume_reservation import release_volumes, reserve_volumes
 from mooring.state.cluster import Cluster
+from mooring.state.pods import PodRecord
 from mooring.state.related import RelatedObjects
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
@@ -76,7 +79,7 @@ class VolumePlan:
     """Claims whose selected-node annotation is to name the node."""
 
 
-class VolumeBinding(PreFilter, PreScore):
+class VolumeBinding(PreFilter, PreScore, Reserve):
     depends_on = Depends.NODE | Depends.RELATED
     helped_by = Change.NODE | Change.RELATED
     args_type = VolumeBindingArgs
@@ -115,6 +118,21 @@ class VolumeBinding(PreFilter, PreScore):
             total += np.where(of_class.is_used, self._score_of_use.of_ratio(of_class.requested, of_class.capacity), 0)
             count += of_class.is_used
         return round_half_up(total / np.maximum(count, 1))
+
+    def applies_to(self, pod: Shape) -> bool:
+        return any(claim_name(pod.pod, volume) is not None for volume in pod.spec.volumes or ())
+
+    def reserve(self, pod: PodRecord, cluster: Cluster, row: int) -> Sequence[Event]:
+        """Let the claims have their volumes, so that the next pod finds them taken."""
+        planned = self.plan(pod.shape, cluster, row)
+        node = cluster.nodes.name(row)
+        made = reserve_volumes(cluster.related, pod.key, node, bind=planned.bind, provision=planned.provision)
+        return list(made)
+
+    def unreserve(self, pod: PodRecord, cluster: Cluster, row: int) -> Sequence[Event]:
+        names = [claim_name(pod.pod, volume) for volume in pod.pod.spec.volumes or ()]
+        claims = [f"{pod.pod.metadata.namespace}/{name}" for name in names if name is not None]
+        return list(release_volumes(cluster.related, pod.key, claims))
 
     def plan(self, pod: Shape, cluster: Cluster, row: int) -> VolumePlan:
         """What binding the pod to this row, which it passed, asks of its claims."""

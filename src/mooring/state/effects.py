@@ -37,9 +37,7 @@ class ShapeEffects:
         return self._column.values
 
 
-def sum_by_code(
-    codes: NDArray[np.int32], amounts: NDArray[np.int64], length: int
-) -> NDArray[np.int64]:
+def sum_by_code(codes: NDArray[np.int32], amounts: NDArray[np.int64], length: int) -> NDArray[np.int64]:
     """Add up amounts by code, leaving out missing codes (-1)."""
     present = codes >= 0
     sums = np.zeros(length, np.int64)

@@ -86,6 +86,7 @@ class NodeTable:
         self._amounts: dict[int, Amounts] = {}
         self._live_rows: NDArray[np.intp] | None = None
         self._everywhere: dict[str, bool] = {}
+        self._one_row_each: dict[str, bool] = {}
         for name in (CPU, MEMORY, EPHEMERAL_STORAGE):
             self.resource_code(name)
         self.nonzero_cpu = self._amount_columns["nonzero", CPU]
@@ -148,6 +149,15 @@ class NodeTable:
             known = self._everywhere[name] = bool((self.allocatable(name)[self.live_rows()] > 0).all())
         return known
 
+    def is_one_row_each(self, key: str) -> bool:
+        """Whether every node has a value of a label for itself, as with hostnames."""
+        known = self._one_row_each.get(key)
+        if known is None:
+            codes = self.label(key).codes[self.live_rows()]
+            known = bool((codes != MISSING).all()) and len(np.unique(codes)) == len(codes)
+            self._one_row_each[key] = known
+        return known
+
     def label(self, key: str) -> LabelColumn:
         column = self._labels.get(key)
         if column is None:
@@ -166,13 +176,13 @@ class NodeTable:
         else:
             self._forget_images(row)
         self.nodes[row] = node
-        self._everywhere.clear()
+        self._forget_summaries()
         self._describe(row, node)
         return row
 
     def remove(self, name: str) -> int:
         row = self.row_of.pop(name)
-        self._everywhere.clear()
+        self._forget_summaries()
         self._forget_images(row)
         self.nodes[row] = None
         self.alive.writable[row] = False
@@ -183,6 +193,10 @@ class NodeTable:
         for label in self._labels.values():
             label.set(row, None)
         return row
+
+    def _forget_summaries(self) -> None:
+        self._everywhere.clear()
+        self._one_row_each.clear()
 
     def _new_row(self, name: str) -> int:
         if self._free:

@@ -17,7 +17,15 @@ from mooring.model.volumes import (
 )
 from mooring.model.workloads import ReplicaSet, ReplicationController, StatefulSet
 
-CLUSTER_WIDE = ("Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment")
+CLUSTER_WIDE = (
+    "Namespace",
+    "PriorityClass",
+    "PersistentVolume",
+    "StorageClass",
+    "CSINode",
+    "CSIDriver",
+    "VolumeAttachment",
+)
 
 
 class RelatedObjects:

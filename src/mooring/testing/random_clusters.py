@@ -384,5 +384,3 @@ def with_phase(pod: Pod, phase: str) -> Pod:
 
 def with_priority(pod: Pod, priority: int) -> Pod:
     return replace(pod, spec=replace(pod.spec, priority=priority))
-
-

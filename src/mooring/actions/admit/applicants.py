@@ -177,16 +177,6 @@ def parse_time(text: str | None) -> float:
     return datetime.fromisoformat(text).timestamp() if text else 0.0
 
 
-def admitted_columns(workload: Workload) -> list[FlavorResource]:
-    """The flavors and resources that a workload with an admission holds."""
-    admission = workload.status.admission
-    return [
-        FlavorResource(flavor, resource)
-        for assignment in (admission.pod_set_assignments if admission else ())
-        for resource, flavor in (assignment.flavors or {}).items()
-    ]
-
-
 def make_holder(workload: Workload, applicant: Applicant, node: int, column_of: Mapping[FlavorResource, int]) -> Holder:
     """Read what a workload holds from its admission; pods that finished already hold nothing."""
     admission = workload.status.admission
@@ -199,14 +189,13 @@ def make_holder(workload: Workload, applicant: Applicant, node: int, column_of: 
         given = assignment.count if assignment.count is not None else wanted
         pod_sets.append(PodSetFlavors(assignment.name, given, dict(assignment.flavors or {})))
         for resource, text in (assignment.resource_usage or {}).items():
-            flavor = (assignment.flavors or {}).get(resource)
-            if flavor is None:
-                continue
+            column = column_of.get(FlavorResource((assignment.flavors or {}).get(resource, ""), resource))
+            if column is None:
+                continue  # nobody has a quota for it, so nothing depends on how much of it is used
             amount = to_column_units(resource, parse_quantity(text))
             reclaimed = _reclaimed(workload, assignment.name)
             if reclaimed and given:
                 amount = amount // given * max(0, given - reclaimed)
-            column = column_of[FlavorResource(flavor, resource)]
             usage[column] = usage.get(column, 0) + amount
     reserved = workload.condition(QUOTA_RESERVED)
     return Holder(

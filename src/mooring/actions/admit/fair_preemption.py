@@ -7,6 +7,7 @@ nominal quota takes back what is its own without asking.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from mooring.actions.admit.applicants import Holder
 from mooring.actions.admit.fair_sharing import Share, Shares
@@ -153,7 +154,7 @@ class _Attempt:
         """The children of the lowest cohort above both queues: ours and theirs."""
         paths = self._ledger.tree.paths
         ours = paths[self._preemptor.queue.node]
-        for below, cohort in zip(paths[node], paths[node][1:], strict=False):
+        for below, cohort in pairwise(paths[node]):
             if cohort in ours:
                 return ours[ours.index(cohort) - 1], below
         raise InvariantBroken("candidates for preemption come from one tree of cohorts")

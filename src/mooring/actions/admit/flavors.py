@@ -202,21 +202,20 @@ class _Search:
             if group is None:
                 if amount == 0:
                     continue
-                return self._give_up(f"resource {resource} unavailable in ClusterQueue")
+                self._messages.append(f"resource {resource} unavailable in ClusterQueue")
+                return self._give_up()
             wanted = {name: value for name, value in requests.items() if name in group.resources}
             choice = self._find_flavor(index, pod_set, resource, group, wanted)
             if choice is None:
-                return self._give_up("")
+                return self._give_up()
             chosen.update(dict.fromkeys(wanted, choice))
         self._take(pod_set, count, requests, chosen)
         return True
 
-    def _give_up(self, message: str) -> bool:
+    def _give_up(self) -> bool:
         self._mode = Mode.NO_FIT
         self._tried.append({})
-        if message:
-            self._reason = Reason.NoMatchingFlavor
-            self._messages.append(message)
+        self._reason = self._reason or Reason.NoMatchingFlavor
         return False
 
     def _find_flavor(
@@ -245,7 +244,7 @@ class _Search:
             if is_preferred(grade, best_grade, self._queue.prefers_preemption):
                 best, best_grade = choice, grade
         if best is None:
-            self._reason = max(self._reason, least or Reason.NoMatchingFlavor)
+            self._reason = least
             return None
         best.tried = -1 if tried == len(group.options) - 1 else tried
         return best

@@ -1,4 +1,4 @@
-"""Whether pods may run on a flavor's nodes: its taints against their tolerations, its labels against their selectors."""
+"""Whether pods may run on a flavor's nodes: its taints against tolerations, its labels against selectors."""
 
 from collections.abc import Mapping
 

@@ -8,6 +8,7 @@ time is tried both ways, because with borrowing fewer candidates are allowed, an
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from mooring.actions.admit.applicants import Applicant, Holder
@@ -132,7 +133,7 @@ def _collect_from_others(ledger: Ledger, preemptor: Preemptor, found: Candidates
     path = tree.paths[queue.node]
     has_right = False
     rest = dict(preemptor.usage)
-    for below, cohort in zip(path, path[1:], strict=False):
+    for below, cohort in pairwise(path):
         has_right = has_right or not any(tree.exceeds(below, column, amount) for column, amount in rest.items())
         rest = {column: max(0, amount - tree.local_available(below, column)) for column, amount in rest.items()}
         for node in _borrowing_queues(ledger, cohort, below, preemptor.short_columns):

@@ -254,7 +254,7 @@ class QuotaTree:
 
 
 def _flat(columns: Columns) -> "memoryview[int]":
-    return memoryview(columns.reshape(-1))
+    return memoryview(columns.reshape(-1).data)
 
 
 def _sum(first: int, second: int) -> int:

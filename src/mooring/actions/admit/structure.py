@@ -78,18 +78,16 @@ class Structure:
         queues: Iterable[ClusterQueue],
         cohorts: Iterable[Cohort] = (),
         flavors: Iterable[ResourceFlavor] = (),
-        more_columns: Iterable[FlavorResource] = (),
     ) -> None:
         given_queues = sorted(queues, key=lambda queue: queue.metadata.name)
         given_cohorts = sorted(cohorts, key=lambda cohort: cohort.metadata.name)
-        for found in (*given_queues, *given_cohorts):
+        owners: list[ClusterQueue | Cohort] = [*given_cohorts, *given_queues]
+        for found in owners:
             default_queueing(found)
         self.flavors = {flavor.metadata.name: flavor for flavor in flavors}
         self.matcher = FlavorMatcher(self.flavors)
         self.column_of: dict[FlavorResource, int] = {}
-        self._collect_columns([found.spec.resource_groups or [] for found in (*given_cohorts, *given_queues)])
-        for column in more_columns:
-            self.column_of.setdefault(column, len(self.column_of))
+        self._collect_columns(found.spec.resource_groups or [] for found in owners)
         self._cut = _members_of_cycles({cohort.metadata.name: cohort.spec.parent_name for cohort in given_cohorts})
         nodes = self._make_cohort_nodes(given_cohorts, given_queues)
         self.cohort_node = {node.name: index for index, node in enumerate(nodes)}

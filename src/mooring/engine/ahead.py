@@ -1,0 +1,89 @@
+"""The keys of rows after one and more further pods of a shape, computed ahead of their need."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.answers import ShapeAnswers
+from mooring.state.rows import NodeRows, Rows
+
+STEPS = 8
+"""How many more pods on a single row are computed at once where the table does not reach."""
+MISSES = 8
+"""So many rows by themselves cost about as much as a table for thousands."""
+MOST_STEPS = 64
+LARGEST_TABLE = 100_000
+
+
+class Ahead:
+    """Answers what a row's key will be: by a table for the rows that are likely to be taken next, else row by row."""
+
+    def __init__(
+        self,
+        answers: ShapeAnswers,
+        rows: Rows,
+        taken: Sequence[int],
+        expected_pods: int,
+        totals: Callable[[], NDArray[np.int64]],
+    ) -> None:
+        """`taken` says how many pods each position has got so far, `totals` how good each position is now."""
+        self._answers = answers
+        self._rows = rows
+        self._taken = taken
+        self._expected = expected_pods
+        self._totals = totals
+        self._misses = MISSES - 1 if expected_pods >= MISSES else 0  # the first miss is worth a table, if many follow
+        self._steps = 1
+        self._table: list[list[int]] = []
+        """A line for one, two and more pods beyond `_base_of`, a column for each row that it covers."""
+        self._column_of: list[int] = []
+        self._base_of: list[int] = []
+        self._single: dict[int, tuple[int, list[int]]] = {}
+
+    def key(self, position: int, pods: int) -> int:
+        """The key of the row at a position once so many further pods run there."""
+        found = self._in_table(position, pods)
+        if found is None:
+            self._misses += 1
+            if self._misses >= MISSES and self._expected >= MISSES:
+                self._misses = 0
+                self._make_table()
+                found = self._in_table(position, pods)
+        return self._one_row(position, pods) if found is None else found
+
+    def _in_table(self, position: int, pods: int) -> int | None:
+        column = self._column_of[position] if self._column_of else -1
+        if column < 0:
+            return None
+        line = pods - self._base_of[column] - 1
+        return self._table[line][column] if 0 <= line < len(self._table) else None
+
+    def _make_table(self) -> None:
+        """Cover the best rows as things stand, each from the pods that it has got; further each time."""
+        count = len(self._rows)
+        likely = min(count, 2 * self._expected, LARGEST_TABLE)
+        positions = np.arange(count)
+        if likely < count:
+            positions = np.argpartition(self._totals(), count - likely)[count - likely :]
+        # The position that is being asked about counts as taken already: its line starts one pod earlier.
+        base = np.maximum(np.array(self._taken, np.int64)[positions] - 1, 0)
+        steps = max(1, min(self._steps + 1, MOST_STEPS, LARGEST_TABLE // likely))
+        pods = base + np.arange(1, steps + 1)[:, np.newaxis]
+        keys = self._keys(np.tile(self._rows[positions], steps), pods.reshape(-1))
+        self._table = keys.reshape(steps, likely).tolist()
+        column_of = np.full(count, -1, np.intp)
+        column_of[positions] = np.arange(likely)
+        self._column_of, self._base_of = column_of.tolist(), base.tolist()
+        self._steps = 2 * steps
+
+    def _one_row(self, position: int, pods: int) -> int:
+        known = self._single.get(position)
+        if known is None or not known[0] <= pods < known[0] + len(known[1]):
+            steps = np.arange(pods, pods + STEPS, dtype=np.int64)
+            keys = self._keys(np.full(STEPS, self._rows[position], np.intp), steps)
+            known = self._single[position] = (pods, keys.tolist())
+        return known[1][pods - known[0]]
+
+    def _keys(self, rows: Rows, pods: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._answers.usage_keys(NodeRows(self._answers.cluster.nodes, rows, pods, self._answers.shape))

@@ -1,0 +1,69 @@
+"""Keys in blocks, so that the best of thousands is found by two short searches.
+
+Each block holds positions of one group only: a whole group can then be made better or worse, or be ruled out, by one
+number, without touching its keys.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+FEASIBLE_FROM = -(1 << 61)
+INFEASIBLE = -(1 << 62)
+"""Below any key, also after adding what a group is worth."""
+
+BLOCK = 128
+"""Positions a block: about the square root of the largest clusters we expect, so that both searches are short."""
+
+Keys = NDArray[np.int64]
+
+
+class Blocks:
+    """One key a position; `best` finds the largest, groups' worth included."""
+
+    def __init__(self, keys: Keys, group_of: NDArray[np.intp], groups: int) -> None:
+        sizes = np.bincount(group_of, minlength=max(groups, 1))
+        blocks = -(-sizes // BLOCK)
+        order = np.argsort(group_of, kind="stable")
+        in_group = np.arange(len(keys)) - (np.cumsum(sizes) - sizes)[group_of[order]]
+        slots = np.empty(len(keys), np.intp)
+        slots[order] = (np.cumsum(blocks) - blocks)[group_of[order]] * BLOCK + in_group
+        self._slot_of = slots
+        self._position_of = np.zeros(int(blocks.sum()) * BLOCK, np.intp)
+        self._position_of[slots] = np.arange(len(keys))
+        self._group_of_block = np.repeat(np.arange(len(sizes)), blocks)
+        self._groups = len(sizes)
+        self.put_all(keys)
+
+    def put_all(self, keys: Keys) -> None:
+        flat = np.full(len(self._position_of), INFEASIBLE, np.int64)
+        flat[self._slot_of] = keys
+        self._keys = flat.reshape(-1, BLOCK)
+        self._best = self._keys.max(axis=1) if len(self._keys) else np.zeros(0, np.int64)
+
+    def put(self, position: int, key: int) -> None:
+        block, slot = divmod(int(self._slot_of[position]), BLOCK)
+        keys = self._keys[block]
+        keys[slot] = key
+        self._best[block] = keys[keys.argmax()]
+
+    def best(self, worth: Keys | None) -> int:
+        """The position of the largest key, or -1 if none is feasible; `worth` is one a group."""
+        best = self._best
+        if not len(best):
+            return -1
+        if worth is not None:
+            best = best + worth[self._group_of_block]
+        block = int(best.argmax())
+        if best[block] < FEASIBLE_FROM:
+            return -1
+        return int(self._position_of[block * BLOCK + int(self._keys[block].argmax())])
+
+    def feasible(self) -> NDArray[np.intp]:
+        """The positions whose keys are feasible."""
+        return np.flatnonzero(self._keys.reshape(-1)[self._slot_of] >= FEASIBLE_FROM)
+
+    def open_groups(self) -> NDArray[np.bool_]:
+        """Which groups have a feasible position."""
+        found = np.zeros(self._groups, np.bool_)
+        found[self._group_of_block[self._best >= FEASIBLE_FROM]] = True
+        return found

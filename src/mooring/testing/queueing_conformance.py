@@ -1,0 +1,245 @@
+"""Answer recorded scenarios of queueing in their own form, cycle by cycle.
+
+A scenario is a set of manifests; its answer tells what every cycle decided and what is left at the end. Between cycles
+every victim's eviction finishes at once, nothing else happens. See tests/golden-queueing/README.md.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from mooring.actions.admit.applicants import Applicant, Holder, PodSetFlavors, parse_time
+from mooring.actions.admit.cycle import DEFAULT_STRATEGIES, Admission, CycleReport
+from mooring.actions.admit.structure import Structure
+from mooring.model.places import Place
+from mooring.model.queueing import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
+from mooring.model.requests import CPU
+from mooring.model.validation_queueing import validate_cohort_tree, validate_queueing
+
+MOST_CYCLES = 20
+
+Json = dict[str, Any]
+
+
+def is_queueing(scenario: Json) -> bool:
+    """Tell a scenario of queueing from one of placing pods."""
+    return "clusterQueues" in scenario
+
+
+def answer_scenario(scenario: Json) -> Json:
+    """Decide one scenario with the public core, in the form of its `expect`."""
+    admission = build_admission(scenario)
+    start = parse_time(scenario["now"])
+    reports: list[Json] = []
+    seen = {_queue_state(admission)}
+    stopped = "maxCycles"
+    while len(reports) < MOST_CYCLES:
+        if not admission.pending.has_heads:
+            stopped = "noHeads"
+            break
+        report = admission.run_cycle(start + len(reports) + 1)
+        if report.preempted:
+            admission.finish_evictions([preempted.workload for preempted in report.preempted])
+        reports.append(_describe_cycle(admission, report))
+        if report.admitted or report.preempted:
+            seen.clear()
+        state = _queue_state(admission)
+        if state in seen:
+            stopped = "idle"
+            break
+        seen.add(state)
+    return {"id": scenario.get("id", ""), "cycles": reports, "stopped": stopped, **_describe_end(admission, scenario)}
+
+
+def build_admission(scenario: Json) -> Admission:
+    """Read a scenario's manifests, checking each, and take in its workloads."""
+    place = Place(scenario.get("id", "<scenario>"))
+    cohorts = _read(scenario, "cohorts", Cohort, place)
+    validate_cohort_tree((cohort, place) for cohort in cohorts)
+    structure = Structure(
+        _read(scenario, "clusterQueues", ClusterQueue, place),
+        cohorts,
+        _read(scenario, "resourceFlavors", ResourceFlavor, place),
+    )
+    namespaces = [found["metadata"] for found in scenario.get("namespaces") or ()]
+    admission = Admission(
+        structure,
+        local_queues=_read(scenario, "localQueues", LocalQueue, place),
+        namespace_labels={found["name"]: found.get("labels") or {} for found in namespaces},
+        fair_sharing=bool(scenario.get("fairSharing")),
+        strategies=scenario.get("fairSharingPreemptionStrategies") or DEFAULT_STRATEGIES,
+    )
+    for workload in _read(scenario, "workloads", Workload, place):
+        admission.add(workload)
+    return admission
+
+
+def _read(scenario: Json, key: str, type_: Any, place: Place) -> list[Any]:
+    found = [msgspec.convert(document, type_) for document in scenario.get(key) or ()]
+    for item in found:
+        validate_queueing(item, place)
+    return found
+
+
+def _queue_state(admission: Admission) -> Any:
+    """All that the next cycle depends on besides the ledger."""
+    return tuple(
+        (
+            line.queue.name,
+            tuple((found.key, _scan_state(found, admission.cycle)) for found in line.in_order()),
+            tuple(sorted(line.parked)),
+        )
+        for line in admission.pending
+    )
+
+
+def _scan_state(applicant: Applicant, cycle: int) -> Any:
+    """Where the search for flavors goes on; a finished one starts anew, and ages beyond two cycles are all alike."""
+    position = applicant.position
+    if position is None or not position.is_pending:
+        return None
+    return tuple(tuple(sorted(tried.items())) for tried in position.tried), min(cycle - position.cycle, 2)
+
+
+def _describe_cycle(admission: Admission, report: CycleReport) -> Json:
+    tree = admission.structure.tree
+    return {
+        "cycle": report.cycle,
+        "heads": report.heads,
+        "outcomes": report.outcomes,
+        "admitted": sorted(
+            (_describe_admitted(found.workload, found.queue, found.pod_sets) for found in report.admitted),
+            key=lambda found: str(found["workload"]),
+        ),
+        "preempted": sorted(
+            (
+                {
+                    "workload": found.workload,
+                    "clusterQueue": found.queue,
+                    "reason": found.reason,
+                    "preemptor": found.preemptor,
+                }
+                for found in report.preempted
+            ),
+            key=lambda found: found["workload"],
+        ),
+        "borrowing": sorted(
+            queue.name
+            for queue in admission.structure.queues.values()
+            if queue.has_cohort and any(tree.exceeds(queue.node, column) for column in tree.declared[queue.node])
+        ),
+    }
+
+
+def _describe_admitted(workload: str, queue: str, pod_sets: Iterable[PodSetFlavors]) -> Json:
+    described = [{"name": found.name, "count": found.count, "flavors": dict(found.flavors)} for found in pod_sets]
+    return {"workload": workload, "clusterQueue": queue, "podSets": described}
+
+
+def _describe_end(admission: Admission, scenario: Json) -> Json:
+    structure = admission.structure
+    names = structure.queue_of_node
+    holders: list[Holder] = sorted(admission.ledger.holders(), key=lambda holder: holder.applicant.key)
+    end: Json = {
+        "admitted": [
+            _describe_admitted(holder.applicant.key, names[holder.node].name, holder.pod_sets) for holder in holders
+        ],
+        "pending": {
+            line.queue.name: {
+                "active": [found.key for found in line.in_order()],
+                "inadmissible": sorted(line.parked),
+            }
+            for line in admission.pending
+        },
+        "usage": {name: _describe_usage(admission, name) for name in structure.queues},
+    }
+    if scenario.get("fairSharing"):
+        end["weightedShare"] = {name: _describe_share(admission, name) for name in structure.queues}
+    return end
+
+
+def _describe_usage(admission: Admission, queue: str) -> Json:
+    tree, node = admission.structure.tree, admission.structure.queues[queue].node
+    usage: Json = {}
+    for column in tree.declared[node]:
+        flavor, resource = tree.columns[column]
+        usage.setdefault(flavor, {})[resource] = format_amount(resource, tree.usage_of(node, column))
+    return usage
+
+
+def _describe_share(admission: Admission, queue: str) -> float:
+    share = admission.share(queue)
+    return -1 if share.is_weightless else round(share.value, 6)
+
+
+def format_amount(resource: str, amount: int) -> str:
+    """A canonical quantity: millis of CPU, binary units of memory, plain numbers.
+
+    >>> format_amount("cpu", 1500), format_amount("memory", 3 << 30), format_amount("nvidia.com/gpu", 2)
+    ('1500m', '3Gi', '2')
+    """
+    if resource == CPU:
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    if resource in ("memory", "ephemeral-storage") and amount:
+        for suffix, shift in (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)):
+            if amount % (1 << shift) == 0:
+                return f"{amount >> shift}{suffix}"
+    return str(amount)
+
+
+def differences(expected: Json, answer: Json | None) -> Json:
+    """By topic, what was expected and what was answered, where the two disagree.
+
+    Where the recorded run never came to rest, only its first deciding cycle is compared.
+    """
+    if answer is None:
+        return {"answer": ("expected one", "none given")}
+    want, have = _story(expected), _story(answer)
+    if expected.get("stopped") == "maxCycles":
+        return {"first cycle": (want[:1], have[:1])} if want[:1] != have[:1] else {}
+    found: Json = {}
+    if want != have:
+        pairs = enumerate(zip(want, have, strict=False))
+        index = next((index for index, (first, second) in pairs if first != second), min(len(want), len(have)))
+        found[f"deciding cycle {index + 1}"] = (want[index : index + 1], have[index : index + 1])
+    for topic, view in (("admitted at the end", _final), ("waiting at the end", _waiting)):
+        if view(expected) != view(answer):
+            found[topic] = (view(expected), view(answer))
+    return found
+
+
+def _story(answer: Json) -> list[Any]:
+    cycles = [
+        (_admitted(found.get("admitted")), _preempted(found.get("preempted"))) for found in answer.get("cycles") or ()
+    ]
+    return [cycle for cycle in cycles if cycle[0] or cycle[1]]
+
+
+def _admitted(entries: Iterable[Json] | None) -> list[Any]:
+    return sorted(
+        (
+            found["workload"],
+            found["clusterQueue"],
+            tuple((pods["name"], pods["count"], tuple(sorted(pods["flavors"].items()))) for pods in found["podSets"]),
+        )
+        for found in entries or ()
+    )
+
+
+def _preempted(entries: Iterable[Json] | None) -> list[Any]:
+    return sorted(
+        (found["workload"], found["clusterQueue"], found["reason"], found["preemptor"]) for found in entries or ()
+    )
+
+
+def _final(answer: Json) -> list[Any]:
+    return _admitted(answer.get("admitted"))
+
+
+def _waiting(answer: Json) -> Json:
+    lines = {
+        queue: sorted([*(line.get("active") or ()), *(line.get("inadmissible") or ())])
+        for queue, line in (answer.get("pending") or {}).items()
+    }
+    return {queue: line for queue, line in lines.items() if line}

@@ -1,0 +1,77 @@
+"""The clusters that plugin checks ask about: made from a seed, the same each time."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from mooring.engine.plugin import Plugin
+from mooring.model.events import NodeSeen, ObjectSeen, PodSeen, Related
+from mooring.model.nodes import Node
+from mooring.model.pods import Pod
+from mooring.state.cluster import Cluster
+from mooring.state.shapes import Shape
+from mooring.testing.random_clusters import Choose, one_in, one_of, random_world, seeded
+
+
+@dataclass
+class Objects:
+    """What a cluster is made of."""
+
+    nodes: Sequence[Node] = ()
+    pods: Sequence[Pod] = ()
+    """Bound if they name a node; those that do not are the pods that plugins are asked about."""
+    related: Sequence[Related] = ()
+
+
+MakeObjects = Callable[[Choose], Objects]
+"""Makes objects from choices; whoever writes a plugin can give their own, with what the plugin reads in them."""
+
+
+def random_objects(choose: Choose) -> Objects:
+    """Some nodes, pods on them whatever any filter would have said, and pods that wait."""
+    world = random_world(choose, nodes=3 + choose(8), templates=3 + choose(4))
+    names = [*world.nodes]
+    pods = []
+    for index in range(6 + choose(16)):
+        name = one_of(choose, names) if not one_in(choose, 3) else ""
+        terminating = bool(name) and one_in(choose, 8)
+        pods.append(one_of(choose, world.templates).pod(f"pod-{index}", node=name, terminating=terminating))
+    pods += [template.pod(f"asked-{index}") for index, template in enumerate(world.templates)]
+    return Objects(list(world.nodes.values()), pods, world.related)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A seed and a way to make objects from it."""
+
+    seed: int
+    make: MakeObjects = field(default=random_objects, repr=False)
+
+    def objects(self) -> Objects:
+        return self.make(seeded(self.seed))
+
+    def choose(self) -> Choose:
+        """Choices for what happens next, apart from those that made the objects."""
+        return seeded(self.seed + 1_000_003)
+
+    def cluster(self, plugin: Plugin, *, everything: bool = False, pods: bool = True) -> Cluster:
+        """A cluster with the objects, that keeps of each pod what the plugin reads, or everything."""
+        objects = self.objects()
+        cluster = Cluster(
+            all_labels=everything or plugin.reads_pod_labels,
+            all_annotations=everything or plugin.reads_pod_annotations,
+        )
+        cluster.observe(*map(ObjectSeen, objects.related), *map(NodeSeen, objects.nodes))
+        cluster.observe(*_seen(objects.pods if pods else ()))
+        return cluster
+
+    def about(self, shape: Shape) -> str:
+        """Which pod and which cluster an answer was about, for a message that tells the story."""
+        pod = shape.pod
+        spec = msgspec.json.encode(pod.spec).decode()
+        return f"\n  the pod: {pod.key}, labels {pod.metadata.labels}, {spec}\n  the cluster: seed {self.seed}"
+
+
+def _seen(pods: Iterable[Pod]) -> Iterable[PodSeen]:
+    return map(PodSeen, pods)

@@ -1,0 +1,33 @@
+"""What the README shows of the commands' output is what they print."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SHOWN = re.compile(r"^```console\n\$ mooring (?P<arguments>.*)\n(?P<output>(?:.*\n)*?)```$", re.MULTILINE)
+
+
+def shown_commands() -> list[tuple[str, str]]:
+    return [(found["arguments"], found["output"]) for found in SHOWN.finditer((ROOT / "README.md").read_text())]
+
+
+@pytest.mark.parametrize(("arguments", "output"), [pytest.param(*shown, id=shown[0]) for shown in shown_commands()])
+def test_the_readme_shows_what_a_command_prints(arguments: str, output: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "mooring", *shlex.split(arguments)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ran.stdout == output
