@@ -32,6 +32,9 @@ from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 
+FEW = 32
+"""Up to so many numbers plain Python is faster than calling NumPy."""
+
 PASSED = -1
 NARROWED = -2
 """Instead of a filter's index: the row was ruled out before filtering, by a plugin that named other nodes."""
@@ -231,6 +234,9 @@ def ask_score(plugin: ScoreAnswers, shape: Shape, nodes: NodeRows, prepared: Any
 
 def extremes(raw: Scores) -> tuple[int, int]:
     """The lowest and the highest raw score, ignored rows aside."""
+    if len(raw) <= FEW:
+        few = [score for score in raw.tolist() if score != IGNORED]
+        return (min(few), max(few)) if few else (0, 0)
     counted = raw[raw != IGNORED]
     return (int(counted.min()), int(counted.max())) if len(counted) else (0, 0)
 
@@ -244,7 +250,8 @@ def normalized_between(plugin: ScoreAnswers, raw: Scores, lowest: int, highest: 
     """Raw scores of some feasible rows, given the extremes over all of them."""
     final = plugin.normalize(raw, lowest, highest) if plugin.normalizes else raw
     if len(final):
-        low, high = int(final.min()), int(final.max())
+        few = final.tolist() if len(final) <= FEW else (int(final.min()), int(final.max()))
+        low, high = min(few), max(few)
         if low < MIN_SCORE or high > MAX_SCORE:
             worst = low if low < MIN_SCORE else high
             raise InvariantBroken(

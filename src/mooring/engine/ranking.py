@@ -10,7 +10,7 @@ from mooring.engine.ahead import Ahead
 from mooring.engine.answers import DomainFilter, Keys, NormalizedScore, ShapeAnswers
 from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Blocks
 from mooring.engine.evaluate import ask_filter, ask_score, normalized
-from mooring.engine.plugin import Incremental, PreScore
+from mooring.engine.plugin import Incremental, Mask, PreScore, Scores
 from mooring.engine.row_scores import RowScore
 from mooring.state.nodes import TIE_BITS
 from mooring.state.rows import NodeRows
@@ -84,6 +84,8 @@ class Ranking:
         self._group_of = group_of
         self._blocks = Blocks(self._all_keys(), group_of, groups)
         if grouped:
+            self._has_room = self._blocks.open_groups()
+            self._fitted: dict[int, bytes] = {}
             self._worth = self._group_worth()
 
     def _all_keys(self) -> Keys:
@@ -99,20 +101,26 @@ class Ranking:
 
     def _group_worth(self) -> Keys:
         """What each group's domains are worth now; INFEASIBLE where a filter refuses them."""
-        shape = self._answers.shape
-        is_open = self._blocks.open_groups()
+        is_open = self._has_room
         for domain in self._group_filters:
-            is_open &= self._ask(domain, self._asked) == 0
+            is_open = is_open & (self._ask(domain, self._asked) == 0)
         worth = np.where(is_open, 0, INFEASIBLE)
         if self._group_scores and is_open.any():
-            at = np.flatnonzero(is_open)
-            nodes = NodeRows(self._answers.cluster.nodes, self._representatives[at])
+            all_open = bool(is_open.all())
+            at = slice(None) if all_open else np.flatnonzero(is_open)
             for score in self._group_scores:
-                assert score.counts is not None
-                score.counts.refit(nodes)
-                raw = ask_score(score.plugin, shape, nodes, score.prepared)
-                worth[at] += (score.weight * normalized(score.plugin, raw)) << TIE_BITS
+                raw = self._ask_group_score(score, is_open)
+                worth[at] += (score.weight * normalized(score.plugin, raw[at])) << TIE_BITS
         return worth
+
+    def _ask_group_score(self, score: NormalizedScore, is_open: Mask) -> Scores:
+        if isinstance(score.plugin, PreScore) and score.plugin.reads_feasible:
+            assert score.counts is not None
+            opened = is_open.tobytes()
+            if opened != self._fitted.get(id(score)):
+                self._fitted[id(score)] = opened
+                score.counts.refit(NodeRows(self._answers.cluster.nodes, self._representatives[is_open]))
+        return ask_score(score.plugin, self._answers.shape, self._asked, score.prepared)
 
     def _ask(self, domain: DomainFilter, nodes: NodeRows) -> Keys:
         return ask_filter(domain.plugin, self._answers.shape, nodes, domain.prepared)
@@ -132,6 +140,8 @@ class Ranking:
             key = self._follow_scores(position, row, key)
         self._blocks.put(position, key)
         if self._worth is not None:
+            if key < FEASIBLE_FROM:
+                self._has_room = self._blocks.open_groups()
             self._worth = self._group_worth()
         return row
 

@@ -30,16 +30,14 @@ class DomainCount:
         self._eligible = eligible
         label = cluster.nodes.label(key)
         self._codes = label.codes
-        self.counts = np.zeros(len(label.interner), np.int64)
-        """One a code of the label's values."""
+        self.counts = np.zeros(len(label.interner) + 1, np.int64)
+        """One a code of the label's values; the last, which stays 0, is what the code of a missing label picks."""
         self.add(*cluster.pods.bound())
 
     def add(self, shapes: NDArray[np.integer], rows: NDArray[np.integer], signs: NDArray[np.int64] | int = 1) -> bool:
         effects = self.effects.values()
         if not self.effects.any:
             return False
-        if len(rows) == 1:
-            return self._add_one(int(effects[shapes[0]]), int(rows[0]), int(np.asarray(signs).flat[0]))
         amounts = effects[shapes]
         matter = amounts != 0
         if self._eligible is not None:
@@ -50,8 +48,9 @@ class DomainCount:
         self.counts += sum_by_code(self._codes[rows[matter]], amounts, len(self.counts))
         return True
 
-    def _add_one(self, amount: int, row: int, sign: int) -> bool:
+    def add_one(self, shape_id: int, row: int, sign: int) -> bool:
         """The same for one pod, without the cost of arrays: most changes come one at a time."""
+        amount = self.effects.of(shape_id)
         if not amount or (self._eligible is not None and not self._eligible[row]):
             return False
         code = self._codes[row]
@@ -61,11 +60,7 @@ class DomainCount:
 
     def at(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
         """The count of each row's domain; 0 for rows without the label."""
-        if not len(self.counts):
-            return np.zeros(len(codes), np.int64)
-        counts = self.counts[codes]
-        counts[codes < 0] = 0
-        return counts
+        return self.counts[codes]
 
 
 class Counted(Incremental):
@@ -76,6 +71,11 @@ class Counted(Incremental):
 
     def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
         changed = False
+        if len(rows) == 1:
+            shape_id, row, sign = int(shapes[0]), int(rows[0]), int(signs[0])
+            for part in self.parts:
+                changed |= part.add_one(shape_id, row, sign)
+            return changed
         for part in self.parts:
             changed |= part.add(shapes, rows, signs)
         return changed

@@ -90,7 +90,7 @@ class HardConstraint:
     def lowest(self) -> int:
         """The fewest matching pods in any domain; 0 while there are fewer domains than asked for."""
         counts = self.count.counts[self.present]
-        return 0 if len(counts) < self.constraint.min_domains else int(counts.min())
+        return 0 if len(counts) < self.constraint.min_domains else int(counts[counts.argmin()])
 
 
 class HardCounts(Counted):
@@ -166,7 +166,7 @@ class PodTopologySpread(PreFilter, PreScore):
         for constraint in constraints:
             eligible = eligible_rows(pod, rows, constraint, has_all)
             label = cluster.nodes.label(constraint.topology_key)
-            present = np.zeros(len(label.interner), np.bool_)
+            present = np.zeros(len(label.interner) + 1, np.bool_)
             present[label.codes[eligible]] = True
             mask = np.zeros(cluster.nodes.end, np.bool_)
             mask[eligible] = True

@@ -22,6 +22,12 @@ class ShapeEffects:
         self.any = False
         """Whether any shape so far has an effect."""
 
+    def of(self, shape_id: int) -> int:
+        """The effect of one shape."""
+        if shape_id >= self._known:
+            self.values()
+        return int(self._column.values[shape_id])
+
     def values(self) -> NDArray[np.int64]:
         """One effect a shape id."""
         count = len(self._shapes)

@@ -133,7 +133,7 @@ class NodeRows:
 
     def label_codes(self, key: str) -> NDArray[np.int32]:
         """The code of each row's value of a label, MISSING (-1) without it; `label_values` has the values."""
-        return self.table.label(key).codes[self.index]
+        return self._column("label", key, self.table.label(key).codes, 0)
 
     def label_values(self, key: str) -> Sequence[str]:
         return self.table.label(key).interner.values

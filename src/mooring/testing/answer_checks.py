@@ -9,7 +9,6 @@ from mooring.engine.evaluate import extremes
 from mooring.engine.plugin import (
     MAX_SCORE,
     MIN_SCORE,
-    SKIP,
     Filter,
     FilterAnswers,
     Plugin,
@@ -176,7 +175,7 @@ def check_refusals_have_words(plugin: Plugin, situation: Situation) -> None:
         if len(refused):
             for change, positions in plugin.remedies(shape, cluster.rows(refused), prepared.for_filter):
                 assert change.strip(), f"{plugin.name}.remedies gave a change without words"
-                inside = 0 <= int(min(positions, default=0)) and int(max(positions, default=0)) < len(refused)
+                inside = all(0 <= position < len(refused) for position in np.asarray(positions).tolist())
                 assert inside, f"{plugin.name}.remedies: {change!r} opens positions {positions} of {len(refused)} rows"
 
 
@@ -232,15 +231,13 @@ def check_queueing_is_answered(plugin: Plugin, situation: Situation) -> None:
         keys = [plugin.sort_key(pod, float(index)) for index, pod in enumerate(pods)]
         again = [plugin.sort_key(pod, float(index)) for index, pod in enumerate(pods)]
         assert keys == again, f"{plugin.name}.sort_key gives other keys when asked again"
-        assert sorted(keys) == sorted(reversed(keys)), f"{plugin.name}.sort_key gives keys without an order"
+        assert sorted(keys) == sorted(keys[::-1]), f"{plugin.name}.sort_key gives keys without an order"
 
 
-def check_the_pod_itself_is_not_refused_for_nothing(plugin: Plugin, situation: Situation) -> None:
-    """On an empty cluster of nodes without pods, asking still works: nobody may rely on pods being there."""
-    cluster = situation.cluster(plugin, pods=False)
-    for record in situation.objects().pods:
-        shape = cluster.shape_for(record)
-        prepared = prepare(plugin, cluster, shape)
-        prepared.answers(cluster.rows())
-        if prepared.for_filter is not SKIP and can_filter(plugin):
-            prepared.codes(cluster.rows(cluster.nodes.live_rows()[:0]))
+def check_a_cluster_without_pods_is_answered(plugin: Plugin, situation: Situation) -> None:
+    """Nobody may rely on pods, or on nodes, being there."""
+    for without in ("pods", "nodes"):
+        cluster = situation.cluster(plugin, without=without)
+        for pod in situation.objects().pods:
+            if not pod.spec.node_name:
+                prepare(plugin, cluster, cluster.shape_for(pod)).answers(cluster.rows())

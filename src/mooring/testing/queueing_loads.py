@@ -132,11 +132,11 @@ class LoadResult:
 
 
 def run_load(load: Load, admission: Admission, *, most_cycles: int = 10_000) -> LoadResult:
-    """Run cycles until nobody waits; admitted workloads run for their number of cycles, victims go at once."""
+    """Run cycles until nobody is left to try or to finish; admitted workloads run for their number of cycles, victims go at once."""
     result = LoadResult()
     ends: dict[int, list[str]] = {}
     runs_until: dict[str, int] = {}
-    while admission.pending.has_heads and result.cycles < most_cycles:
+    while (admission.pending.has_heads or runs_until) and result.cycles < most_cycles:
         result.cycles += 1
         report = admission.run_cycle(float(result.cycles))
         result.admitted += len(report.admitted)

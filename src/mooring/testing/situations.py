@@ -1,6 +1,6 @@
 """The clusters that plugin checks ask about: made from a seed, the same each time."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -55,15 +55,18 @@ class Situation:
         """Choices for what happens next, apart from those that made the objects."""
         return seeded(self.seed + 1_000_003)
 
-    def cluster(self, plugin: Plugin, *, everything: bool = False, pods: bool = True) -> Cluster:
+    def cluster(self, plugin: Plugin, *, everything: bool = False, without: str = "") -> Cluster:
         """A cluster with the objects, that keeps of each pod what the plugin reads, or everything."""
         objects = self.objects()
         cluster = Cluster(
             all_labels=everything or plugin.reads_pod_labels,
             all_annotations=everything or plugin.reads_pod_annotations,
         )
-        cluster.observe(*map(ObjectSeen, objects.related), *map(NodeSeen, objects.nodes))
-        cluster.observe(*_seen(objects.pods if pods else ()))
+        cluster.observe(*map(ObjectSeen, objects.related))
+        if without != "nodes":
+            cluster.observe(*map(NodeSeen, objects.nodes))
+        if without != "pods":
+            cluster.observe(*map(PodSeen, objects.pods))
         return cluster
 
     def about(self, shape: Shape) -> str:
@@ -71,7 +74,3 @@ class Situation:
         pod = shape.pod
         spec = msgspec.json.encode(pod.spec).decode()
         return f"\n  the pod: {pod.key}, labels {pod.metadata.labels}, {spec}\n  the cluster: seed {self.seed}"
-
-
-def _seen(pods: Iterable[Pod]) -> Iterable[PodSeen]:
-    return map(PodSeen, pods)
