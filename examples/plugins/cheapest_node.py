@@ -1,4 +1,7 @@
-"""Prefer the cheapest node: `mooring schedule -f examples/plugins/cluster.yaml --plugin examples/plugins/cheapest_node.py`."""
+"""Prefer the cheapest node.
+
+mooring schedule -f examples/plugins/cluster.yaml --plugin examples/plugins/cheapest_node.py
+"""
 
 import numpy as np
 

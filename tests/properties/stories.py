@@ -6,6 +6,7 @@ from typing import Any
 from mooring.assembly import Assembly, assemble
 from mooring.config.scheduler import parse_config
 from mooring.engine.cycle import Scheduler
+from mooring.engine.plugin import Plugin
 from mooring.model.decisions import Bind, Decision, Wait
 from mooring.model.events import Event, NodeSeen, ObjectSeen
 from mooring.testing.builders import make_config
@@ -22,8 +23,8 @@ class Outcome:
     fingerprint: dict[str, Any]
 
 
-def assembled(profile: dict[str, Any] | None) -> Assembly:
-    return assemble(parse_config(make_config(profile), "profile") if profile else None)
+def assembled(profile: dict[str, Any] | None, *plugins: type[Plugin]) -> Assembly:
+    return assemble(parse_config(make_config(profile), "profile") if profile else None, extra_plugins=plugins)
 
 
 def outcome(scheduler: Scheduler, decisions: list[Decision]) -> Outcome:

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+import other_peoples_plugins
 import pytest
 from drawing import worlds
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from stories import Story, assembled
 
 from mooring.actions import place
 from mooring.engine.answers import ShapeAnswers
+from mooring.engine.plugin import Plugin
 from mooring.testing.builders import ZONE, make_node, make_profile
 from mooring.testing.random_clusters import World, random_world, seeded
 
@@ -133,3 +135,15 @@ def test_such_stories_reach_every_way_of_choosing(monkeypatch: pytest.MonkeyPatc
     ways = ("one by one", "ranked", "ranked by row", "ranked by group")
     scores = ("ranked with settled scores", "ranked with moving scores")
     assert {way: seen[way] > 0 for way in ways + scores} == dict.fromkeys(ways + scores, True)
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "with the default plugins"])
+@pytest.mark.parametrize("plugin", other_peoples_plugins.ALL)
+@given(world=worlds(), steps=st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_nor_with_plugins_that_others_write(plugin: type[Plugin], alone: bool, world: World, steps: list[int]) -> None:
+    profile = make_profile(plugin.__name__) if alone else None
+    story = Story(world, assembled(profile, plugin), assembled(profile, plugin))
+
+    for events in steps:
+        story.tell(world.events(events))
+        story.cycle()

@@ -42,6 +42,7 @@ from mooring.state.nodes import TIE_BITS, NodeTable
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
 
+
 def to_keys(totals: Scores, ties: NDArray[np.int64]) -> Keys:
     """Totals and tie-breakers as one number each: the largest key is the node to choose."""
     return (totals << TIE_BITS) + ties
@@ -166,7 +167,7 @@ class ShapeAnswers:
                 return False
             if prepared is SKIP and plugin.skip_is_settled:
                 self._skipped.add(plugin.name)
-            elif is_by_usage(plugin):
+            elif is_by_usage(plugin) and prepared is not SKIP:
                 self.usage_filters.append((plugin, prepared))
             else:
                 self.domain_filters.append(DomainFilter(as_prepared(plugin), prepared))

@@ -210,13 +210,14 @@ def run_scores(answer: Evaluation) -> None:
 
 def ask_passes(plugin: FilterAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> Mask:
     """Ask a filter about some rows when its reasons do not matter."""
-    if isinstance(plugin, Filter):
+    if isinstance(plugin, PreFilter):
+        answer = plugin.passes(shape, nodes, prepared)
+    else:
+        assert isinstance(plugin, Filter)
         answer = plugin.passes(shape, nodes)
-        if answer.shape != (len(nodes.index),):
-            raise InvariantBroken(f"plugin {plugin.name}: passes answered {answer.shape} for {len(nodes)} rows")
-        return answer
-    passed: Mask = ask_filter(plugin, shape, nodes, prepared) == 0
-    return passed
+    if answer.shape != nodes.index.shape:
+        raise InvariantBroken(f"plugin {plugin.name}: passes answered {answer.shape} for {len(nodes)} rows")
+    return answer
 
 
 def ask_score(plugin: ScoreAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> Scores:

@@ -7,8 +7,8 @@ normalised over the rows (`row_scores`), and the worth of whole groups of rows t
 import numpy as np
 
 from mooring.engine.ahead import Ahead
-from mooring.engine.answers import DomainFilter, Keys, NormalizedScore, ShapeAnswers
-from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Blocks
+from mooring.engine.answers import DomainFilter, NormalizedScore, ShapeAnswers
+from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Blocks, Keys
 from mooring.engine.evaluate import ask_filter, ask_score, normalized
 from mooring.engine.plugin import Incremental, Mask, PreScore, Scores
 from mooring.engine.row_scores import RowScore

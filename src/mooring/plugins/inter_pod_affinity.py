@@ -1,5 +1,6 @@
 """Pods near pods, and pods away from pods, required and preferred, in both directions."""
 
+import weakref
 from collections.abc import Iterator
 from functools import partial
 
@@ -87,11 +88,12 @@ class InterPodAffinity(PreFilter, PreScore):
     def __init__(self, args: InterPodAffinityArgs | None = None) -> None:
         super().__init__(args)
         self._terms = TermsOfShapes({})
-        self._terms_of_cluster: int | None = None
+        self._terms_of_cluster: weakref.ref[Cluster] | None = None
 
     def _terms_in(self, cluster: Cluster) -> TermsOfShapes:
-        if self._terms_of_cluster != id(cluster):  # shape ids mean something within one cluster only
-            self._terms, self._terms_of_cluster = TermsOfShapes({}), id(cluster)
+        # Shape ids mean something within one cluster only; and a new cluster may get the id() of one that is gone.
+        if self._terms_of_cluster is None or self._terms_of_cluster() is not cluster:
+            self._terms, self._terms_of_cluster = TermsOfShapes({}), weakref.ref(cluster)
         return self._terms
 
     # Filter.

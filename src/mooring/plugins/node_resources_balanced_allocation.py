@@ -1,6 +1,7 @@
 """Nodes whose resources are used in equal measure: a node out of CPU with memory to spare helps nobody."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -11,7 +12,7 @@ from mooring.model.meta import KubeObject
 from mooring.model.requests import CPU, MEMORY, is_scalar
 from mooring.plugins.resource_scoring import Numbers, Problem, ResourceSpec, validate_weights
 from mooring.state.cluster import Cluster
-from mooring.state.rows import NodeRows, whole_quotient
+from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 
 HALF = MAX_SCORE // 2
@@ -37,60 +38,69 @@ class NodeResourcesBalancedAllocation(PreScore):
     reads_pod_labels = False
     reads_pod_annotations = False
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> tuple[tuple[str, int], ...] | Skip:
+    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> "Balanced | Skip":
         """The resources that count for this pod; best-effort pods are not balanced."""
-        asked = tuple((resource.name, pod.request(resource.name)) for resource in self.args.resources)
+        asked = [(resource.name, pod.request(resource.name)) for resource in self.args.resources]
         if not any(amount for _, amount in asked):
             return SKIP
-        return tuple((name, amount) for name, amount in asked if amount or not is_scalar(name))
+        counted = [(name, amount) for name, amount in asked if amount or not is_scalar(name)]
+        added = np.zeros((2, len(counted), 1))
+        added[1, :, 0] = [amount for _, amount in counted]
+        return Balanced(tuple(name for name, _ in counted), added)
 
-    def score(self, pod: Shape, nodes: NodeRows, prepared: tuple[tuple[str, int], ...]) -> Scores:
-        # Two lines a resource, without the pod and with it: both are worked out in one go.
-        requested = [nodes.numbers("requested", name) + np.array([[0], [amount]]) for name, amount in prepared]
-        capacities = [nodes.numbers("allocatable", name) for name, _ in prepared]
-        if all(nodes.table.has_everywhere(name) for name, _ in prepared):
-            before, after = evenness(requested, capacities)
+    def score(self, pod: Shape, nodes: NodeRows, prepared: "Balanced") -> Scores:
+        capacity = nodes.stacked("allocatable", prepared.names)
+        requested = nodes.stacked("requested", prepared.names) + prepared.added
+        if all(nodes.table.has_everywhere(name) for name in prepared.names):
+            before, after = evenness(np.minimum(requested / capacity, 1.0))
         else:
-            before, after = _evenness_of_uneven(requested, capacities)
-        return whole_quotient(after - before + (2 * HALF + HALF), 2).astype(np.int64)
+            before, after = _evenness_where_present(requested, capacity)
+        # 50 + (50 + change) // 2; the sum is never negative, so truncating is rounding down.
+        return ((after - before + (2 * HALF + HALF)) * 0.5).astype(np.int64)
 
 
-def evenness(requested: list[Numbers], capacities: list[Numbers]) -> Numbers:
-    """100 where all fractions are equal, less by their standard deviation.
+@dataclass(frozen=True, slots=True)
+class Balanced:
+    """The resources to balance, and what the pod adds to each: nothing, then its request, as (2, resources, 1)."""
+
+    names: tuple[str, ...]
+    added: NDArray[np.float64]
+
+
+def evenness(fractions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """100 where all fractions are equal, less by their standard deviation; (2, resources, rows) -> (2, rows).
 
     The operations and their order are kube-scheduler's: these are floats, and one rounding more would show.
     """
-    fractions = [np.minimum(r / c, 1.0) for r, c in zip(requested, capacities, strict=True)]
     return np.trunc((1 - _deviation(fractions)) * MAX_SCORE)
 
 
-def _evenness_of_uneven(requested: list[Numbers], capacities: list[Numbers]) -> Numbers:
+def _evenness_where_present(requested: NDArray[np.float64], capacity: Numbers) -> NDArray[np.float64]:
     """The same where nodes differ in which resources they have at all: one answer for each such combination."""
-    result = np.full(requested[0].shape, float(MAX_SCORE))
-    combinations = np.zeros(len(capacities[0]), np.int64)
-    for bit, capacity in enumerate(capacities):
-        combinations |= (capacity > 0).astype(np.int64) << bit
-    for combination in np.unique(combinations).tolist():
-        at = np.flatnonzero(combinations == combination)
-        present = [bit for bit in range(len(capacities)) if combination >> bit & 1]
-        if present:
-            result[:, at] = evenness(
-                [requested[bit][:, at] for bit in present], [capacities[bit][at] for bit in present]
-            )
+    result = np.full((2, capacity.shape[1]), float(MAX_SCORE))
+    has = capacity > 0
+    for combination in np.unique(has, axis=1).T:
+        at = np.flatnonzero((has == combination[:, np.newaxis]).all(axis=0))
+        if combination.any():
+            fractions = requested[:, combination][:, :, at] / capacity[combination][:, at]
+            result[:, at] = evenness(np.minimum(fractions, 1.0))
     return result
 
 
-def _deviation(fractions: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    if len(fractions) < 2:
-        return np.zeros_like(fractions[0])
-    if len(fractions) == 2:
-        return np.abs((fractions[0] - fractions[1]) / 2)
-    mean = _sum(fractions) / len(fractions)
-    return np.sqrt(_sum([(fraction - mean) * (fraction - mean) for fraction in fractions]) / len(fractions))
+def _deviation(fractions: NDArray[np.float64]) -> NDArray[np.float64]:
+    count = fractions.shape[1]
+    if count < 2:
+        return np.zeros_like(fractions[:, 0])
+    if count == 2:
+        return np.abs((fractions[:, 0] - fractions[:, 1]) / 2)
+    mean = _sum(fractions) / count
+    difference = fractions - mean[:, np.newaxis]
+    return np.sqrt(_sum(difference * difference) / count)
 
 
-def _sum(terms: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
+def _sum(fractions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Add up the resources one after the other: NumPy's own sum may add in another order."""
+    total = fractions[:, 0]
+    for index in range(1, fractions.shape[1]):
+        total = total + fractions[:, index]
     return total

@@ -1,13 +1,13 @@
 """Enough of every resource, and how full a node should be afterwards."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import Change, Codes, Depends, Filter, Mask, Score, Scores
+from mooring.engine.plugin import SKIP, Change, Codes, Depends, Mask, PreFilter, PreScore, Scores, Skip
 from mooring.engine.verdict import Rejection
 from mooring.model.meta import KubeObject
 from mooring.model.requests import CPU, MEMORY, is_extended, is_scalar
@@ -20,6 +20,7 @@ from mooring.plugins.resource_scoring import (
     most_allocated,
     round_half_up,
 )
+from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows, whole_quotient
 from mooring.state.shapes import Shape
 
@@ -46,10 +47,31 @@ class NodeResourcesFitArgs(KubeObject, forbid_unknown_fields=True):
         yield from self.scoring_strategy.validate("scoringStrategy")
 
 
-class NodeResourcesFit(Filter, Score):
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a pod asks of some resources: names, and amounts as one column."""
+
+    names: tuple[str, ...]
+    amounts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, amounts: Mapping[str, int]) -> "Asked":
+        return cls(tuple(amounts), np.array(list(amounts.values()), np.int64).reshape(-1, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What scoring counts for a pod, and how much each resource weighs."""
+
+    asked: Asked
+    weights: NDArray[np.int64]
+
+
+class NodeResourcesFit(PreFilter, PreScore):
     depends_on = Depends.NODE_USAGE | Depends.NODE
     helped_by = Change.NODE | Change.POD_GONE
     args_type = NodeResourcesFitArgs
+    skip_is_settled = True
     reads_pod_labels = False
     reads_pod_annotations = False
 
@@ -59,112 +81,94 @@ class NodeResourcesFit(Filter, Score):
         self._ignored_groups = frozenset(self.args.ignored_resource_groups)
         strategy = self.args.scoring_strategy
         self._weights = {resource.name: resource.weight for resource in strategy.resources}
-        self._score_all: Callable[[Shape, NodeRows], Scores]
+        self._ratio: ShapeFunction | None = None
+        self._rule = least_allocated if strategy.type == "LeastAllocated" else most_allocated
         if strategy.type == "RequestedToCapacityRatio":
             assert strategy.requested_to_capacity_ratio is not None
-            self._score_all = partial(self._ratio, ShapeFunction(strategy.requested_to_capacity_ratio.shape))
-        else:
-            rule = least_allocated if strategy.type == "LeastAllocated" else most_allocated
-            self._score_all = partial(self._weighted, rule)
+            self._ratio = ShapeFunction(strategy.requested_to_capacity_ratio.shape)
 
     # Filter.
 
-    def _checked(self, pod: Shape) -> list[tuple[str, int]]:
+    def pre_filter(self, pod: Shape, cluster: Cluster) -> Asked:
         """The resources that count for this pod, in order, with what it asks of each."""
-        return [(name, amount) for name, amount in pod.requests.items() if amount and not self._is_ignored(name)]
+        return Asked.of({name: n for name, n in pod.requests.items() if n and not self._is_ignored(name)})
 
     def _is_ignored(self, name: str) -> bool:
         return is_extended(name) and (name in self._ignored or name.partition("/")[0] in self._ignored_groups)
 
-    def passes(self, pod: Shape, nodes: NodeRows) -> Mask:
+    def passes(self, pod: Shape, nodes: NodeRows, prepared: Asked) -> Mask:
         passed = nodes.pod_count < nodes.allowed_pods
-        for name, amount in self._checked(pod):
-            passed &= nodes.numbers("allocatable", name) - nodes.numbers("requested", name) >= amount
+        if prepared.names:
+            free = nodes.stacked("allocatable", prepared.names) - nodes.stacked("requested", prepared.names)
+            for enough in free >= prepared.amounts:
+                passed &= enough
         return passed
 
-    def filter(self, pod: Shape, nodes: NodeRows) -> Codes:
+    def filter(self, pod: Shape, nodes: NodeRows, prepared: Asked) -> Codes:
         full = nodes.pod_count >= nodes.allowed_pods
         codes = full.astype(np.int64)
-        for index, (name, amount) in enumerate(self._checked(pod)):
+        for index, (name, amount) in enumerate(zip(prepared.names, prepared.amounts.flat, strict=True)):
             allocatable = nodes.allocatable(name)
             short = allocatable - nodes.requested(name) < amount
-            if short.any():
-                codes |= short * np.int64(2 << (2 * index))
-                codes |= (short & (allocatable < amount)) * np.int64(4 << (2 * index))
+            codes |= short * np.int64(2 << (2 * index))
+            codes |= (short & (allocatable < amount)) * np.int64(4 << (2 * index))
         return codes
 
     def rejection(self, pod: Shape, code: int) -> Rejection:
         reasons = ["Too many pods"] if code & TOO_MANY_PODS else []
         unresolvable = False
-        for index, (name, _) in enumerate(self._checked(pod)):
+        checked = [name for name, amount in pod.requests.items() if amount and not self._is_ignored(name)]
+        for index, name in enumerate(checked):
             if code & (2 << (2 * index)):
                 reasons.append(f"Insufficient {name}")
             unresolvable |= bool(code & (4 << (2 * index)))
         return Rejection(tuple(reasons), unresolvable)
 
-    def remedies(self, pod: Shape, nodes: NodeRows, prepared: None) -> Iterator[tuple[str, NDArray[np.intp]]]:
-        """So much more of the one resource that is short; each amount opens the nodes that lack no more.
-
-        Where the node has less than the pod asks for altogether, freeing does not help: it would have to be larger.
-        """
-        codes = self.filter(pod, nodes)
+    def remedies(self, pod: Shape, nodes: NodeRows, prepared: Asked) -> Iterator[tuple[str, NDArray[np.intp]]]:
+        """So much more free of the one resource that is short; each amount opens the nodes that lack no more."""
+        codes = self.filter(pod, nodes, prepared)
         positions = np.flatnonzero(codes == TOO_MANY_PODS)
         if len(positions):
             yield "allow one more pod on the node", positions
-        for index, (name, amount) in enumerate(self._checked(pod)):
+        for index, (name, amount) in enumerate(zip(prepared.names, prepared.amounts.flat, strict=True)):
             positions = np.flatnonzero((codes & ~np.int64(4 << (2 * index))) == 2 << (2 * index))
             if not len(positions):
                 continue
             lacking = (amount - nodes.free(name))[positions]
-            too_small = nodes.allocatable(name)[positions] < amount
-            yield from _steps(name, "free {} more {}", lacking[~too_small], positions[~too_small])
-            yield from _steps(name, "give the node {} more {}", lacking[too_small], positions[too_small])
+            steps = np.unique(lacking)
+            # The least that opens any node, what opens half of them, and what opens all.
+            for step in dict.fromkeys((steps[0], steps[(len(steps) - 1) // 2], steps[-1])):
+                yield f"free {describe_amount(name, int(step))} more {name}", positions[lacking <= step]
 
     # Score.
 
-    def score(self, pod: Shape, nodes: NodeRows) -> Scores:
-        return self._score_all(pod, nodes)
+    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> Scored | Skip:
+        """The resources that count: all configured ones but devices that the pod does not ask for."""
+        counted = {name: pod.nonzero_incoming.get(name, 0) for name in self._weights}
+        counted = {name: amount for name, amount in counted.items() if amount or not is_scalar(name)}
+        if not counted:
+            return SKIP
+        return Scored(Asked.of(counted), np.array([self._weights[name] for name in counted], np.int64))
 
-    def _requested_and_capacity(self, pod: Shape, nodes: NodeRows) -> Iterator[tuple[str, int, Numbers, Numbers]]:
-        for name, weight in self._weights.items():
-            asked = pod.nonzero_incoming.get(name, 0)
-            if not asked and is_scalar(name):
-                continue
-            yield name, weight, nodes.numbers("nonzero", name) + asked, nodes.numbers("allocatable", name)
+    def score(self, pod: Shape, nodes: NodeRows, prepared: Scored) -> Scores:
+        names = prepared.asked.names
+        requested = nodes.stacked("nonzero", names) + prepared.asked.amounts
+        capacity = nodes.stacked("allocatable", names)
+        if self._ratio is not None:
+            return self._ratio_score(self._ratio, requested, capacity, prepared.weights)
+        if all(nodes.table.has_everywhere(name) for name in names):
+            total = prepared.weights @ self._rule(requested, capacity)
+            return whole_quotient(total, int(prepared.weights.sum())).astype(np.int64)
+        has = capacity > 0
+        parts = np.where(has, self._rule(requested, np.where(has, capacity, 1)), 0)
+        return whole_quotient(prepared.weights @ parts, np.maximum(prepared.weights @ has, 1)).astype(np.int64)
 
-    def _weighted(self, rule: Callable[[Numbers, Numbers], Numbers], pod: Shape, nodes: NodeRows) -> Scores:
-        total: Numbers | int = 0
-        weights: Numbers | int = 0
-        for name, weight, requested, capacity in self._requested_and_capacity(pod, nodes):
-            if nodes.table.has_everywhere(name):
-                part, counted = rule(requested, capacity), weight
-            else:
-                has = capacity > 0
-                part, counted = np.where(has, rule(requested, np.where(has, capacity, 1)), 0), weight * has
-            total = total + (part if weight == 1 else weight * part)
-            weights = weights + counted
-        if isinstance(total, int):
-            return np.zeros(len(nodes), np.int64)
-        return whole_quotient(total, weights if isinstance(weights, int) else np.maximum(weights, 1))
-
-    def _ratio(self, function: ShapeFunction, pod: Shape, nodes: NodeRows) -> Scores:
-        total = np.zeros(len(nodes), np.int64)
-        weights = np.zeros(len(nodes), np.int64)
-        for _, weight, requested, capacity in self._requested_and_capacity(pod, nodes):
-            score = np.where(capacity > 0, function.of_ratio(requested, capacity), 0)
-            total += weight * score
-            weights += weight * (score > 0)
-        return round_half_up(total / np.maximum(weights, 1))
-
-
-def _steps(
-    name: str, change: str, lacking: NDArray[np.int64], positions: NDArray[np.intp]
-) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """The least that opens any node, what opens half of them, and what opens all."""
-    steps = np.unique(lacking)
-    if len(steps):
-        for step in dict.fromkeys((steps[0], steps[(len(steps) - 1) // 2], steps[-1])):
-            yield change.format(describe_amount(name, int(step)), name), positions[lacking <= step]
+    @staticmethod
+    def _ratio_score(
+        function: ShapeFunction, requested: Numbers, capacity: Numbers, weights: NDArray[np.int64]
+    ) -> Scores:
+        scores = np.where(capacity > 0, function.of_ratio(requested, capacity), 0)
+        return round_half_up(weights @ scores / np.maximum(weights @ (scores > 0), 1))
 
 
 def describe_amount(name: str, amount: int) -> str:

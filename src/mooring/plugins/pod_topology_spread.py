@@ -231,5 +231,3 @@ class PodTopologySpread(PreFilter, PreScore):
             return np.where(ignored, 0, MAX_SCORE)
         raw = np.where(ignored, 0, raw)
         return np.where(ignored, 0, MAX_SCORE * (highest + lowest - raw) // highest)
-
-

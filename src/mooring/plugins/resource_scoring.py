@@ -79,7 +79,7 @@ def validate_shape(shape: Sequence[UtilizationPoint], field: str) -> Iterator[Pr
 
 
 Numbers = NDArray[Any]
-"""Whole numbers, as integers or as floats: see NodeRows.numbers."""
+"""Whole numbers, as integers or as floats: see NodeRows.stacked."""
 
 
 def least_allocated(requested: Numbers, capacity: Numbers) -> Numbers:

@@ -30,54 +30,6 @@ class Column:
         self._set(grown)
 
 
-class Exactness:
-    """Whether the amounts of a resource are small enough for exact arithmetic in floats; once lost, it stays lost."""
-
-    __slots__ = ("holds",)
-
-    LARGEST = 1 << 46
-    """Products with a percentage still fit the 53 bits of a float."""
-
-    def __init__(self) -> None:
-        self.holds = True
-
-
-class AmountColumn(Column):
-    """A column of whole amounts, with the same numbers as floats beside it.
-
-    Vector arithmetic on floats is several times faster than on 64-bit integers.
-    """
-
-    __slots__ = ("_floats", "exactness", "floats")
-
-    def __init__(self, capacity: int, exactness: Exactness) -> None:
-        self.exactness = exactness
-        super().__init__(np.int64, capacity)
-
-    def _set(self, array: NDArray[Any]) -> None:
-        super()._set(array)
-        self._floats = array.astype(np.float64)
-        self.floats = self._floats.view()
-        self.floats.flags.writeable = False
-
-    def put(self, row: int, amount: int) -> None:
-        self._array[row] = amount
-        self._floats[row] = amount
-        if amount > Exactness.LARGEST:
-            self.exactness.holds = False
-
-    def add(self, row: int, amount: int) -> None:
-        self.put(row, int(self._array[row]) + amount)
-
-    def add_many(self, rows: NDArray[np.intp], amounts: NDArray[np.int64]) -> None:
-        """Add to distinct rows."""
-        total = self._array[rows] + amounts
-        self._array[rows] = total
-        self._floats[rows] = total
-        if len(total) and int(total.max()) > Exactness.LARGEST:
-            self.exactness.holds = False
-
-
 class Interner:
     """Small integer codes for values, in order of first appearance."""
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from mooring.model.nodes import Node, Taint
 from mooring.model.quantity import parse_quantity, to_units
 from mooring.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, in_columns, to_column_units
-from mooring.state.columns import AmountColumn, Column, Exactness, Interner
+from mooring.state.amounts import AmountMatrix
+from mooring.state.columns import Column, Interner
 from mooring.state.shapes import Shape
 
 MISSING = -1
@@ -24,8 +25,8 @@ MISSING = -1
 TIE_BITS = 24
 """Enough that few of 10,000 nodes draw the same number; those keep row order."""
 
-Amounts = list[tuple[int, int]]
-"""(resource code, amount) a requested resource."""
+Share = tuple[int, int, int]
+"""(resource code, amount requested, amount that scoring counts)"""
 
 
 class LabelColumn:
@@ -66,9 +67,9 @@ class NodeTable:
         self.row_of: dict[str, int] = {}
         self.nodes: list[Node | None] = []
         self.resources = Interner()
-        self._allocatable = list[AmountColumn]()
-        self._requested = list[AmountColumn]()
-        self._amount_columns: dict[tuple[str, str], AmountColumn] = {}
+        inexact = set[int]()
+        self.matrices = {what: AmountMatrix(capacity, inexact) for what in ("allocatable", "requested", "nonzero")}
+        """`nonzero` is what scoring counts as requested: every container takes at least a little CPU and memory."""
         self.alive = Column(np.bool_, capacity)
         self.pod_count = Column(np.int64, capacity)
         self.allowed_pods = Column(np.int64, capacity)
@@ -83,14 +84,12 @@ class NodeTable:
         """(protocol, port) -> row -> how many pods hold it on which ip."""
         self._labels: dict[str, LabelColumn] = {}
         self._free = list[int]()
-        self._amounts: dict[int, Amounts] = {}
+        self._shares: dict[int, list[Share]] = {}
         self._live_rows: NDArray[np.intp] | None = None
         self._everywhere: dict[str, bool] = {}
         self._one_row_each: dict[str, bool] = {}
         for name in (CPU, MEMORY, EPHEMERAL_STORAGE):
             self.resource_code(name)
-        self.nonzero_cpu = self._amount_columns["nonzero", CPU]
-        self.nonzero_memory = self._amount_columns["nonzero", MEMORY]
 
     def __len__(self) -> int:
         return len(self.row_of)
@@ -113,34 +112,26 @@ class NodeTable:
     # Columns by name, made when first asked for.
 
     def resource_code(self, name: str) -> int:
-        code = self.resources.code(name)
-        if code == len(self._allocatable):
-            exactness = Exactness()
-            allocatable = AmountColumn(self.capacity, exactness)
-            requested = AmountColumn(self.capacity, exactness)
-            self._allocatable.append(allocatable)
-            self._requested.append(requested)
-            self._amount_columns["allocatable", name] = allocatable
-            self._amount_columns["requested", name] = requested
-            is_padded = name in (CPU, MEMORY)
-            self._amount_columns["nonzero", name] = (
-                AmountColumn(self.capacity, exactness) if is_padded else requested
-            )
+        code = self.resources.code_of.get(name)
+        if code is None:
+            code = self.resources.code(name)
+            for matrix in self.matrices.values():
+                matrix.reserve(code + 1, self.capacity)
         return code
 
+    def resource_codes(self, names: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(self.resource_code(name) for name in names)
+
+    def amounts(self, what: str, name: str) -> NDArray[np.int64]:
+        """`allocatable`, `requested` or `nonzero` of one resource, one a row."""
+        code = self.resource_code(name)
+        return self.matrices[what].integers[code]
+
     def allocatable(self, name: str) -> NDArray[np.int64]:
-        return self._allocatable[self.resource_code(name)].values
+        return self.amounts("allocatable", name)
 
     def requested(self, name: str) -> NDArray[np.int64]:
-        return self._requested[self.resource_code(name)].values
-
-    def amount_column(self, what: str, name: str) -> AmountColumn:
-        """`allocatable`, `requested`, or `nonzero`: what scoring counts as requested."""
-        column = self._amount_columns.get((what, name))
-        if column is None:
-            self.resource_code(name)
-            column = self._amount_columns[what, name]
-        return column
+        return self.amounts("requested", name)
 
     def has_everywhere(self, name: str) -> bool:
         """Whether every node has some of a resource, so that nobody needs to guard against dividing by none."""
@@ -188,8 +179,7 @@ class NodeTable:
         self.alive.writable[row] = False
         self._live_rows = None
         self._free.append(row)
-        for column in self._allocatable:
-            column.put(row, 0)
+        self.matrices["allocatable"].clear_row(row)
         for label in self._labels.values():
             label.set(row, None)
         return row
@@ -215,12 +205,11 @@ class NodeTable:
 
     def _describe(self, row: int, node: Node) -> None:
         amounts = node.status.allocatable or node.status.capacity or {}
-        for column in self._allocatable:
-            column.put(row, 0)
+        self.matrices["allocatable"].clear_row(row)
         for name, text in amounts.items():
             if in_columns(name):
                 code = self.resource_code(name)
-                self._allocatable[code].put(row, to_column_units(name, parse_quantity(text)))
+                self.matrices["allocatable"].put(code, row, to_column_units(name, parse_quantity(text)))
         self.allowed_pods.writable[row] = to_units(parse_quantity(amounts.get(PODS, 0)))
         self.unschedulable.writable[row] = node.spec.unschedulable
         self.taint_set.writable[row] = self.taint_sets.code(tuple(node.spec.taints or ()))
@@ -242,45 +231,44 @@ class NodeTable:
                         del self.images[name]
 
     def _columns(self) -> Iterator[Column]:
-        yield from self._allocatable
-        yield from self._requested
         yield from (label.column for label in self._labels.values())
-        yield from (self.alive, self.pod_count, self.allowed_pods, self.nonzero_cpu, self.nonzero_memory)
+        yield from (self.alive, self.pod_count, self.allowed_pods)
         yield from (self.unschedulable, self.taint_set, self.tie)
 
     def _grow(self) -> None:
         self.capacity *= 2
         for column in self._columns():
             column.grow(self.capacity)
+        for matrix in self.matrices.values():
+            matrix.reserve(0, self.capacity)
 
     # Pods take and give back.
 
-    def amounts(self, shape: Shape) -> Amounts:
-        """A shape's requests as resource codes and amounts."""
-        found = self._amounts.get(shape.id)
+    def shares(self, shape: Shape) -> list[Share]:
+        """What a pod of a shape takes."""
+        found = self._shares.get(shape.id)
         if found is None:
-            found = [(self.resource_code(name), amount) for name, amount in shape.requests.items()]
-            self._amounts[shape.id] = found
+            nonzero = dict(shape.requests) | dict(zip((CPU, MEMORY), shape.nonzero, strict=True))
+            found = [(self.resource_code(name), shape.request(name), amount) for name, amount in nonzero.items()]
+            self._shares[shape.id] = found
         return found
 
     def account(self, row: int, shape: Shape, sign: int) -> None:
         """Let one pod of this shape take its share of a row (sign 1), or give it back (sign -1)."""
-        for code, amount in self.amounts(shape):
-            self._requested[code].add(row, sign * amount)
-        cpu, memory = shape.nonzero
-        self.nonzero_cpu.add(row, sign * cpu)
-        self.nonzero_memory.add(row, sign * memory)
+        requested, nonzero = self.matrices["requested"], self.matrices["nonzero"]
+        for code, amount, padded in self.shares(shape):
+            if amount:
+                requested.add(code, row, sign * amount)
+            nonzero.add(code, row, sign * padded)
         self.pod_count.writable[row] += sign
         for ip, protocol, port in shape.host_ports:
             self._account_port(row, ip, (protocol, port), sign)
 
     def account_many(self, rows: NDArray[np.intp], counts: NDArray[np.int64], shape: Shape) -> None:
         """Let `counts` pods of one shape take their share of distinct rows at once."""
-        for code, amount in self.amounts(shape):
-            self._requested[code].add_many(rows, counts * amount)
-        cpu, memory = shape.nonzero
-        self.nonzero_cpu.add_many(rows, counts * cpu)
-        self.nonzero_memory.add_many(rows, counts * memory)
+        for code, amount, padded in self.shares(shape):
+            self.matrices["requested"].add_many(code, rows, counts * amount)
+            self.matrices["nonzero"].add_many(code, rows, counts * padded)
         self.pod_count.writable[rows] += counts
         for ip, protocol, port in shape.host_ports:
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
@@ -299,9 +287,12 @@ class NodeTable:
     def fingerprint(self) -> dict[str, Any]:
         """Every mutable fact in comparable form: what a rollback must restore."""
         end = self.end
-        columns = {f"requested:{name}": self.requested(name)[:end].tolist() for name in list(self.resources.values)}
-        columns |= {f"allocatable:{name}": self.allocatable(name)[:end].tolist() for name in self.resources.values}
-        for name in ("alive", "pod_count", "allowed_pods", "nonzero_cpu", "nonzero_memory", "unschedulable"):
+        columns = {
+            f"{what}:{name}": self.amounts(what, name)[:end].tolist()
+            for what in self.matrices
+            for name in list(self.resources.values)
+        }
+        for name in ("alive", "pod_count", "allowed_pods", "unschedulable"):
             columns[name] = getattr(self, name).values[:end].tolist()
         ports = {port: {row: dict(ips) for row, ips in rows.items()} for port, rows in self.used_ports.items()}
         return {"columns": columns, "ports": ports, "rows": dict(self.row_of)}

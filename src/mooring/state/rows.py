@@ -15,7 +15,7 @@ Rows = NDArray[np.intp]
 
 
 def whole_quotient(dividend: NDArray[Any], divisor: NDArray[Any] | int) -> NDArray[Any]:
-    """Divide and round down, exactly: integers by integers, or floats that hold whole numbers of NodeRows.numbers."""
+    """Divide and round down, exactly: integers by integers, or floats that hold whole numbers of NodeRows.stacked."""
     if dividend.dtype == np.float64:
         return np.floor(dividend / divisor)
     return dividend // divisor
@@ -28,7 +28,7 @@ class NodeRows:
     usage through these methods answers for the future without knowing it.
     """
 
-    __slots__ = ("_extra", "_known", "_numbers", "_shape", "index", "table")
+    __slots__ = ("_extra", "_known", "_shape", "_stacks", "index", "table")
 
     def __init__(
         self, table: NodeTable, index: Rows, extra: NDArray[np.int64] | None = None, shape: Shape | None = None
@@ -37,7 +37,7 @@ class NodeRows:
         self.index = index
         self._extra = extra
         self._shape = shape
-        self._numbers: dict[tuple[str, str], NDArray[Any]] = {}
+        self._stacks: dict[tuple[str, tuple[str, ...]], NDArray[Any]] = {}
         self._known: dict[tuple[str, str], NDArray[Any]] = {}
 
     def __len__(self) -> int:
@@ -63,24 +63,22 @@ class NodeRows:
         return self._shape.request(resource)
 
     def _amounts(self, what: str, resource: str) -> NDArray[np.int64]:
-        column = self.table.amount_column(what, resource).values
+        column = self.table.amounts(what, resource)
         return self._column(what, resource, column, self._a_pod_adds(what, resource))
 
-    def numbers(self, what: str, resource: str) -> NDArray[Any]:
-        """Amounts for arithmetic: floats, which are fast, if every result is exact in them; else integers.
+    def stacked(self, what: str, resources: tuple[str, ...]) -> NDArray[Any]:
+        """(resources, rows): the amounts of several resources for arithmetic in one go.
 
-        `what` is `allocatable`, `requested` or `nonzero`. Divide with `whole_quotient`, which is exact for both.
+        `what` is `allocatable`, `requested` or `nonzero`. Floats, which are fast, if every result is exact in them;
+        else integers. Divide with `whole_quotient`, which is exact for both.
         """
-        found = self._numbers.get((what, resource))
+        found = self._stacks.get((what, resources))
         if found is None:
-            column = self.table.amount_column(what, resource)
-            if column.exactness.holds:
-                found = column.floats[self.index]
-                if self._extra is not None:
-                    found += self._extra * self._a_pod_adds(what, resource)
-            else:
-                found = self._amounts(what, resource)
-            self._numbers[what, resource] = found
+            found = self.table.matrices[what].gather(self.table.resource_codes(resources), self.index)
+            if self._extra is not None and what != "allocatable":
+                adds = np.array([[self._a_pod_adds(what, resource)] for resource in resources])
+                found = found + self._extra * adds
+            self._stacks[what, resources] = found
         return found
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:

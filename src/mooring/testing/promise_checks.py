@@ -300,7 +300,7 @@ def check_refit_equals_gathering_anew(plugin: Plugin, situation: Situation) -> N
             continue
         before, now = prepared.final(nodes).tolist(), fresh.final(nodes).tolist()
         assert before == now, (
-            f"{plugin.name}: gathered when all nodes were feasible {before}, gathered for {names(cluster, some)} {now}: "
+            f"{plugin.name}: with all nodes feasible {before}, gathered for {names(cluster, some)} {now}; "
             f"declare reads_feasible, or follow in refit(){situation.about(shape)}"
         )
 

@@ -132,7 +132,10 @@ class LoadResult:
 
 
 def run_load(load: Load, admission: Admission, *, most_cycles: int = 10_000) -> LoadResult:
-    """Run cycles until nobody is left to try or to finish; admitted workloads run for their number of cycles, victims go at once."""
+    """Run cycles until nobody is left to try or to finish.
+
+    Admitted workloads run for their number of cycles; victims go at once.
+    """
     result = LoadResult()
     ends: dict[int, list[str]] = {}
     runs_until: dict[str, int] = {}
