@@ -68,10 +68,18 @@ class Assembly:
         return next(iter(self.profiles.values()))
 
     def new_scheduler(
-        self, *, clock: Callable[[], float] | None = None, cached: bool = True, seed: int = 0
+        self,
+        *,
+        clock: Callable[[], float] | None = None,
+        on_batch: Callable[[int, float], None] | None = None,
+        cached: bool = True,
+        seed: int = 0,
     ) -> Scheduler:
-        """A scheduler with an empty cluster. Time comes in from the driver; the engine has no clock of its own."""
-        actions = [Place(self.batching, cached=cached, clock=clock)]
+        """A scheduler with an empty cluster. Time comes in from the driver; the engine has no clock of its own.
+
+        `on_batch` is told how many pods each batch had and how many seconds it took, where there is a clock.
+        """
+        actions = [Place(self.batching, cached=cached, clock=clock, on_batch=on_batch)]
         return Scheduler(self.new_cluster(seed), self.profiles, actions)
 
     def new_cluster(self, seed: int = 0) -> Cluster:

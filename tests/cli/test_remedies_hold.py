@@ -1,28 +1,31 @@
 """What `explain` proposes is true: make the one change, ask again, and exactly the nodes it named are open."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.assembly import assemble
+from mooring.config.scheduler import parse_config
 from mooring.engine.explain import Explanation, contest, explain
 from mooring.engine.verdict import Remedy
-from mooring.model.nodes import Node, Taint
+from mooring.model.nodes import Node
 from mooring.model.pods import Pod, Toleration
 from mooring.model.quantity import parse_quantity
 from mooring.model.requests import to_column_units
 from mooring.testing.builders import (
-    GPU,
     ZONE,
     make_affinity,
     make_cluster,
+    make_config,
     make_node,
     make_pod,
     make_pod_term,
+    make_profile,
     make_taint,
     make_toleration,
 )
@@ -58,11 +61,9 @@ def carry_out(scene: Scene, remedy: Remedy) -> Scene:
         amount = to_column_units(found[3], parse_quantity(found[2]))
         return replace(scene, nodes=[_larger(node, found[3], amount) for node in scene.nodes])
     if found := re.fullmatch(r"label the node so that (\S+) In \[(\S+)\] holds", change):
-        return _on_named(scene, remedy, lambda node: _labelled(node, found[1], found[2]))
+        return _on_named(scene, remedy, partial(_labelled, key=found[1], value=found[2]))
     if change == "uncordon the node":
-        return _on_named(
-            scene, remedy, lambda node: _with_spec(node, msgspec.structs.replace(node.spec, unschedulable=False))
-        )
+        return _on_named(scene, remedy, _uncordoned)
     if found := re.fullmatch(r"free the host port (\d+)/TCP", change):
         return replace(scene, running=[pod for pod in scene.running if int(found[1]) not in _ports(pod)])
     raise AssertionError(f"nobody has said how to carry out {change!r}")
@@ -82,12 +83,11 @@ def _labelled(node: Node, key: str, value: str) -> Node:
     return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, labels=labels))
 
 
-def _with_spec(node: Node, spec: object) -> Node:
-    return msgspec.structs.replace(node, spec=spec)
+def _uncordoned(node: Node) -> Node:
+    return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, unschedulable=False))
 
 
-def _on_named(scene: Scene, remedy: Remedy, change: "object") -> Scene:
-    assert callable(change)
+def _on_named(scene: Scene, remedy: Remedy, change: Callable[[Node], Node]) -> Scene:
     return replace(scene, nodes=[change(node) if node.name in remedy.nodes else node for node in scene.nodes])
 
 
@@ -161,9 +161,6 @@ def test_a_node_refused_for_two_reasons_is_opened_by_no_single_change() -> None:
 def test_a_label_that_the_profile_enforces_besides_is_not_passed_over() -> None:
     enforced = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "team", "operator": "Exists"}]}]}
     key = "requiredDuringSchedulingIgnoredDuringExecution"
-    from mooring.config.scheduler import parse_config
-    from mooring.testing.builders import make_config, make_profile
-
     args = {"NodeAffinity": {"addedAffinity": {key: enforced}}}
     profile = assemble(parse_config(make_config(make_profile(args=args)), "test")).default_profile
     cluster = make_cluster(nodes=[make_node("ours", labels={"team": "a"}), make_node("theirs")])
@@ -254,5 +251,3 @@ def test_the_winner_leads_by_the_sum_of_what_each_plugin_gave_it(scene: Scene) -
 
         assert outcome.lead == sum(outcome.by_plugin.values())
         assert outcome.lead >= 0
-
-

@@ -190,12 +190,14 @@ def test_a_pool_is_what_the_given_label_says(mooring: Call, cluster: Path) -> No
 
 def test_waiting_is_an_answer_unless_one_asks_for_a_failure(mooring: Call, cluster: Path) -> None:
     assert mooring("schedule", "-f", cluster).code == 0
-    assert mooring("schedule", "-f", cluster, "--fail-on-waiting") == (1, TABLE, "not read by scheduling: 1 ConfigMap\n")
+    assert mooring("schedule", "-f", cluster, "--fail-on-waiting") == (
+        1,
+        TABLE,
+        "not read by scheduling: 1 ConfigMap\n",
+    )
 
 
-def test_manifests_come_from_standard_input_too(
-    mooring: Call, cluster: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_manifests_come_from_standard_input_too(mooring: Call, cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(CLUSTER.encode())))
 
     assert mooring("schedule", "-q", "-f", "-").out == TABLE
@@ -210,7 +212,9 @@ def test_manifests_come_from_several_files_as_a_shell_lists_them(mooring: Call, 
 
 
 def test_without_pods_and_without_nodes_it_says_so(mooring: Call, write: Call) -> None:
-    node = write("apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, pods: 1}}\n", "n.yaml")
+    node = write(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, pods: 1}}\n", "n.yaml"
+    )
     pod = write("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: x}]}\n", "p.yaml")
 
     assert mooring("schedule", "-f", node).out.startswith("no pods placed, 0 wait; 1 node in all\n")
@@ -229,7 +233,9 @@ def test_the_bare_command_prints_help_and_the_version_is_one_line(mooring: Call)
     assert mooring("--version").out.startswith("mooring ")
 
 
-texts = st.text(max_size=12) | st.sampled_from(["yes", "null", "1e3", "a/b", "web-0", "- x", "0x1F", "", "a: b", "2026-01-01"])
+texts = st.text(st.characters(exclude_categories=["C"]), max_size=12) | st.sampled_from(
+    ["yes", "null", "1e3", "a/b", "web-0", "- x", "0x1F", "", "a: b", "2026-01-01"]
+)
 values = st.recursive(
     texts | st.integers() | st.booleans() | st.none() | st.floats(-1e6, 1e6, width=32),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),

@@ -13,6 +13,7 @@ from stories import Story, assembled
 from mooring.actions import place
 from mooring.engine.answers import ShapeAnswers
 from mooring.engine.plugin import Plugin
+from mooring.engine.ranking import is_row_filter, is_row_score
 from mooring.testing.builders import ZONE, make_node, make_profile
 from mooring.testing.random_clusters import World, random_world, seeded
 
@@ -115,12 +116,12 @@ def test_such_stories_reach_every_way_of_choosing(monkeypatch: pytest.MonkeyPatc
         can = can_rank(answers)
         seen["ranked" if can else "one by one"] += 1
         if can:
-            filters = answers.domain_filters
-            row_local = [answers.is_row_local(domain) for domain in filters]
-            seen["ranked by row"] += any(row_local)
-            seen["ranked by group"] += not all(row_local)
-            seen["ranked with settled scores"] += any(s.raw is not None for s in answers.normalized_scores)
-            seen["ranked with moving scores"] += any(s.raw is None for s in answers.normalized_scores)
+            by_row = [is_row_filter(answers, domain) for domain in answers.domain_filters]
+            score_by_row = [is_row_score(answers, score) for score in answers.normalized_scores]
+            seen["filters by row"] += any(by_row)
+            seen["filters by group"] += not all(by_row)
+            seen["scores by row"] += any(score_by_row)
+            seen["scores by group"] += not all(score_by_row)
         return can
 
     monkeypatch.setattr(place, "can_rank", counted)
@@ -132,9 +133,9 @@ def test_such_stories_reach_every_way_of_choosing(monkeypatch: pytest.MonkeyPatc
             story.tell(world.events(1 + choose(5)))
             story.cycle()
 
-    ways = ("one by one", "ranked", "ranked by row", "ranked by group")
-    scores = ("ranked with settled scores", "ranked with moving scores")
-    assert {way: seen[way] > 0 for way in ways + scores} == dict.fromkeys(ways + scores, True)
+    by_row_or_group = ("filters by row", "filters by group", "scores by row", "scores by group")
+    ways = ("one by one", "ranked", *by_row_or_group)
+    assert {way: seen[way] > 0 for way in ways} == dict.fromkeys(ways, True)
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "with the default plugins"])

@@ -75,8 +75,7 @@ def test_a_strict_spread_stops_where_the_smallest_zone_stops_and_a_wish_does_not
     assert zones_of_web == {"a": 3, "b": 3, "c": 2}
     assert sum(pod.startswith("logs") for pod in node_of) == 9
     assert messages(result) == {
-        "web-8": "0/5 nodes are available: 1 Insufficient cpu, "
-        "4 node(s) didn't match pod topology spread constraints."
+        "web-8": "0/5 nodes are available: 1 Insufficient cpu, 4 node(s) didn't match pod topology spread constraints."
     }
 
 
@@ -181,9 +180,7 @@ def test_the_platform_gates_and_leaves_alone_what_is_not_for_it(platform: Json) 
 
 def test_the_platform_spreads_what_serves_users_over_the_zones(platform: Json) -> None:
     chat = Counter(int(p["node"][-3:]) // 32 for p in platform["placements"] if p.get("owner") == "Deployment/chat-70b")
-    gateway = Counter(
-        int(p["node"][-3:]) % 3 for p in platform["placements"] if p.get("owner") == "Deployment/gateway"
-    )
+    gateway = Counter(int(p["node"][-3:]) % 3 for p in platform["placements"] if p.get("owner") == "Deployment/gateway")
 
     assert chat == {0: 5, 1: 5, 2: 5}
     assert gateway == {0: 4, 1: 4, 2: 4}

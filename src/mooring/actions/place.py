@@ -44,11 +44,13 @@ class Place:
         *,
         cached: bool = True,
         clock: Callable[[], float] | None = None,
+        on_batch: Callable[[int, float], None] | None = None,
         most_kept: int = 2048,
     ) -> None:
         self._batching = batching or {}
         self._cached = cached
-        self._clock = clock
+        self._clock = clock or (lambda: 0.0)
+        self._on_batch = on_batch or (lambda pods, seconds: None)
         self._most_kept = most_kept
         self._answers: dict[tuple[str, int], ShapeAnswers] = {}
         self._settled = SettledCache()
@@ -60,6 +62,7 @@ class Place:
         left = at_most
         while left > 0 and len(queue):
             # 1. Take the next pods of one shape.
+            started = self._clock()
             batch = queue.pop_batch(self._batch_size(queue, left))
             if not batch:
                 break
@@ -81,6 +84,7 @@ class Place:
                 tried += outcome.refused
             queue.put_back(outcome.untried)
             left += len(outcome.untried)
+            self._on_batch(len(batch) - len(outcome.untried), self._clock() - started)
         return decisions + self._waits(cluster, queue, tried)
 
     def _batch_size(self, queue: Queue, left: int) -> int:
@@ -167,12 +171,12 @@ class Place:
 
     def _deadline(self, profile: Profile) -> float | None:
         args = self._batching.get(profile.name, DEFAULT_BATCHING)
-        if args.mode != "Time" or self._clock is None:
+        if args.mode != "Time":
             return None
         return self._clock() + args.milliseconds / 1000
 
     def _is_late(self, deadline: float) -> bool:
-        return self._clock is not None and self._clock() >= deadline
+        return self._clock() >= deadline
 
     # Waiting.
 

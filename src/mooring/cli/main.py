@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from mooring.cli.bench import bench
 from mooring.cli.explain import explain
 from mooring.cli.failures import describe_failure
 from mooring.cli.schedule import schedule
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.command()(schedule)
 app.command()(explain)
+app.command()(bench)
 
 
 def _print_version(asked: bool) -> None:

@@ -21,7 +21,7 @@ from mooring.plugins.resource_scoring import (
     round_half_up,
 )
 from mooring.state.cluster import Cluster
-from mooring.state.rows import NodeRows, whole_quotient
+from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 
 TOO_MANY_PODS = 1
@@ -64,7 +64,8 @@ class Scored:
     """What scoring counts for a pod, and how much each resource weighs."""
 
     asked: Asked
-    weights: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    total_weight: int
 
 
 class NodeResourcesFit(PreFilter, PreScore):
@@ -125,7 +126,10 @@ class NodeResourcesFit(PreFilter, PreScore):
         return Rejection(tuple(reasons), unresolvable)
 
     def remedies(self, pod: Shape, nodes: NodeRows, prepared: Asked) -> Iterator[tuple[str, NDArray[np.intp]]]:
-        """So much more free of the one resource that is short; each amount opens the nodes that lack no more."""
+        """So much more of the one resource that is short; each amount opens the nodes that lack no more.
+
+        Where the node has less than the pod asks for altogether, freeing does not help: it would have to be larger.
+        """
         codes = self.filter(pod, nodes, prepared)
         positions = np.flatnonzero(codes == TOO_MANY_PODS)
         if len(positions):
@@ -135,10 +139,9 @@ class NodeResourcesFit(PreFilter, PreScore):
             if not len(positions):
                 continue
             lacking = (amount - nodes.free(name))[positions]
-            steps = np.unique(lacking)
-            # The least that opens any node, what opens half of them, and what opens all.
-            for step in dict.fromkeys((steps[0], steps[(len(steps) - 1) // 2], steps[-1])):
-                yield f"free {describe_amount(name, int(step))} more {name}", positions[lacking <= step]
+            too_small = nodes.allocatable(name)[positions] < amount
+            yield from _steps(name, "free {} more {}", lacking[~too_small], positions[~too_small])
+            yield from _steps(name, "give the node {} more {}", lacking[too_small], positions[too_small])
 
     # Score.
 
@@ -148,7 +151,8 @@ class NodeResourcesFit(PreFilter, PreScore):
         counted = {name: amount for name, amount in counted.items() if amount or not is_scalar(name)}
         if not counted:
             return SKIP
-        return Scored(Asked.of(counted), np.array([self._weights[name] for name in counted], np.int64))
+        weights = [self._weights[name] for name in counted]
+        return Scored(Asked.of(counted), np.array(weights, np.float64), sum(weights))
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: Scored) -> Scores:
         names = prepared.asked.names
@@ -157,18 +161,29 @@ class NodeResourcesFit(PreFilter, PreScore):
         if self._ratio is not None:
             return self._ratio_score(self._ratio, requested, capacity, prepared.weights)
         if all(nodes.table.has_everywhere(name) for name in names):
+            # Sums of whole numbers up to 100 times a weight: exact in floats, and never negative.
             total = prepared.weights @ self._rule(requested, capacity)
-            return whole_quotient(total, int(prepared.weights.sum())).astype(np.int64)
+            return (total / prepared.total_weight).astype(np.int64)
         has = capacity > 0
         parts = np.where(has, self._rule(requested, np.where(has, capacity, 1)), 0)
-        return whole_quotient(prepared.weights @ parts, np.maximum(prepared.weights @ has, 1)).astype(np.int64)
+        return (prepared.weights @ parts / np.maximum(prepared.weights @ has, 1)).astype(np.int64)
 
     @staticmethod
     def _ratio_score(
-        function: ShapeFunction, requested: Numbers, capacity: Numbers, weights: NDArray[np.int64]
+        function: ShapeFunction, requested: Numbers, capacity: Numbers, weights: NDArray[np.float64]
     ) -> Scores:
         scores = np.where(capacity > 0, function.of_ratio(requested, capacity), 0)
         return round_half_up(weights @ scores / np.maximum(weights @ (scores > 0), 1))
+
+
+def _steps(
+    name: str, change: str, lacking: NDArray[np.int64], positions: NDArray[np.intp]
+) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    """The least that opens any node, what opens half of them, and what opens all."""
+    steps = np.unique(lacking)
+    if len(steps):
+        for step in dict.fromkeys((steps[0], steps[(len(steps) - 1) // 2], steps[-1])):
+            yield change.format(describe_amount(name, int(step)), name), positions[lacking <= step]
 
 
 def describe_amount(name: str, amount: int) -> str:

@@ -86,6 +86,7 @@ class NodeTable:
         self._free = list[int]()
         self._shares: dict[int, list[Share]] = {}
         self._live_rows: NDArray[np.intp] | None = None
+        self._codes_of: dict[tuple[str, ...], tuple[int, ...]] = {}
         self._everywhere: dict[str, bool] = {}
         self._one_row_each: dict[str, bool] = {}
         for name in (CPU, MEMORY, EPHEMERAL_STORAGE):
@@ -120,7 +121,10 @@ class NodeTable:
         return code
 
     def resource_codes(self, names: tuple[str, ...]) -> tuple[int, ...]:
-        return tuple(self.resource_code(name) for name in names)
+        codes = self._codes_of.get(names)
+        if codes is None:
+            codes = self._codes_of[names] = tuple(self.resource_code(name) for name in names)
+        return codes
 
     def amounts(self, what: str, name: str) -> NDArray[np.int64]:
         """`allocatable`, `requested` or `nonzero` of one resource, one a row."""

@@ -111,6 +111,10 @@ class _Attempt:
     def _choose_one_by(self, rule: Rule, turns: "_Turns", node: int, spared: list[Holder]) -> None:
         """Choose the first of a queue that the rule allows; shares move with every victim, so at most one."""
         preemptor_new, victim_old = self._compare(node)
+        if preemptor_new > victim_old:
+            # A victim's going can only lower its queue's share, so neither rule would allow any of them.
+            spared += turns.pop_all(node)
+            return
         while turns.has(node):
             holder = turns.pop(node)
             if rule(preemptor_new, victim_old, self._share_without(holder)):
@@ -184,6 +188,9 @@ class _Turns:
     def pop(self, node: int) -> Holder:
         return self._left[node].pop()
 
+    def pop_all(self, node: int) -> list[Holder]:
+        return self._left.pop(node)[::-1]
+
     def drop(self, node: int) -> None:
         self._done.add(node)
 
@@ -213,7 +220,7 @@ class _Turns:
         for queue in self._tree.child_queues[cohort]:
             if queue in self._done:
                 continue
-            if not self.has(queue):
+            if not self._left.get(queue):
                 self._done.add(queue)
                 continue
             share = self._shares.share(queue)
