@@ -28,7 +28,7 @@ from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
-from mooring.testing.builders import GPU, RACK
+from mooring.testing.builders import GPU, HOSTNAME, RACK
 
 
 class FewPods(Filter):
@@ -115,7 +115,8 @@ class SoManyOfAKind(PreFilter):
         return SKIP if count < 3 else None
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: None) -> Mask:
-        return nodes.index % 2 == 0
+        is_even: Mask = nodes.index % 2 == 0
+        return is_even
 
 
 class OnlyTwoNodes(PreFilter):
@@ -175,6 +176,62 @@ class ThreeARack(PreFilter, PreScore):
         return MAX_SCORE - 10 * np.minimum(prepared.counts[nodes.label_codes(RACK)], 10)
 
 
+class Hosts(Incremental):
+    """How many pods each node has, whatever they are: what one pod changes is not local to its node."""
+
+    topology_keys = (HOSTNAME,)
+
+    def __init__(self, cluster: Cluster) -> None:
+        label = cluster.nodes.label(HOSTNAME)
+        self._codes = label.codes
+        self.counts = np.zeros(len(label.interner), np.int64)
+        shapes, rows = cluster.pods.bound()
+        self.update(shapes.astype(np.intp), rows.astype(np.intp), np.ones(len(rows), np.int64))
+
+    def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
+        np.add.at(self.counts, self._codes[rows], signs)
+        return len(rows) > 0
+
+
+class BehindTheFullest(PreFilter, PreScore):
+    """The fullest node of all takes no more; the further behind it, the better."""
+
+    depends_on = Depends.PODS | Depends.NODE
+
+    def pre_filter(self, pod: Shape, cluster: Cluster) -> Hosts:
+        return Hosts(cluster)
+
+    def filter(self, pod: Shape, nodes: NodeRows, prepared: Hosts) -> Mask:
+        counts = prepared.counts[nodes.label_codes(HOSTNAME)]
+        fits: Mask = (counts == 0) | (counts < prepared.counts.max(initial=0))
+        return fits
+
+    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> Hosts:
+        return Hosts(cluster)
+
+    def score(self, pod: Shape, nodes: NodeRows, prepared: Hosts) -> Scores:
+        behind = prepared.counts.max(initial=0) - prepared.counts[nodes.label_codes(HOSTNAME)]
+        scores: Scores = np.minimum(20 * behind, MAX_SCORE)
+        return scores
+
+
+class FurtherBehindIsBetter(PreScore):
+    """The same as a score alone, normalised."""
+
+    depends_on = Depends.PODS | Depends.NODE
+    normalizes = True
+
+    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> Hosts:
+        return Hosts(cluster)
+
+    def score(self, pod: Shape, nodes: NodeRows, prepared: Hosts) -> Scores:
+        fullest = prepared.counts.max(initial=0)
+        return np.asarray((fullest - prepared.counts[nodes.label_codes(HOSTNAME)]) ** 2 + fullest % 3)
+
+    def normalize(self, raw: Scores, lowest: int, highest: int) -> Scores:
+        return normalize_by_highest(raw, highest)
+
+
 class NotOnOddNodes(Permit):
     """Refuses after the choice, so that pods go one by one and some choices are taken back."""
 
@@ -203,6 +260,8 @@ ALL: tuple[type[Any], ...] = (
     SoManyOfAKind,
     OnlyTwoNodes,
     ThreeARack,
+    BehindTheFullest,
+    FurtherBehindIsBetter,
     NotOnOddNodes,
     NothingToTake,
 )

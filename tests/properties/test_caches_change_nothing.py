@@ -13,7 +13,7 @@ from stories import Story, assembled
 from mooring.actions import place
 from mooring.engine.answers import ShapeAnswers
 from mooring.engine.plugin import Plugin
-from mooring.engine.ranking import is_row_filter, is_row_score
+from mooring.engine.ranking import can_rank, is_row_filter, is_row_score
 from mooring.testing.builders import ZONE, make_node, make_profile
 from mooring.testing.random_clusters import World, random_world, seeded
 
@@ -97,7 +97,7 @@ def test_large_batches_get_the_nodes_that_their_pods_would_have_got_one_by_one(
     choose = seeded(seed)
     world = random_world(choose, nodes=0, templates=2)
     for index in range(nodes):
-        where = {"zone": f"zone-{index % zones}", "rack": f"rack-{index % racks}"}
+        where: dict[str, Any] = {"zone": f"zone-{index % zones}", "rack": f"rack-{index % racks}"}
         node = make_node(f"node-{index}", cpu=1 + choose(2), pods=(110, 2, 3)[choose(3)], **where)
         world.nodes[node.name] = node
     story = Story(world, assembled(PROFILES[name]))
@@ -110,7 +110,6 @@ def test_large_batches_get_the_nodes_that_their_pods_would_have_got_one_by_one(
 def test_such_stories_reach_every_way_of_choosing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the tests above would say less than they seem to."""
     seen = Counter[str]()
-    can_rank = place.can_rank
 
     def counted(answers: ShapeAnswers) -> bool:
         can = can_rank(answers)

@@ -144,7 +144,7 @@ def test_batches_of_any_size_place_pods_as_one_by_one(size: int, choose: Choose,
         t.pod(f"pod-{i}-{j}") for i, (t, count) in enumerate(zip(templates, counts, strict=True)) for j in range(count)
     ]
 
-    placed = defaultdict(dict)
+    placed: defaultdict[int, dict[str, str]] = defaultdict(dict)
     for batch in (1, size):
         profile = make_profile(args={"Batching": {"mode": "Fixed", "size": batch}})
         scheduler = assembled(profile).new_scheduler()

@@ -35,6 +35,15 @@ class Outcome(NamedTuple):
     untried: list[Entry]
 
 
+class LastRanking(NamedTuple):
+    """The latest ranking, and the moment it stands for."""
+
+    ranking: Ranking
+    answers: ShapeAnswers
+    position: int
+    description: tuple[int, ...]
+
+
 class Place:
     """The action. With `cached=False` every pod is evaluated from nothing: slow, and the measure of the other way."""
 
@@ -54,6 +63,7 @@ class Place:
         self._most_kept = most_kept
         self._answers: dict[tuple[str, int], ShapeAnswers] = {}
         self._settled = SettledCache()
+        self._last_ranking: LastRanking | None = None
         self._limits: dict[str, NodeLimit] = {}
 
     def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
@@ -121,7 +131,7 @@ class Place:
 
     def _ranked(self, cluster: Cluster, batch: list[Entry], answers: ShapeAnswers) -> Outcome:
         deadline = self._deadline(batch[0].profile)
-        ranking = Ranking(answers, len(batch))
+        ranking = self._ranking_of(answers, len(batch))
         rows = list[int]()
         late = False
         for _ in batch:
@@ -134,7 +144,21 @@ class Place:
                 break
         cluster.assume_many([entry.record for entry in batch[: len(rows)]], np.array(rows, np.intp))
         answers.settle(rows)
+        self._last_ranking = LastRanking(ranking, answers, answers.position, answers.description)
         return Outcome(batch[: len(rows)], *_split(batch[len(rows) :], late))
+
+    def _ranking_of(self, answers: ShapeAnswers, expected_pods: int) -> Ranking:
+        """The ranking of the batch before, if that was of this shape and nothing has happened since; else a new one."""
+        last = self._last_ranking
+        if (
+            last is not None
+            and last.answers is answers
+            and last.position == answers.position
+            and last.description == answers.description
+        ):
+            last.ranking.go_on(expected_pods)
+            return last.ranking
+        return Ranking(answers, expected_pods)
 
     def _one_by_one(self, cluster: Cluster, batch: list[Entry], choose: Callable[[], int], has_steps: bool) -> Outcome:
         profile = batch[0].profile

@@ -24,8 +24,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(schedule)
-app.command()(explain)
+app.command(short_help="Decide offline: manifests in, placements out.")(schedule)
+app.command(short_help="Why a pod is where it is, or what would make it fit.")(explain)
 app.command()(bench)
 
 

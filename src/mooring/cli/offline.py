@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mooring.model.decisions import Decision
     from mooring.model.manifests import Manifests
 
-SLICE = 4096
+SLICE = 1024
 """Pods a cycle: a bar that moves a few times a second. The decisions are the same in slices of any size."""
 
 

@@ -98,8 +98,7 @@ def _placed(group: Group) -> str:
 
 def _pools_of(group: Group, pool_of: Mapping[str, str]) -> str:
     names = sorted({pool_of[node] for node in group.nodes})
-    more = len(names) - MOST_POOLS
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_POOLS])} and {more} more"
+    return ", ".join(names) if len(names) <= MOST_POOLS else f"{len(names)} pools"
 
 
 def _print_pods(console: Console, placements: Sequence[Placement]) -> None:

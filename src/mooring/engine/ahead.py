@@ -1,6 +1,6 @@
 """The keys of rows after one and more further pods of a shape, computed ahead of their need."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ class Ahead:
         self,
         answers: ShapeAnswers,
         rows: Rows,
-        taken: Sequence[int],
+        taken: list[int],
         expected_pods: int,
         totals: Callable[[], NDArray[np.int64]],
     ) -> None:
@@ -40,6 +40,17 @@ class Ahead:
         self._column_of: list[int] = []
         self._base_of: list[int] = []
         self._single: dict[int, tuple[int, list[int]]] = {}
+
+    def expect(self, pods: int) -> None:
+        """So many further pods are to come."""
+        self._expected = pods
+
+    def rebase(self, positions: Iterable[int]) -> None:
+        """The pods taken so far run on their rows now: count from there. Call it before `taken` is set back."""
+        self._single.clear()
+        for position in positions:
+            if self._column_of and self._column_of[position] >= 0:
+                self._base_of[self._column_of[position]] -= self._taken[position]
 
     def key(self, position: int, pods: int) -> int:
         """The key of the row at a position once so many further pods run there."""

@@ -100,7 +100,7 @@ def group_rows(table: NodeTable, keys: Sequence[str]) -> Groups:
     return Groups(of_row, live[first])
 
 
-@dataclass
+@dataclass(eq=False)
 class ShapeAnswers:
     """The kept answers of one profile for one shape."""
 

@@ -23,7 +23,7 @@ class Blocks:
     def __init__(self, keys: Keys, group_of: NDArray[np.intp], groups: int) -> None:
         sizes = np.bincount(group_of, minlength=max(groups, 1))
         blocks = -(-sizes // BLOCK)
-        order = np.argsort(group_of, kind="stable")
+        order = np.argsort(group_of, kind="stable") if groups > 1 else np.arange(len(keys))
         in_group = np.arange(len(keys)) - (np.cumsum(sizes) - sizes)[group_of[order]]
         slots = np.empty(len(keys), np.intp)
         slots[order] = (np.cumsum(blocks) - blocks)[group_of[order]] * BLOCK + in_group

@@ -137,7 +137,9 @@ class FilterAnswers(Plugin):
 
 def as_mask(answer: Mask | Codes) -> Mask:
     """A filter's answer without its reasons."""
-    return answer if answer.dtype == np.bool_ else answer == 0
+    found: NDArray[Any] = answer
+    mask: Mask = found if found.dtype == np.bool_ else found == 0
+    return mask
 
 
 class Filter(FilterAnswers):

@@ -35,7 +35,8 @@ def is_row_filter(answers: ShapeAnswers, domain: DomainFilter) -> bool:
 
 def is_row_score(answers: ShapeAnswers, score: NormalizedScore) -> bool:
     """Settled, or changed by a pod on its own row only."""
-    return score.raw is not None or (score.counts is not None and answers.has_row_domains(score.counts))
+    counts = score.counts
+    return score.raw is not None or (counts is not None and counts.is_local and answers.has_row_domains(counts))
 
 
 def is_group_score(answers: ShapeAnswers, score: NormalizedScore) -> bool:
@@ -66,6 +67,7 @@ class Ranking:
         self._rows = rows
         self._row_of = rows.tolist()
         self._taken = [0] * len(rows)
+        self._touched = set[int]()
         self._usage_keys = answers.keys[rows]
         self._ahead = Ahead(answers, rows, self._taken, expected_pods, self._totals)
         self._row_scores = [RowScore(answers, score, rows) for score in by_row]
@@ -132,6 +134,7 @@ class Ranking:
             return -1
         row = self._row_of[position]
         pods = self._taken[position] = self._taken[position] + 1
+        self._touched.add(position)
         key = self._ahead.key(position, pods)
         if self._counts:
             key = self._follow(row, key)
@@ -144,6 +147,14 @@ class Ranking:
                 self._has_room = self._blocks.open_groups()
             self._worth = self._group_worth()
         return row
+
+    def go_on(self, expected_pods: int) -> None:
+        """The pods placed so far are assumed, and nothing else has happened: rank on from there."""
+        self._ahead.rebase(self._touched)
+        for position in self._touched:
+            self._taken[position] = 0
+        self._touched.clear()
+        self._ahead.expect(expected_pods)
 
     def _follow(self, row: int, key: int) -> int:
         """Count the pod where pods are counted; a filter may now refuse its row."""

@@ -172,6 +172,10 @@ class PreferredCounts(Counted):
         super().__init__(parts)
         self.topology_keys = tuple(part.key for part in parts)
 
+    @property
+    def is_local(self) -> bool:
+        return True
+
 
 def _matches(term: Term, cluster: Cluster, other: Shape) -> int:
     return int(term.matches(other, cluster.related))

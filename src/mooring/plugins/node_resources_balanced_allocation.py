@@ -56,7 +56,8 @@ class NodeResourcesBalancedAllocation(PreScore):
         else:
             before, after = _evenness_where_present(requested, capacity)
         # 50 + (50 + change) // 2; the sum is never negative, so truncating is rounding down.
-        return ((after - before + (2 * HALF + HALF)) * 0.5).astype(np.int64)
+        score: Scores = ((after - before + (2 * HALF + HALF)) * 0.5).astype(np.int64)
+        return score
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,8 @@ def _deviation(fractions: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.abs((fractions[:, 0] - fractions[:, 1]) / 2)
     mean = _sum(fractions) / count
     difference = fractions - mean[:, np.newaxis]
-    return np.sqrt(_sum(difference * difference) / count)
+    deviation: NDArray[np.float64] = np.sqrt(_sum(difference * difference) / count)
+    return deviation
 
 
 def _sum(fractions: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -111,6 +111,10 @@ class SoftCounts(Counted):
         self.topology_keys = tuple(dict.fromkeys(part.key for part in parts))
 
     @property
+    def is_local(self) -> bool:
+        return True  # a pod moves its own domains' counts; weights move with `refit` alone
+
+    @property
     def counts_rows(self) -> bool:
         return any(constraint.topology_key == HOSTNAME for constraint in self.constraints)
 

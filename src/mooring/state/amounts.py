@@ -64,4 +64,5 @@ class AmountMatrix:
         first, last = codes[0], codes[-1]
         if last - first + 1 == len(codes):  # neighbours, as cpu and memory are: no need to pick them one by one
             return source[first : last + 1].take(rows, axis=1)
-        return source[np.ix_(codes, rows)]
+        picked: NDArray[Any] = source[np.ix_(np.array(codes), rows)]
+        return picked

@@ -129,7 +129,8 @@ class NodeTable:
     def amounts(self, what: str, name: str) -> NDArray[np.int64]:
         """`allocatable`, `requested` or `nonzero` of one resource, one a row."""
         code = self.resource_code(name)
-        return self.matrices[what].integers[code]
+        line: NDArray[np.int64] = self.matrices[what].integers[code]
+        return line
 
     def allocatable(self, name: str) -> NDArray[np.int64]:
         return self.amounts("allocatable", name)

@@ -120,19 +120,19 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
 
 def check_scores_are_in_range(plugin: Plugin, situation: Situation) -> None:
     """After normalising over the feasible nodes, every score is within 0..100, whichever nodes those are."""
-    if not can_score(plugin):
+    if not isinstance(plugin, ScoreAnswers) or not can_score(plugin):
         return
     cluster = situation.cluster(plugin)
-    rows = cluster.nodes.live_rows()
     generator = np.random.default_rng(situation.seed)
     for shape in asked_shapes(cluster):
+        rows = cluster.nodes.live_rows()
+        if can_filter(plugin):
+            rows = rows[prepare(plugin, cluster, shape).codes(cluster.rows()) == 0]
         for feasible in (rows, rows[:1], generator.permutation(rows)[: 1 + len(rows) // 2]):
             nodes = cluster.rows(np.sort(feasible))
-            prepared = prepare(plugin, cluster, shape, nodes)
-            raw = prepared.raw(nodes)
+            raw = prepare(plugin, cluster, shape, nodes).raw(nodes)
             if raw is None or not len(raw):
                 continue
-            assert isinstance(plugin, ScoreAnswers)
             final = plugin.normalize(raw, *extremes(raw)) if plugin.normalizes else raw
             hint = "" if plugin.normalizes else " (set normalizes = True and write normalize to bring them into range)"
             assert final.min() >= MIN_SCORE and final.max() <= MAX_SCORE, (

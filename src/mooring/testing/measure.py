@@ -81,23 +81,22 @@ def _load(workload: Workload, scheduler: Scheduler, nodes: int, pods: int) -> No
 
 
 def _run(workload: Workload, scheduler: Scheduler, pods: int, report: Report) -> tuple[int, float]:
-    """(pods placed, seconds of deciding)"""
-    placed, seconds, tried = 0, 0.0, 0
+    """(pods placed, seconds of deciding), until every pod has had its decision."""
+    placed, seconds = 0, 0.0
+    decided = set[str]()
     disturb = _disturbances(workload, scheduler)
     size = workload.churn.every if workload.churn else SLICE
     bound: list[str] = []
-    while len(scheduler.queue):
-        report("placing", min(tried, pods), pods)
+    while len(scheduler.queue) and len(decided) < pods:
+        report("placing", len(decided), pods)
         started = time.perf_counter()
         decisions = scheduler.cycle(now=0.0, at_most=size)
         seconds += time.perf_counter() - started
+        decided.update(decision.pod for decision in decisions)
         bound += [decision.pod for decision in decisions if isinstance(decision, Bind)]
         placed += sum(isinstance(decision, Bind) for decision in decisions)
-        tried += len(decisions)
         # What happens in between is part of the work: the answers it costs are missed by the next decisions.
         scheduler.handle(*disturb(bound))
-        if not decisions:
-            break
     return placed, seconds
 
 
@@ -141,5 +140,3 @@ def _percentile(durations: list[tuple[int, float]], share: float) -> float:
 def _peak_rss_mib() -> int:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return int(peak // (1024 * 1024 if sys.platform == "darwin" else 1024))
-
-

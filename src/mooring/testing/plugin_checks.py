@@ -46,6 +46,7 @@ CHECKS: tuple[Callable[[Plugin, Situation], None], ...] = (
     promise_checks.check_topology_keys_tell_rows_apart,
     promise_checks.check_local_counts_are_local,
     promise_checks.check_refit_equals_gathering_anew,
+    promise_checks.check_one_row_a_domain_is_enough_to_refit,
     promise_checks.check_only_declared_parts_are_read,
     promise_checks.check_undeclared_labels_and_annotations_are_not_read,
     promise_checks.check_what_is_reserved_is_given_back,

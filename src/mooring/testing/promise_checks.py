@@ -206,7 +206,11 @@ def check_counts_follow_pods(plugin: Plugin, situation: Situation) -> None:
         nodes = cluster.rows()
         for shape, prepared in zip(shapes, kept, strict=True):
             for counts in _incremental(prepared):
-                counts.update(*changes)
+                before = _raw_answers(prepared, nodes)
+                moved = counts.update(*changes)
+                assert moved or _raw_answers(prepared, nodes) == before, (
+                    f"{plugin.name}: update() says that nothing changed, and the answers did{situation.about(shape)}"
+                )
             fresh = prepare(plugin, cluster, shape)
             for what, old, new in (
                 ("filter", prepared.for_filter, fresh.for_filter),
@@ -302,6 +306,26 @@ def check_refit_equals_gathering_anew(plugin: Plugin, situation: Situation) -> N
         assert before == now, (
             f"{plugin.name}: with all nodes feasible {before}, gathered for {names(cluster, some)} {now}; "
             f"declare reads_feasible, or follow in refit(){situation.about(shape)}"
+        )
+
+
+def check_one_row_a_domain_is_enough_to_refit(plugin: Plugin, situation: Situation) -> None:
+    """Without `counts_rows`, refitting to one feasible row of each domain comes to the same as to all of them."""
+    cluster = situation.cluster(plugin)
+    rows = cluster.nodes.live_rows()
+    for shape in asked_shapes(cluster):
+        prepared = prepare(plugin, cluster, shape)
+        part = prepared.for_score
+        if not isinstance(part, Incremental) or part.counts_rows:
+            continue
+        domains = [tuple(int(cluster.nodes.label(key).codes[row]) for key in part.topology_keys) for row in rows]
+        first = [domains.index(domain) for domain in dict.fromkeys(domains)]
+        with_all = _raw_answers(prepared, cluster.rows())["score"]
+        part.refit(cluster.rows(rows[first]))
+        with_few = _raw_answers(prepared, cluster.rows())["score"]
+        assert with_few == with_all, (
+            f"{plugin.name}: refitted to one node a domain {with_few}, to all {with_all}: declare counts_rows"
+            f"{situation.about(shape)}"
         )
 
 

@@ -4,7 +4,7 @@ A scenario is a set of manifests; its answer tells what every cycle decided and 
 every victim's eviction finishes at once, nothing else happens. See tests/golden-queueing/README.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -188,25 +188,26 @@ def format_amount(resource: str, amount: int) -> str:
     return str(amount)
 
 
-def differences(expected: Json, answer: Json | None) -> Json:
-    """By topic, what was expected and what was answered, where the two disagree.
+def differences(expected: Json, answer: Json | None) -> Iterator[tuple[str, Any, Any]]:
+    """The topics on which an answer differs, with what was expected and what was answered.
 
     Where the recorded run never came to rest, only its first deciding cycle is compared.
     """
     if answer is None:
-        return {"answer": ("expected one", "none given")}
+        yield "answer", "expected one", "none given"
+        return
     want, have = _story(expected), _story(answer)
     if expected.get("stopped") == "maxCycles":
-        return {"first cycle": (want[:1], have[:1])} if want[:1] != have[:1] else {}
-    found: Json = {}
+        if want[:1] != have[:1]:
+            yield "first cycle", want[:1], have[:1]
+        return
     if want != have:
         pairs = enumerate(zip(want, have, strict=False))
         index = next((index for index, (first, second) in pairs if first != second), min(len(want), len(have)))
-        found[f"deciding cycle {index + 1}"] = (want[index : index + 1], have[index : index + 1])
+        yield f"deciding cycle {index + 1}", want[index : index + 1], have[index : index + 1]
     for topic, view in (("admitted at the end", _final), ("waiting at the end", _waiting)):
         if view(expected) != view(answer):
-            found[topic] = (view(expected), view(answer))
-    return found
+            yield topic, view(expected), view(answer)
 
 
 def _story(answer: Json) -> list[Any]:
@@ -233,11 +234,11 @@ def _preempted(entries: Iterable[Json] | None) -> list[Any]:
     )
 
 
-def _final(answer: Json) -> list[Any]:
+def _final(answer: Json) -> Any:
     return _admitted(answer.get("admitted"))
 
 
-def _waiting(answer: Json) -> Json:
+def _waiting(answer: Json) -> Any:
     lines = {
         queue: sorted([*(line.get("active") or ()), *(line.get("inadmissible") or ())])
         for queue, line in (answer.get("pending") or {}).items()

@@ -8,25 +8,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mooring.actions.admit.cycle import Admission
-from mooring.actions.admit.structure import Structure
-from mooring.model.meta import LabelSelector, ObjectMeta
-from mooring.model.pods import Container, PodSpec, PodTemplateSpec, ResourceRequirements
-from mooring.model.queueing import (
-    ANY,
-    LOWER_PRIORITY,
-    ClusterQueue,
-    ClusterQueueSpec,
-    FlavorQuotas,
-    LocalQueue,
-    LocalQueueSpec,
-    PodSet,
-    QueuePreemption,
-    ResourceFlavor,
-    ResourceGroup,
-    ResourceQuota,
-    Workload,
-    WorkloadSpec,
-)
+from mooring.model.queueing import ANY, LOWER_PRIORITY, ClusterQueue, Workload
+from mooring.testing.queueing_builders import make_admission, make_group, make_queue, make_quota, make_workload
 
 
 class WorkloadClass(NamedTuple):
@@ -52,19 +35,13 @@ class Load:
     """Queues and the workloads that wait in them."""
 
     queues: list[ClusterQueue] = field(default_factory=list)
-    local_queues: list[LocalQueue] = field(default_factory=list)
-    flavors: list[ResourceFlavor] = field(default_factory=list)
     workloads: list[Workload] = field(default_factory=list)
     cycles_of: dict[str, int] = field(default_factory=dict)
     """By workload, how many cycles it runs once admitted."""
 
     def build(self, *, fair_sharing: bool = True) -> Admission:
         """Admission with everything taken in and nothing decided yet."""
-        structure = Structure(self.queues, flavors=self.flavors)
-        admission = Admission(structure, local_queues=self.local_queues, fair_sharing=fair_sharing)
-        for workload in self.workloads:
-            admission.add(workload)
-        return admission
+        return make_admission(self.queues, self.workloads, fair_sharing=fair_sharing)
 
 
 def make_load(
@@ -79,47 +56,22 @@ def make_load(
     flavors: int = 1,
 ) -> Load:
     """Spread the queues over the cohorts and the workloads over the queues, round robin."""
-    names = [f"flavor-{number}" for number in range(flavors)]
-    load = Load(flavors=[ResourceFlavor(metadata=ObjectMeta(name=name)) for name in names])
+    load = Load()
     for number in range(queues):
+        quotas = {f"flavor-{index}": make_quota(nominal_cpu, borrowing_limit=borrowing_cpu) for index in range(flavors)}
+        cohort = f"cohort-{number % cohorts:03d}"
         name = f"queue-{number:04d}"
-        quotas = [
-            FlavorQuotas(
-                name=flavor,
-                resources=[ResourceQuota(name="cpu", nominal_quota=nominal_cpu, borrowing_limit=borrowing_cpu)],
-            )
-            for flavor in names
-        ]
-        spec = ClusterQueueSpec(
-            cohort_name=f"cohort-{number % cohorts:03d}",
-            namespace_selector=LabelSelector(),
-            resource_groups=[ResourceGroup(covered_resources=["cpu"], flavors=quotas)],
-            preemption=QueuePreemption(within_cluster_queue=within_queue, reclaim_within_cohort=reclaim),
+        load.queues.append(
+            make_queue(name, make_group(**quotas), cohort=cohort, within_queue=within_queue, reclaim=reclaim)
         )
-        load.queues.append(ClusterQueue(metadata=ObjectMeta(name=name), spec=spec))
-        local = LocalQueueSpec(cluster_queue=name)
-        load.local_queues.append(LocalQueue(metadata=ObjectMeta(name=name, namespace="default"), spec=local))
     for number in range(workloads):
-        _add_workload(load, number, queues)
+        # 17 is coprime to the 50 of a round: the classes of one queue come mixed, not one after another.
+        found = _ROUND[number // queues * 17 % len(_ROUND)]
+        name, queue = f"{found.name}-{number:06d}", f"queue-{number % queues:04d}"
+        workload = make_workload(name, queue=queue, cpu=found.cpu, priority=found.priority, second=number)
+        load.workloads.append(workload)
+        load.cycles_of[workload.key] = found.cycles
     return load
-
-
-def _add_workload(load: Load, number: int, queues: int) -> None:
-    # 17 is coprime to the 50 of a round, so the classes of one queue are mixed and not submitted one after another.
-    found = _ROUND[number // queues * 17 % len(_ROUND)]
-    minutes, seconds = divmod(number % 3600, 60)
-    metadata = ObjectMeta(
-        name=f"{found.name}-{number:06d}",
-        namespace="default",
-        uid=f"{number:012d}",
-        creation_timestamp=f"2025-06-01T{number // 3600 % 24:02d}:{minutes:02d}:{seconds:02d}Z",
-    )
-    container = Container(name="main", resources=ResourceRequirements(requests={"cpu": found.cpu}))
-    pods = PodSet(template=PodTemplateSpec(spec=PodSpec(containers=[container])), count=1)
-    spec = WorkloadSpec(pod_sets=[pods], queue_name=f"queue-{number % queues:04d}", priority=found.priority)
-    workload = Workload(metadata=metadata, spec=spec)
-    load.workloads.append(workload)
-    load.cycles_of[workload.key] = found.cycles
 
 
 @dataclass(slots=True)

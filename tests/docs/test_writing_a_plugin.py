@@ -1,0 +1,99 @@
+"""The page on plugins does what it says: its files load, its plugins decide, its tests pass."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mooring.assembly import Assembly, assemble
+from mooring.config.scheduler import load_config
+from mooring.errors import ConfigError
+from mooring.model.collection import Manifests
+from mooring.model.decisions import Bind, Decision, Wait
+from mooring.model.nodes import Node
+from mooring.model.pods import Pod
+from mooring.testing.builders import GPU, make_node, make_pod, make_pods
+
+PAGE = Path(__file__).parents[2] / "docs" / "writing-a-plugin.md"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder with the page's Python blocks, each under the name in its first line, and its configuration."""
+    for language, text in BLOCK.findall(PAGE.read_text()):
+        if language == "python":
+            (tmp_path / text.splitlines()[0].removeprefix("# ")).write_text(text)
+        elif language == "yaml":
+            (tmp_path / "scheduler.yaml").write_text(text)
+    return tmp_path
+
+
+def decide(assembly: Assembly, nodes: list[Node], pods: list[Pod]) -> list[Decision]:
+    scheduler = assembly.new_scheduler()
+    scheduler.load(Manifests(nodes=nodes, pods=pods))
+    return scheduler.cycle(0.0)
+
+
+def classed(name: str, node_class: str = "") -> Node:
+    labels = {"example.com/node-class": node_class} if node_class else {}
+    return make_node(name, cpu=64, gpu=8, labels=labels)
+
+
+def test_work_goes_to_nodes_by_their_class(files: Path) -> None:
+    assembly = assemble(load_config(files / "scheduler.yaml"), plugin_files=[files / "node_class.py"])
+    nodes = [classed("plain"), classed("cpus", "cpu"), classed("gpus", "gpu")]
+    pods = [make_pod("train", resources={GPU: 1}), make_pod("build", cpu=16), make_pod("web", cpu=1)]
+
+    decisions = decide(assembly, nodes, pods)
+
+    assert decisions == [Bind("default/train", "gpus"), Bind("default/build", "cpus"), Bind("default/web", "plain")]
+
+
+def test_a_plugin_given_as_a_file_runs_without_being_named(files: Path) -> None:
+    assembly = assemble(plugin_files=[files / "node_class.py"])
+
+    decisions = decide(assembly, [classed("plain")], [make_pod("train", resources={GPU: 1})])
+
+    message = "0/1 nodes are available: 1 node(s) were not of class gpu."
+    assert decisions == [Wait("default/train", message, ("NodeClass",))]
+
+
+def test_bad_arguments_are_refused_with_one_line(files: Path) -> None:
+    config = yaml.safe_load((files / "scheduler.yaml").read_text())
+    config["profiles"][0]["pluginConfig"][0]["args"] = {"cpuHeavyCores": 0}
+    (files / "scheduler.yaml").write_text(yaml.safe_dump(config))
+
+    with pytest.raises(ConfigError, match=r"cpuHeavyCores: expected a whole number above 0, found 0$"):
+        assemble(files / "scheduler.yaml", plugin_files=[files / "node_class.py"])
+
+
+def pooled(name: str, rack: str, addresses: int) -> Node:
+    return make_node(name, rack=rack, annotations={"example.com/rack-addresses": str(addresses)})
+
+
+def test_pods_wait_for_an_address_when_their_racks_have_none_left(files: Path) -> None:
+    assembly = assemble(plugin_files=[files / "address_pool.py"])
+    labels = {"example.com/address": "yes"}
+    nodes = [pooled("a-0", "a", 2), pooled("a-1", "a", 2), pooled("b-0", "b", 1), make_node("no-rack")]
+    pods = [make_pod("old", node="a-0", labels=labels), *make_pods(3, labels=labels), make_pod("other")]
+
+    decisions = decide(assembly, nodes, pods)
+
+    rack_of = {"a-0": "a", "a-1": "a", "b-0": "b"}
+    placed = [decision for decision in decisions if isinstance(decision, Bind)]
+    assert sorted(rack_of[d.node] for d in placed if d.pod != "default/other") == ["a", "b"]
+    message = "0/4 nodes are available: 4 node(s) were in a rack without a free address."
+    assert [d for d in decisions if isinstance(d, Wait)] == [Wait("default/pod-2", message, ("AddressPool",))]
+    assert "default/other" in [decision.pod for decision in placed]
+
+
+def test_the_tests_on_the_page_pass(files: Path) -> None:
+    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(files), str(files)]
+    result = subprocess.run(run, cwd=files, capture_output=True, text=True, check=False)
+
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
+    assert " passed" in result.stdout
