@@ -48,7 +48,7 @@ class Halves(Score):
 class BestOfThoseAsked(Filter):
     def filter(self, pod: Shape, nodes: NodeRows) -> Mask:
         free = nodes.free("cpu")
-        return free == free.max(initial=0)
+        return np.asarray(free == free.max(initial=0), np.bool_)
 
 
 class Forgetful(Score):
@@ -158,7 +158,8 @@ class CannotSuppose(Filter):
     depends_on = Depends.NODE | Depends.NODE_USAGE
 
     def filter(self, pod: Shape, nodes: NodeRows) -> Mask:
-        return np.less(nodes.table.pod_count.values[nodes.index], 2)
+        few: Mask = nodes.table.pod_count.values[nodes.index] < 2
+        return few
 
 
 class SkipsForNow(PreFilter):
@@ -221,7 +222,7 @@ class SaysZone(PreFilter):
 
 
 class SaysLocal(Lazy):
-    is_local = True  # type: ignore[assignment]
+    is_local = True
 
     def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
         np.add.at(self.counts, self.codes[rows], signs)
@@ -237,7 +238,8 @@ class FewestOnly(PreFilter):
         return SaysLocal(cluster)
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: SaysLocal) -> Mask:
-        return prepared.counts[nodes.label_codes(ZONE)] == prepared.counts[:-1].min(initial=1000)
+        emptiest = prepared.counts[:-1].min(initial=1000)
+        return np.asarray(prepared.counts[nodes.label_codes(ZONE)] == emptiest, np.bool_)
 
 
 class ReadsFeasibleUnsaid(PreScore):
@@ -249,7 +251,7 @@ class ReadsFeasibleUnsaid(PreScore):
 
 
 class CountsRows(Lazy):
-    counts_rows = False  # type: ignore[assignment]
+    counts_rows = False
     size = 0
 
     def refit(self, feasible: NodeRows) -> None:

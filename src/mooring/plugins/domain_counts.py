@@ -1,38 +1,35 @@
 """Counts of pods by topology domain, kept up to date as pods come and go."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.plugin import Incremental
 from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects, sum_by_code
-from mooring.state.shapes import Shape
 
 
 class DomainCount:
     """How much the pods of each domain of one topology key add up to, by what each shape counts for."""
 
-    __slots__ = ("_cluster", "_codes", "_eligible", "counts", "effects", "key")
+    __slots__ = ("_codes", "_eligible", "counts", "effects", "key")
 
     def __init__(
         self,
         cluster: Cluster,
         key: str,
-        effect_of: Callable[[Shape], int],
+        effects: ShapeEffects,
         eligible: NDArray[np.bool_] | None = None,
     ) -> None:
         """Count over all bound pods; with `eligible` (one a row) only those on eligible rows."""
-        self._cluster = cluster
         self.key = key
-        self.effects = ShapeEffects(cluster.shapes, effect_of)
+        self.effects = effects
         self._eligible = eligible
         label = cluster.nodes.label(key)
         self._codes = label.codes
         self.counts = np.zeros(len(label.interner) + 1, np.int64)
         """One a code of the label's values; the last, which stays 0, is what the code of a missing label picks."""
-        self.add(*cluster.pods.bound())
+        if effects.any:
+            self.add(*cluster.bound_pods())
 
     def add(self, shapes: NDArray[np.integer], rows: NDArray[np.integer], signs: NDArray[np.int64] | int = 1) -> bool:
         effects = self.effects.values()

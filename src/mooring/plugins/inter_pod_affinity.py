@@ -104,16 +104,18 @@ class InterPodAffinity(PreFilter, PreScore):
         wanted = tuple(term.resolved(related) for term in own.affinity)
         unwanted = tuple(term.resolved(related) for term in own.anti_affinity)
 
-        def wanted_by_all(other: Shape) -> int:
-            return int(all(term.matches(other, related) for term in wanted))
-
-        affinity = [DomainCount(cluster, term.topology_key, wanted_by_all) for term in wanted]
-        anti_affinity = [DomainCount(cluster, term.topology_key, partial(_matches, term, cluster)) for term in unwanted]
-        existing = [
-            DomainCount(cluster, key, partial(_anti_terms_against, pod, cluster, terms_of, key))
-            for key in _anti_affinity_keys(cluster, terms_of)
+        in_all = cluster.effects(("in all", wanted), partial(_is_in_all, wanted, cluster))
+        affinity = [DomainCount(cluster, term.topology_key, in_all) for term in wanted]
+        anti_affinity = [
+            DomainCount(cluster, term.topology_key, cluster.effects(("in", term), partial(_is_in_all, (term,), cluster)))
+            for term in unwanted
         ]
-        existing = [part for part in existing if part.effects.any]
+        existing = []
+        for key in _anti_affinity_keys(cluster, terms_of):
+            against = partial(_anti_terms_against, pod, cluster, terms_of, key)
+            effects = cluster.effects(("against", pod.as_selected, key), against, with_pod_affinity=True)
+            if effects.any:
+                existing.append(DomainCount(cluster, key, effects))
         if not (affinity or anti_affinity or existing):
             return SKIP
         matches_itself = all(term.matches(pod, related) for term in wanted)
@@ -145,12 +147,17 @@ class InterPodAffinity(PreFilter, PreScore):
         keys = dict.fromkeys(term.topology_key for term in resolved)
         keys |= dict.fromkeys(_preferred_keys(cluster, terms_of, bool(self.args.hard_pod_affinity_weight)))
         hard = self.args.hard_pod_affinity_weight
-        parts = [
-            DomainCount(cluster, key, partial(_preference, pod, resolved, hard, cluster, terms_of, key)) for key in keys
-        ]
-        # A key that only other pods' terms bring matters only if some of them speak of this pod.
-        mine = {term.topology_key for term in resolved}
-        parts = [part for part in parts if part.key in mine or part.effects.any]
+        parts = []
+        for key in keys:
+            mine = tuple(term for term in resolved if term.topology_key == key)
+            effects = cluster.effects(
+                ("preference", pod.as_selected, mine, hard, key),
+                partial(_preference, pod, mine, hard, cluster, terms_of, key),
+                with_pod_affinity=not mine,
+            )
+            # A key that only other pods' terms bring matters only if some of them speak of this pod.
+            if mine or effects.any:
+                parts.append(DomainCount(cluster, key, effects))
         return PreferredCounts(parts) if parts else SKIP
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: "PreferredCounts") -> Scores:
@@ -177,8 +184,8 @@ class PreferredCounts(Counted):
         return True
 
 
-def _matches(term: Term, cluster: Cluster, other: Shape) -> int:
-    return int(term.matches(other, cluster.related))
+def _is_in_all(terms: tuple[Term, ...], cluster: Cluster, other: Shape) -> int:
+    return int(all(term.matches(other, cluster.related) for term in terms))
 
 
 def _anti_affinity_keys(cluster: Cluster, terms_of: TermsOfShapes) -> Iterator[str]:
@@ -217,7 +224,7 @@ def _preference(
 ) -> int:
     """What one more pod of another shape in a domain adds to the domain's worth: both sides' wishes."""
     related = cluster.related
-    worth = sum(term.weight for term in own if term.topology_key == key and term.matches(other, related))
+    worth = sum(term.weight for term in own if term.matches(other, related))
     if other.affinity is not None:
         theirs = terms_of.of(other)
         worth += sum(t.weight for t in theirs.preferred if t.topology_key == key and t.matches(pod, related))

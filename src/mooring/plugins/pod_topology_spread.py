@@ -174,7 +174,7 @@ class PodTopologySpread(PreFilter, PreScore):
             present[label.codes[eligible]] = True
             mask = np.zeros(cluster.nodes.end, np.bool_)
             mask[eligible] = True
-            count = DomainCount(cluster, constraint.topology_key, constraint.counts_in(pod.namespace), mask)
+            count = DomainCount(cluster, constraint.topology_key, constraint.effects_in(pod.namespace, cluster), mask)
             hard.append(HardConstraint(constraint, count, present, int(constraint.selector.matches(pod.labels))))
         return HardCounts(hard)
 
@@ -210,7 +210,7 @@ class PodTopologySpread(PreFilter, PreScore):
                 mask[:] = True  # counted on the node itself, whatever the policies say
             else:
                 mask[eligible_rows(pod, rows, constraint, has_all)] = True
-            parts.append(DomainCount(cluster, constraint.topology_key, constraint.counts_in(pod.namespace), mask))
+            parts.append(DomainCount(cluster, constraint.topology_key, constraint.effects_in(pod.namespace, cluster), mask))
         counts = SoftCounts(constraints, parts, require_all)
         counts.refit(feasible)
         return counts

@@ -1,6 +1,5 @@
 """Spread constraints, compiled: whom they count, and on which nodes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +17,8 @@ from mooring.model.selectors import (
 )
 from mooring.model.tolerations import untolerated
 from mooring.plugins.node_affinity import required_nodes
+from mooring.state.cluster import Cluster
+from mooring.state.effects import ShapeEffects
 from mooring.state.related import RelatedObjects
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
@@ -35,14 +36,16 @@ class Constraint:
     honors_affinity: bool = True
     honors_taints: bool = False
 
-    def counts_in(self, namespace: str) -> Callable[[Shape], int]:
+    def effects_in(self, namespace: str, cluster: Cluster) -> ShapeEffects:
         """What a pod of each shape counts: those selected, in the pod's namespace, not on their way out."""
         selector = self.selector
-        if selector.is_empty:
-            return lambda other: 0
-        return lambda other: int(
-            other.namespace == namespace and not other.terminating and selector.matches(other.labels)
-        )
+
+        def counts(other: Shape) -> int:
+            if selector.is_empty or other.namespace != namespace or other.terminating:
+                return 0
+            return int(selector.matches(other.labels))
+
+        return cluster.effects(("spread", namespace, selector), counts)
 
 
 def own_constraints(pod: Shape, when: str) -> list[Constraint]:

@@ -1,6 +1,6 @@
 """The cluster: the one mutable thing. Events come in, decisions are assumed, what-if is checkpoint and rollback."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from mooring.errors import InvariantBroken
 from mooring.model.events import Event, NodeLost, NodeSeen, ObjectLost, ObjectSeen, PodLost, PodSeen
 from mooring.model.nodes import Node
 from mooring.model.pods import Pod
+from mooring.state.effects import EffectStore, ShapeEffects
 from mooring.state.nodes import NodeTable
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord, PodTable
 from mooring.state.related import RelatedObjects, selected_pod_keys
@@ -37,6 +38,10 @@ class Cluster:
         self.related = RelatedObjects()
         self.shapes = ShapeTable(all_labels=all_labels, all_annotations=all_annotations)
         self.pod_changes = PodChanges()
+        self._effects = EffectStore(self.shapes)
+        self._bound: tuple[tuple[int, int], NDArray[np.int32], NDArray[np.int32]] | None = None
+        self.pod_updates = PodChanges()
+        """Bound pods that were seen anew where they are, as the same shape: when they started, what they are called."""
         self.nodes_version = 0
         """Rises when a node comes, goes or is described anew."""
         self.shapes_version = 0
@@ -120,6 +125,8 @@ class Cluster:
         if old is not None:
             if old.shape is shape and old.node_name == node_name:
                 old.pod, old.assumed = pod, False  # the world confirms what we know
+                if old.row != UNBOUND:
+                    self.pod_updates.append(shape.id, old.row, 0)
                 return
             self._lose_pod(pod.key)
         slot = self.pods.new_slot()
@@ -264,6 +271,20 @@ class Cluster:
     def rows(self, index: NDArray[np.intp] | None = None) -> NodeRows:
         """Some rows, or all nodes, as plugins read them."""
         return NodeRows(self.nodes, self.nodes.live_rows() if index is None else index)
+
+    def effects(
+        self, key: Hashable, of: Callable[[Shape], int], *, with_pod_affinity: bool = False
+    ) -> ShapeEffects:
+        """What each shape counts for somebody; see EffectStore."""
+        version = (self.related.version, self.shapes_version)
+        return self._effects.get(key, of, version, with_pod_affinity=with_pod_affinity)
+
+    def bound_pods(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The shapes and the rows of all bound pods, as two columns."""
+        version = (self.pod_changes.position, self.shapes_version)
+        if self._bound is None or self._bound[0] != version:
+            self._bound = (version, *self.pods.bound())
+        return self._bound[1:]
 
     def shape_for(self, pod: Pod) -> Shape:
         """The shape of a pod that need not be in the cluster, as if it waited."""

@@ -49,6 +49,11 @@ class Shape:
         return found
 
     @cached_property
+    def as_selected(self) -> Hashable:
+        """All that selectors of pods can see of it: namespace and labels."""
+        return self.namespace, tuple(sorted(self.labels.items()))
+
+    @cached_property
     def images(self) -> tuple[str, ...]:
         """The images of init containers, containers and image volumes, as written."""
         spec = self.spec

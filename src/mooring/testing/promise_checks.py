@@ -180,7 +180,7 @@ def check_a_settled_skip_stands(plugin: Plugin, situation: Situation) -> None:
     shapes = asked_shapes(cluster)
     before = [prepare(plugin, cluster, shape) for shape in shapes]
     for _ in range(4):
-        pods_come_and_go(cluster, choose, 4)
+        pods_come_and_go(cluster, choose, 1 + choose(4))
         for shape, kept in zip(shapes, before, strict=True):
             now = prepare(plugin, cluster, shape)
             for what, then, later in (

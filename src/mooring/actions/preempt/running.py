@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mooring.actions.preempt.budgets import Budgets
 from mooring.model.pods import Pod
 from mooring.state.cluster import Cluster
-from mooring.state.pods import PodChanges, PodRecord
+from mooring.state.pods import UNBOUND, PodChanges, PodRecord
 
 Matrix = NDArray[np.int64]
 
@@ -90,6 +90,20 @@ class RunningPods:
             rows = np.array(list(cluster.pods.on_row), np.intp)
         for row in rows.tolist():
             self._read(row)
+
+    def allowed_disruptions(self) -> NDArray[np.int64]:
+        """How many more pods each budget lets go now."""
+        return self.budgets.allowed(self._healthy_by_set, self._is_healthy)
+
+    def _healthy_by_set(self) -> NDArray[np.int64]:
+        is_pod = self.priorities != NO_POD
+        leaving = np.array([shape.terminating for shape in self.cluster.shapes.all], np.bool_)
+        sets = self.budget_sets[is_pod][~leaving[self.shapes[is_pod]]]
+        return np.bincount(sets, minlength=len(self.budgets.sets))
+
+    def _is_healthy(self, key: str) -> bool:
+        record = self.cluster.pods.records.get(key)
+        return record is not None and record.row != UNBOUND and not record.shape.terminating
 
     def _read(self, row: int) -> None:
         records = sorted(self.cluster.pods.on(row), key=importance)
