@@ -9,15 +9,14 @@ from mooring.config.batching import BatchingArgs, batch_limit
 from mooring.engine.answers import ShapeAnswers, to_keys
 from mooring.engine.binding import needs_steps, take_steps
 from mooring.engine.evaluate import evaluate
+from mooring.engine.kept import MOST_BYTES, KeptAnswers
 from mooring.engine.plugin import Change
 from mooring.engine.profile import Profile
 from mooring.engine.queue import Entry, Queue
 from mooring.engine.ranking import Ranking, can_rank
 from mooring.engine.sampling import NodeLimit
-from mooring.engine.settled import SettledCache
 from mooring.model.decisions import Bind, Decision, Wait
 from mooring.state.cluster import Cluster
-from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape
 
 FEWEST_RANKED = 4
@@ -54,15 +53,13 @@ class Place:
         cached: bool = True,
         clock: Callable[[], float] | None = None,
         on_batch: Callable[[int, float], None] | None = None,
-        most_kept: int = 2048,
+        most_bytes_kept: int = MOST_BYTES,
     ) -> None:
         self._batching = batching or {}
         self._cached = cached
         self._clock = clock or (lambda: 0.0)
         self._on_batch = on_batch or (lambda pods, seconds: None)
-        self._most_kept = most_kept
-        self._answers: dict[tuple[str, int], ShapeAnswers] = {}
-        self._settled = SettledCache()
+        self._kept = KeptAnswers(most_bytes_kept)
         self._last_ranking: LastRanking | None = None
         self._limits: dict[str, NodeLimit] = {}
 
@@ -106,7 +103,7 @@ class Place:
 
     def _helped_by(self, entry: Entry) -> Change:
         """What could help a pod that no node takes: anything that a filter with something to say listens to."""
-        kept = self._answers.get((entry.profile.name, entry.record.shape.id))
+        kept = self._kept.get(entry.profile, entry.record.shape)
         return Change.ANY if kept is None else kept.helped_by()
 
     # Placing.
@@ -117,8 +114,7 @@ class Place:
         if not self._cached:
             has_steps = needs_steps(profile, shape)
             return self._one_by_one(cluster, batch, lambda: choose_uncached(profile, cluster, shape), has_steps)
-        answers = self._answers_for(profile, cluster, batch[0].record)
-        answers.refresh()
+        answers = self._kept.fresh(profile, cluster, shape)
         limit = self._limit(profile)
         if len(batch) >= FEWEST_RANKED and limit is None and not answers.has_steps and can_rank(answers):
             return self._ranked(cluster, batch, answers)
@@ -177,16 +173,6 @@ class Place:
             if deadline is not None and self._is_late(deadline):
                 return Outcome(placed, refused, batch[index + 1 :])
         return Outcome(placed, refused, [])
-
-    def _answers_for(self, profile: Profile, cluster: Cluster, record: PodRecord) -> ShapeAnswers:
-        key = (profile.name, record.shape.id)
-        answers = self._answers.pop(key, None)
-        if answers is None or answers.cluster is not cluster:
-            answers = ShapeAnswers(profile, cluster, record.shape, self._settled)
-            if len(self._answers) >= self._most_kept:
-                del self._answers[next(iter(self._answers))]  # the one not used for longest
-        self._answers[key] = answers
-        return answers
 
     def _limit(self, profile: Profile) -> NodeLimit | None:
         if profile.percentage_of_nodes_to_score >= 100:

@@ -48,8 +48,12 @@ def to_keys(totals: Scores, ties: NDArray[np.int64]) -> Keys:
     return (totals << TIE_BITS) + ties
 
 
+_MOVING = (Depends.NODE_USAGE | Depends.PODS).value
+
+
 def is_by_usage(plugin: Plugin) -> bool:
-    return bool(plugin.depends_on & Depends.NODE_USAGE) and not plugin.depends_on & Depends.PODS
+    """Whether a plugin's answers change with what runs on the row itself, and with nothing else that moves."""
+    return plugin.depends_on.value & _MOVING == Depends.NODE_USAGE.value
 
 
 @dataclass
@@ -215,6 +219,12 @@ class ShapeAnswers:
         if rows:
             self._ask_usage(np.array(sorted(set(rows)), np.intp))
         self.position = self.cluster.pod_changes.position
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory keeping this costs."""
+        parts = [f.counts for f in self.domain_filters] + [s.counts for s in self.normalized_scores]
+        return self.keys.nbytes + sum(counts.size_bytes for counts in parts if counts is not None)
 
     def helped_by(self) -> Change:
         """Which changes could help a pod that no row takes now."""

@@ -17,6 +17,44 @@ BLOCK = 128
 Keys = NDArray[np.int64]
 
 
+FEW_PODS = 64
+"""For fewer choices than this, arranging keys in blocks costs more than searching all of them each time."""
+
+
+def arrange(keys: Keys, group_of: NDArray[np.intp], groups: int, expected: int) -> "FlatKeys | Blocks":
+    """Keys in the form that suits so many choices."""
+    return FlatKeys(keys, group_of, groups) if expected < FEW_PODS else Blocks(keys, group_of, groups)
+
+
+class FlatKeys:
+    """One key a position, searched as a whole."""
+
+    def __init__(self, keys: Keys, group_of: NDArray[np.intp], groups: int) -> None:
+        self._group_of = group_of
+        self._groups = max(groups, 1)
+        self._keys = keys.copy()
+
+    def put_all(self, keys: Keys) -> None:
+        self._keys = keys.copy()
+
+    def put(self, position: int, key: int) -> None:
+        self._keys[position] = key
+
+    def best(self, worth: Keys | None) -> int:
+        """The position of the largest key, or -1 if none is feasible; `worth` is one a group."""
+        if not len(self._keys):
+            return -1
+        keys = self._keys if worth is None else self._keys + worth[self._group_of]
+        position = int(keys.argmax())
+        return position if keys[position] >= FEASIBLE_FROM else -1
+
+    def open_groups(self) -> NDArray[np.bool_]:
+        """Which groups have a feasible position."""
+        found = np.zeros(self._groups, np.bool_)
+        found[self._group_of[self._keys >= FEASIBLE_FROM]] = True
+        return found
+
+
 class Blocks:
     """One key a position; `best` finds the largest, groups' worth included."""
 
@@ -57,10 +95,6 @@ class Blocks:
         if best[block] < FEASIBLE_FROM:
             return -1
         return int(self._position_of[block * BLOCK + int(self._keys[block].argmax())])
-
-    def feasible(self) -> NDArray[np.intp]:
-        """The positions whose keys are feasible."""
-        return np.flatnonzero(self._keys.reshape(-1)[self._slot_of] >= FEASIBLE_FROM)
 
     def open_groups(self) -> NDArray[np.bool_]:
         """Which groups have a feasible position."""

@@ -277,6 +277,11 @@ class Incremental:
         raise NotImplementedError
 
     @property
+    def size_bytes(self) -> int:
+        """About how much memory this takes."""
+        return 0
+
+    @property
     def counts_rows(self) -> bool:
         """Whether `refit` needs all feasible rows; otherwise one row a domain tells it as much."""
         return True

@@ -8,7 +8,7 @@ import numpy as np
 
 from mooring.engine.ahead import Ahead
 from mooring.engine.answers import DomainFilter, NormalizedScore, ShapeAnswers
-from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Blocks, Keys
+from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, arrange, Keys
 from mooring.engine.evaluate import ask_filter, ask_score, normalized
 from mooring.engine.plugin import Incremental, Mask, PreScore, Scores
 from mooring.engine.row_scores import RowScore
@@ -52,6 +52,7 @@ class Ranking:
 
     def __init__(self, answers: ShapeAnswers, expected_pods: int) -> None:
         self._answers = answers
+        self._expected = expected_pods
         self._row_filters = [f for f in answers.domain_filters if is_row_filter(answers, f)]
         self._group_filters = [f for f in answers.domain_filters if not is_row_filter(answers, f)]
         by_row = [score for score in answers.normalized_scores if is_row_score(answers, score)]
@@ -83,8 +84,8 @@ class Ranking:
             group_of, groups = found.of_row[self._rows], len(found.representatives)
             self._representatives = found.representatives
             self._asked = NodeRows(answers.cluster.nodes, found.representatives)
-        self._group_of = group_of
-        self._blocks = Blocks(self._all_keys(), group_of, groups)
+        self._group_of, self._groups = group_of, groups
+        self._blocks = arrange(self._all_keys(), group_of, groups, self._expected)
         if grouped:
             self._has_room = self._blocks.open_groups()
             self._fitted: dict[int, bytes] = {}
@@ -155,6 +156,9 @@ class Ranking:
             self._taken[position] = 0
         self._touched.clear()
         self._ahead.expect(expected_pods)
+        if expected_pods > 2 * self._expected:
+            self._expected = expected_pods
+            self._blocks = arrange(self._all_keys(), self._group_of, self._groups, expected_pods)
 
     def _follow(self, row: int, key: int) -> int:
         """Count the pod where pods are counted; a filter may now refuse its row."""

@@ -18,9 +18,12 @@ from mooring.state.rows import Rows
 from mooring.state.shapes import Shape
 
 
+_MOVING = (Depends.NODE_USAGE | Depends.PODS).value  # plain integers: this is asked for every plugin and shape
+
+
 def is_settled(plugin: Plugin) -> bool:
     """Whether a plugin's answers depend on descriptions only."""
-    return not plugin.depends_on & (Depends.NODE_USAGE | Depends.PODS)
+    return not plugin.depends_on.value & _MOVING
 
 
 @dataclass(frozen=True)

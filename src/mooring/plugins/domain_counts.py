@@ -55,6 +55,10 @@ class DomainCount:
             self.counts[code] += sign * amount
         return True
 
+    @property
+    def size_bytes(self) -> int:
+        return self.counts.nbytes + (0 if self._eligible is None else self._eligible.nbytes)
+
     def at(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
         """The count of each row's domain; 0 for rows without the label."""
         return self.counts[codes]
@@ -65,6 +69,10 @@ class Counted(Incremental):
 
     def __init__(self, parts: list[DomainCount]) -> None:
         self.parts = parts
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(part.size_bytes for part in self.parts)
 
     def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
         changed = False

@@ -107,7 +107,9 @@ class InterPodAffinity(PreFilter, PreScore):
         in_all = cluster.effects(("in all", wanted), partial(_is_in_all, wanted, cluster))
         affinity = [DomainCount(cluster, term.topology_key, in_all) for term in wanted]
         anti_affinity = [
-            DomainCount(cluster, term.topology_key, cluster.effects(("in", term), partial(_is_in_all, (term,), cluster)))
+            DomainCount(
+                cluster, term.topology_key, cluster.effects(("in", term), partial(_is_in_all, (term,), cluster))
+            )
             for term in unwanted
         ]
         existing = []

@@ -210,7 +210,9 @@ class PodTopologySpread(PreFilter, PreScore):
                 mask[:] = True  # counted on the node itself, whatever the policies say
             else:
                 mask[eligible_rows(pod, rows, constraint, has_all)] = True
-            parts.append(DomainCount(cluster, constraint.topology_key, constraint.effects_in(pod.namespace, cluster), mask))
+            parts.append(
+                DomainCount(cluster, constraint.topology_key, constraint.effects_in(pod.namespace, cluster), mask)
+            )
         counts = SoftCounts(constraints, parts, require_all)
         counts.refit(feasible)
         return counts

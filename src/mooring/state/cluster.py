@@ -272,9 +272,7 @@ class Cluster:
         """Some rows, or all nodes, as plugins read them."""
         return NodeRows(self.nodes, self.nodes.live_rows() if index is None else index)
 
-    def effects(
-        self, key: Hashable, of: Callable[[Shape], int], *, with_pod_affinity: bool = False
-    ) -> ShapeEffects:
+    def effects(self, key: Hashable, of: Callable[[Shape], int], *, with_pod_affinity: bool = False) -> ShapeEffects:
         """What each shape counts for somebody; see EffectStore."""
         version = (self.related.version, self.shapes_version)
         return self._effects.get(key, of, version, with_pod_affinity=with_pod_affinity)

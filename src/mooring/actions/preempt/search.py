@@ -205,6 +205,6 @@ class Filters:
 
 
 def _in_vain(nodes: int, tally: Counter[str]) -> str:
-    return "preemption: " + fit_message(nodes, ((Rejection((reason,)), count) for reason, count in tally.items() if count))
-
-
+    return "preemption: " + fit_message(
+        nodes, ((Rejection((reason,)), count) for reason, count in tally.items() if count)
+    )
