@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mooring.actions.place import Place
+from mooring.actions.preempt.action import Preempt
 from mooring.config.batching import BatchingArgs
 from mooring.config.old_scoring import rewrite
 from mooring.config.scheduler import (
@@ -79,7 +80,7 @@ class Assembly:
 
         `on_batch` is told how many pods each batch had and how many seconds it took, where there is a clock.
         """
-        actions = [Place(self.batching, cached=cached, clock=clock, on_batch=on_batch)]
+        actions = [Place(self.batching, cached=cached, clock=clock, on_batch=on_batch), Preempt()]
         return Scheduler(self.new_cluster(seed), self.profiles, actions)
 
     def new_cluster(self, seed: int = 0) -> Cluster:

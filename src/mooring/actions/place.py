@@ -111,11 +111,11 @@ class Place:
     def _place(self, cluster: Cluster, batch: list[Entry]) -> Outcome:
         """Find nodes for pods of one shape, in order, and assume them."""
         profile, shape = batch[0].profile, batch[0].record.shape
+        limit = self._limit(profile)
         if not self._cached:
             has_steps = needs_steps(profile, shape)
-            return self._one_by_one(cluster, batch, lambda: choose_uncached(profile, cluster, shape), has_steps)
+            return self._one_by_one(cluster, batch, lambda: choose_uncached(profile, cluster, shape, limit), has_steps)
         answers = self._kept.fresh(profile, cluster, shape)
-        limit = self._limit(profile)
         if len(batch) >= FEWEST_RANKED and limit is None and not answers.has_steps and can_rank(answers):
             return self._ranked(cluster, batch, answers)
 
@@ -210,10 +210,10 @@ def _split(rest: list[Entry], late: bool) -> tuple[list[Entry], list[Entry]]:
     return ([], rest) if late else (rest, [])
 
 
-def choose_uncached(profile: Profile, cluster: Cluster, shape: Shape) -> int:
+def choose_uncached(profile: Profile, cluster: Cluster, shape: Shape, limit: NodeLimit | None) -> int:
     """The best row for one pod, from a full evaluation."""
-    evaluation = evaluate(profile, cluster, shape)
-    rows = evaluation.feasible
+    evaluation = evaluate(profile, cluster, shape, limit)
+    rows = evaluation.scored
     if not len(rows):
         return -1
     return int(rows[to_keys(evaluation.totals, cluster.nodes.tie.values[rows]).argmax()])

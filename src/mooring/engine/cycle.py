@@ -4,15 +4,17 @@ Events come in, decisions go out. Everything a cycle may do is an action; which 
 literal list in `mooring.actions`.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from mooring.engine.plugin import Change
 from mooring.engine.profile import Profile
 from mooring.engine.queue import Queue
-from mooring.model.decisions import Decision
+from mooring.model.decisions import Decision, Wait
 from mooring.model.events import Event, NodeLost, NodeSeen, ObjectLost, ObjectSeen, PodLost, PodSeen
 from mooring.model.manifests import Manifests
+from mooring.model.meta import timestamp_seconds
 from mooring.state.cluster import Cluster
 from mooring.state.loading import populate
 from mooring.state.pods import UNBOUND
@@ -39,11 +41,12 @@ class Scheduler:
         """Take note of what happened; the next cycle acts on it."""
         self._arrived.extend(events)
 
-    def load(self, manifests: Manifests, now: float = 0.0) -> None:
-        """Take in a whole cluster at once."""
+    def load(self, manifests: Manifests, now: float = math.inf) -> None:
+        """Take in a whole cluster at once; pods queue since they were created, those that do not say since now."""
         populate(self.cluster, manifests)
         for pod in manifests.pods:
-            self._enqueue(pod.key, now)
+            created = timestamp_seconds(pod.metadata.creation_timestamp)
+            self._enqueue(pod.key, now if created is None else created)
 
     def cycle(self, now: float, *, at_most: int = 2**31) -> list[Decision]:
         """Decide what can be decided now, for at most so many pods; call again while the queue is not empty."""
@@ -54,7 +57,7 @@ class Scheduler:
         # 2. Admit, place, preempt: each action in its turn, least disruptive first.
         decisions: list[Decision] = []
         for action in self._actions:
-            decisions += action.run(self.cluster, self.queue, now, at_most)
+            decisions = _with_last_words(decisions, action.run(self.cluster, self.queue, now, at_most))
         # 3. The decisions are assumed already; the driver carries them out and reports what became of them.
         return decisions
 
@@ -95,3 +98,11 @@ class Scheduler:
         for record in self.cluster.pods.records.values():
             if not record.node_name and record.pod.spec.scheduler_name not in self.profiles:
                 yield record.key
+
+
+def _with_last_words(before: list[Decision], after: list[Decision]) -> list[Decision]:
+    """All decisions in order; what a later action says of a pod replaces an earlier word that it waits."""
+    if not after:
+        return before
+    spoken_of = {decision.pod for decision in after}
+    return [found for found in before if not (isinstance(found, Wait) and found.pod in spoken_of)] + after

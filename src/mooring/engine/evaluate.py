@@ -26,6 +26,7 @@ from mooring.engine.plugin import (
     Scores,
 )
 from mooring.engine.profile import Profile
+from mooring.engine.sampling import NodeLimit
 from mooring.engine.verdict import Rejection, Verdict, fit_message
 from mooring.errors import InvariantBroken
 from mooring.state.cluster import Cluster
@@ -56,8 +57,10 @@ class Evaluation:
     """The index of the first filter that refused each row, or PASSED, or NARROWED."""
     codes: Codes = field(default_factory=lambda: np.zeros(0, np.int64))
     scores: dict[str, Scores] = field(default_factory=dict)
-    """Weighted, normalised, one a feasible row, by plugin; plugins that had nothing to say are absent."""
+    """Weighted, normalised, one a scored row, by plugin; plugins that had nothing to say are absent."""
     totals: Scores = field(default_factory=lambda: np.zeros(0, np.int64))
+    scored: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
+    """The rows that were scored: all feasible ones, unless the profile asks for fewer."""
 
     @property
     def feasible(self) -> NDArray[np.intp]:
@@ -108,8 +111,8 @@ def _distinct(pairs: NDArray[np.int64], positions: NDArray[np.intp]) -> Iterator
         yield (column[0], column[1]), int(positions[at]), count
 
 
-def evaluate(profile: Profile, cluster: Cluster, shape: Shape) -> Evaluation:
-    """Ask every plugin about one pod and all nodes."""
+def evaluate(profile: Profile, cluster: Cluster, shape: Shape, limit: NodeLimit | None = None) -> Evaluation:
+    """Ask every plugin about one pod and all nodes; with a limit, score no more nodes than that."""
     answer = Evaluation(shape, cluster, profile, cluster.nodes.live_rows())
     # 1. Gather; a plugin may refuse the pod outright, or name the only nodes worth looking at.
     allowed = prepare_filters(answer)
@@ -118,7 +121,8 @@ def evaluate(profile: Profile, cluster: Cluster, shape: Shape) -> Evaluation:
     # 2. Filter: the first plugin that refuses a row gives its reason.
     run_filters(answer, allowed)
     # 3. Score what is left.
-    if len(answer.feasible):
+    answer.scored = answer.feasible if limit is None else limit.apply(answer.feasible, cluster)
+    if len(answer.scored):
         run_scores(answer)
     return answer
 
@@ -194,7 +198,7 @@ def ask_filter(plugin: FilterAnswers, shape: Shape, nodes: NodeRows, prepared: A
 
 
 def run_scores(answer: Evaluation) -> None:
-    feasible = answer.cluster.rows(answer.feasible)
+    feasible = answer.cluster.rows(answer.scored)
     answer.totals = np.zeros(len(feasible), np.int64)
     for plugin, weight in answer.profile.scores:
         prepared: Any = None

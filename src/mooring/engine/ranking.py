@@ -8,7 +8,7 @@ import numpy as np
 
 from mooring.engine.ahead import Ahead
 from mooring.engine.answers import DomainFilter, NormalizedScore, ShapeAnswers
-from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, arrange, Keys
+from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Keys, arrange
 from mooring.engine.evaluate import ask_filter, ask_score, normalized
 from mooring.engine.plugin import Incremental, Mask, PreScore, Scores
 from mooring.engine.row_scores import RowScore

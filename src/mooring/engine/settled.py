@@ -17,7 +17,6 @@ from mooring.state.cluster import Cluster
 from mooring.state.rows import Rows
 from mooring.state.shapes import Shape
 
-
 _MOVING = (Depends.NODE_USAGE | Depends.PODS).value  # plain integers: this is asked for every plugin and shape
 
 

@@ -21,6 +21,21 @@ class Wait:
     message: str
     plugins: tuple[str, ...] = ()
     """The plugins that refused it: an event that none of them cares for cannot help."""
+    nominated_node: str = ""
+    """The node on which room is being made for it, if that is so: status.nominatedNodeName."""
 
 
-Decision: TypeAlias = Bind | Wait
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Take this pod off that node, to make room for the preemptor."""
+
+    pod: str
+    """namespace/name"""
+    node: str
+    preemptor: str
+    """namespace/name"""
+    reason: str
+    """In the words of kube-scheduler's event on the victim."""
+
+
+Decision: TypeAlias = Bind | Wait | Evict

@@ -1,5 +1,6 @@
 """What every Kubernetes object shares: metadata, owner references, selectors of labels and of nodes."""
 
+from datetime import datetime
 from typing import Any, TypeAlias
 
 import msgspec
@@ -61,6 +62,16 @@ class NodeSelectorTerm(KubeObject):
 
 class NodeSelector(KubeObject):
     node_selector_terms: list[NodeSelectorTerm] = []
+
+
+def timestamp_seconds(text: str | None) -> float | None:
+    """A timestamp of the API as seconds since 1970; None where there is none, or none that can be read."""
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
 
 
 class TypeMeta(KubeObject):

@@ -1,10 +1,9 @@
 """The plugins that ship with Mooring, in the order in which the default profile runs them."""
 
-from collections.abc import Iterator
-
 from mooring.engine.plugin import Plugin
 from mooring.model.meta import KubeObject
 from mooring.plugins.default_binder import DefaultBinder
+from mooring.plugins.default_preemption import DefaultPreemption
 from mooring.plugins.image_locality import ImageLocality
 from mooring.plugins.inter_pod_affinity import InterPodAffinity
 from mooring.plugins.node_affinity import NodeAffinity
@@ -17,7 +16,6 @@ from mooring.plugins.node_unschedulable import NodeUnschedulable
 from mooring.plugins.node_volume_limits import NodeVolumeLimits
 from mooring.plugins.pod_topology_spread import PodTopologySpread
 from mooring.plugins.priority_sort import PrioritySort
-from mooring.plugins.resource_scoring import Problem
 from mooring.plugins.scheduling_gates import SchedulingGates
 from mooring.plugins.taint_toleration import TaintToleration
 from mooring.plugins.volume_binding import VolumeBinding
@@ -39,6 +37,7 @@ DEFAULT_PLUGINS: tuple[tuple[type[Plugin], int], ...] = (
     (VolumeZone, 0),
     (PodTopologySpread, 2),
     (InterPodAffinity, 2),
+    (DefaultPreemption, 0),  # when no node will do
     (NodeResourcesBalancedAllocation, 1),
     (ImageLocality, 1),
     (DefaultBinder, 0),
@@ -47,30 +46,11 @@ DEFAULT_PLUGINS: tuple[tuple[type[Plugin], int], ...] = (
 """Every plugin of kube-scheduler's default profile with its weight there; 0 means the default weight, 1."""
 
 
-class DefaultPreemptionArgs(KubeObject, forbid_unknown_fields=True):
-    """DefaultPreemptionArgs of KubeSchedulerConfiguration."""
-
-    api_version: str = ""
-    kind: str = ""
-    min_candidate_nodes_percentage: int = 10
-    min_candidate_nodes_absolute: int = 100
-
-    def validate(self) -> Iterator[Problem]:
-        percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
-        if not 0 <= percentage <= 100:
-            yield "minCandidateNodesPercentage", "a whole number from 0 to 100", str(percentage)
-        if absolute < 0:
-            yield "minCandidateNodesAbsolute", "a whole number, 0 or more", str(absolute)
-        if percentage == 0 and absolute == 0:
-            yield "minCandidateNodesAbsolute", "more than 0 when minCandidateNodesPercentage is 0", "0"
-
-
 class AnyArgs(KubeObject):
     """Arguments that are read and left alone."""
 
 
 PLANNED_PLUGINS: dict[str, type[KubeObject]] = {
-    "DefaultPreemption": DefaultPreemptionArgs,
     "DynamicResources": AnyArgs,
     "GangScheduling": AnyArgs,
     "TopologyPlacementGenerator": AnyArgs,

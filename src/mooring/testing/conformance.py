@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from mooring.actions.preempt.search import Found, Search
 from mooring.assembly import assemble
 from mooring.config.scheduler import parse_config
 from mooring.engine.evaluate import Evaluation, evaluate
@@ -32,7 +33,7 @@ OBJECTS = (
     "podDisruptionBudgets",
     "pods",
 )
-UNSUPPORTED = ("resourceClaims", "nominated", "victims")
+UNSUPPORTED = ("resourceClaims",)
 FIELDS = ("prefilter", "feasible", "rejected", "scores", "total", "nominated", "victims")
 
 Json = dict[str, Any]
@@ -48,7 +49,13 @@ def answer_scenario(scenario: Json) -> Json:
     pod = manifests.pods.pop()
     populate(cluster, manifests)
     evaluation = evaluate(assembly.default_profile, cluster, cluster.shape_for(pod))
-    return {"id": scenario["id"], **describe(evaluation)}
+    answer = {"id": scenario["id"], **describe(evaluation)}
+    if evaluation.refused is None and not len(evaluation.feasible):
+        found = Search(cluster).find(evaluation, pod)
+        if isinstance(found, Found):
+            victims = sorted(victim.key for victim in found.victims)
+            answer |= {"nominated": found.node, "victims": victims}
+    return answer
 
 
 def describe(evaluation: Evaluation) -> Json:

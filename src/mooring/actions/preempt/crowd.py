@@ -33,7 +33,8 @@ class Shares:
     def of(self, amount: Amount, shapes: Matrix) -> Matrix:
         effects = self._known.get(amount)
         if effects is None:
-            effects = self._known[amount] = ShapeEffects(self._cluster.shapes, _share_of(*amount))
+            shape_table = self._cluster.shapes
+            effects = self._known[amount] = ShapeEffects(shape_table, _share_of(*amount), shape_table.all)
         return effects.values()[shapes]
 
 

@@ -37,7 +37,7 @@ def start_of(pod: Pod) -> int:
 
 
 def importance(record: PodRecord) -> tuple[int, int, str]:
-    """Sorts pods, the most important first; equal ones by name, so that the order in which they came does not matter."""
+    """Sorts pods, the most important first; equal ones by name, so that the order in which they came is no matter."""
     return -record.priority, start_of(record.pod), record.key
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from mooring.actions.preempt.crowd import Crowd
 from mooring.actions.preempt.reprieve import AskedFilter
+from mooring.engine.answers import is_by_usage
 from mooring.engine.evaluate import ask_filter
 from mooring.engine.plugin import SKIP, Incremental, Mask, PreFilter
 from mooring.engine.verdict import Rejection
@@ -85,7 +86,7 @@ class WhatIf:
         nodes = self._cluster.rows(np.array([row], np.intp))
         for plugin, prepared in self._filters:
             now = prepared
-            if isinstance(plugin, PreFilter) and not isinstance(prepared, Incremental):
+            if isinstance(plugin, PreFilter) and not is_by_usage(plugin) and not isinstance(prepared, Incremental):
                 now = plugin.pre_filter(self._shape, self._cluster)
             if isinstance(now, Rejection):
                 return now
