@@ -8,6 +8,7 @@ import numpy as np
 from mooring.config.batching import BatchingArgs, batch_limit
 from mooring.engine.answers import ShapeAnswers, to_keys
 from mooring.engine.binding import needs_steps, take_steps
+from mooring.engine.classes import ClassRanking, can_classify
 from mooring.engine.evaluate import evaluate
 from mooring.engine.kept import MOST_BYTES, KeptAnswers
 from mooring.engine.plugin import Change
@@ -37,7 +38,7 @@ class Outcome(NamedTuple):
 class LastRanking(NamedTuple):
     """The latest ranking, and the moment it stands for."""
 
-    ranking: Ranking
+    ranking: Ranking | ClassRanking
     answers: ShapeAnswers
     position: int
     description: tuple[int, ...]
@@ -116,7 +117,7 @@ class Place:
             has_steps = needs_steps(profile, shape)
             return self._one_by_one(cluster, batch, lambda: choose_uncached(profile, cluster, shape, limit), has_steps)
         answers = self._kept.fresh(profile, cluster, shape)
-        if len(batch) >= FEWEST_RANKED and limit is None and not answers.has_steps and can_rank(answers):
+        if len(batch) >= FEWEST_RANKED and limit is None and not answers.has_steps and ranking_kind(answers):
             return self._ranked(cluster, batch, answers)
 
         def choose() -> int:
@@ -143,7 +144,7 @@ class Place:
         self._last_ranking = LastRanking(ranking, answers, answers.position, answers.description)
         return Outcome(batch[: len(rows)], *_split(batch[len(rows) :], late))
 
-    def _ranking_of(self, answers: ShapeAnswers, expected_pods: int) -> Ranking:
+    def _ranking_of(self, answers: ShapeAnswers, expected_pods: int) -> Ranking | ClassRanking:
         """The ranking of the batch before, if that was of this shape and nothing has happened since; else a new one."""
         last = self._last_ranking
         if (
@@ -154,7 +155,9 @@ class Place:
         ):
             last.ranking.go_on(expected_pods)
             return last.ranking
-        return Ranking(answers, expected_pods)
+        kind = ranking_kind(answers)
+        assert kind is not None
+        return kind(answers, expected_pods)
 
     def _one_by_one(self, cluster: Cluster, batch: list[Entry], choose: Callable[[], int], has_steps: bool) -> Outcome:
         profile = batch[0].profile
@@ -203,6 +206,13 @@ class Place:
                 reasons[key] = evaluation.message(), evaluation.refusing_plugins()
             waits.append(Wait(entry.record.key, *reasons[key]))
         return waits
+
+
+def ranking_kind(answers: ShapeAnswers) -> type[Ranking] | type[ClassRanking] | None:
+    """The kind of ranking that can follow how this shape's answers change; None if none can."""
+    if can_rank(answers):
+        return Ranking
+    return ClassRanking if can_classify(answers) else None
 
 
 def _split(rest: list[Entry], late: bool) -> tuple[list[Entry], list[Entry]]:

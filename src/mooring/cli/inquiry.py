@@ -1,10 +1,11 @@
 """Find a pod by what the user calls it, and the moment at which the scheduler decides about it."""
 
 import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mooring.cli.offline import Loaded, decide
+from mooring.cli.offline import Loaded, decide, step
 from mooring.cli.progress import Progress
 from mooring.cli.workloads import Workload, Workloads
 from mooring.errors import InputError
@@ -13,6 +14,7 @@ from mooring.model.pods import Pod
 if TYPE_CHECKING:
     from mooring.engine.cycle import Scheduler
     from mooring.engine.explain import Explanation
+    from mooring.model.decisions import Decision
     from mooring.state.pods import PodRecord
 
 AS_MET = "as the scheduler met it in queue order: the pods before it have their places, those behind it do not"
@@ -26,7 +28,7 @@ class Finding:
 
     pod: Pod
     state: str
-    """placed, waiting, gated, running, not ours, leaving or finished"""
+    """placed, waiting, gated, running, evicted, not ours, leaving or finished"""
     node: str = ""
     message: str = ""
     as_of: str = ""
@@ -86,8 +88,9 @@ def inquire(loaded: Loaded, wanted: str, progress: Progress) -> Finding:
     if settled is not None:
         return settled
     if pod.spec.node_name:
-        decide(scheduler, progress)
-        return _explain_bound(scheduler.cluster.pods.records[pod.key], scheduler)
+        decisions = decide(scheduler, progress)
+        record = scheduler.cluster.pods.records.get(pod.key)
+        return _explain_bound(record, scheduler) if record is not None else _explain_evicted(pod, decisions)
     return _explain_pending(pod, loaded, scheduler, progress)
 
 
@@ -110,6 +113,15 @@ def _explain_pending(pod: Pod, loaded: Loaded, scheduler: "Scheduler", progress:
     if gate is not None:
         return Finding(pod, "gated", "", ", ".join(gate.reasons), AT_THE_END, explanation)
     return Finding(pod, "waiting", "", explanation.evaluation.message(), AT_THE_END, explanation)
+
+
+def _explain_evicted(pod: Pod, decisions: Iterable["Decision"]) -> Finding:
+    """For whom a pod that ran has to go."""
+    from mooring.model.decisions import Evict
+
+    evictions = (found for found in decisions if isinstance(found, Evict) and found.pod == pod.key)
+    preemptor = next(found.preemptor for found in evictions)
+    return Finding(pod, "evicted", pod.spec.node_name, f"it makes room for {preemptor}, which has a higher priority")
 
 
 def _explain_bound(record: "PodRecord", scheduler: "Scheduler") -> Finding:
@@ -146,12 +158,21 @@ def _follow(record: "PodRecord", scheduler: "Scheduler", progress: Progress, *, 
     decide(scheduler, progress, at_most=scheduler.queue.count_ahead_of(record.key))
     while (entry := scheduler.queue.peek()) is not None:
         if entry.record is not record:
-            scheduler.cycle(0.0, at_most=1)
+            step(scheduler, at_most=1)
             continue
         explanation = explain(entry.profile, scheduler.cluster, record.shape)
-        scheduler.cycle(0.0, at_most=1)
+        decisions, _ = step(scheduler, at_most=1)
         if record.node_name:
-            return Finding(record.pod, "placed", record.node_name, "", AS_MET, explanation, record.row)
+            if len(explanation.evaluation.feasible):
+                return Finding(record.pod, "placed", record.node_name, "", AS_MET, explanation, record.row)
+            return Finding(record.pod, "placed", record.node_name, _who_goes(decisions), AS_MET, explanation)
         if not patient:
             return None
     return None
+
+
+def _who_goes(decisions: Iterable["Decision"]) -> str:
+    from mooring.model.decisions import Evict
+
+    victims = ", ".join(decision.pod for decision in decisions if isinstance(decision, Evict))
+    return f"room is made for it by evicting {victims}" if victims else "room is being made for it"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mooring.model.manifests import Manifests
 
 SLICE = 1024
-"""Pods a cycle: a bar that moves a few times a second. The decisions are the same in slices of any size."""
+"""Pods a cycle: a bar that moves a few times a second. Where nobody preempts, decisions are the same for any size."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,32 @@ def decide(scheduler: "Scheduler", progress: Progress, at_most: int | None = Non
     progress.phase("placing pods", total)
     decisions: list[Decision] = []
     done = 0
-    while len(scheduler.queue) and (at_most is None or done < at_most):
+    room_is_made = False
+    while (len(scheduler.queue) or room_is_made) and (at_most is None or done < at_most):
         size = SLICE if at_most is None else min(SLICE, at_most - done)
-        decisions += scheduler.cycle(0.0, at_most=size)
+        made, room_is_made = step(scheduler, size)
+        decisions += made
         done += size
         progress.reached(total - len(scheduler.queue) if at_most is None else done)
     return decisions
+
+
+def step(scheduler: "Scheduler", at_most: int) -> tuple[list["Decision"], bool]:
+    """Run one cycle and complete its evictions at once; tell whether there were any, for whom a next cycle is due.
+
+    Pods that ran before are gone. Pods that got their place only here wait again, as their workloads would see to it.
+    """
+    from mooring.model.decisions import Evict
+    from mooring.model.events import PodLost, PodSeen
+
+    decisions = scheduler.cycle(0.0, at_most=at_most)
+    evicted = [decision.pod for decision in decisions if isinstance(decision, Evict)]
+    for key in evicted:
+        pod = scheduler.cluster.pods.records[key].pod
+        scheduler.handle(PodLost(key))
+        if not pod.spec.node_name:
+            scheduler.handle(PodSeen(pod))
+    return decisions, bool(evicted)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from mooring.cli.workloads import Workloads
 from mooring.engine.cycle import Scheduler
 from mooring.engine.evaluate import evaluate
 from mooring.engine.queue import Entry
-from mooring.model.decisions import Bind, Decision
+from mooring.model.decisions import Bind, Decision, Evict
 from mooring.model.manifests import Manifests
 from mooring.model.pods import Pod
 
@@ -41,6 +41,19 @@ class NotOurs(Struct, rename="camel", omit_defaults=True):
     owner: str = ""
 
 
+class Evicted(Struct, rename="camel", omit_defaults=True):
+    """A pod that ran and has to go."""
+
+    pod: str
+    namespace: str
+    node: str
+    preemptor: str
+    """namespace/name of the pod for which room is made."""
+    priority: int
+    preemptor_priority: int
+    owner: str = ""
+
+
 class Summary(Struct, rename="camel"):
     nodes: int
     placed: int
@@ -50,6 +63,7 @@ class Summary(Struct, rename="camel"):
     gated: int
     not_ours: int
     already_bound: int
+    evicted: int
 
 
 class Result(Struct, rename="camel"):
@@ -60,6 +74,8 @@ class Result(Struct, rename="camel"):
     """In queue order."""
     gated: list[Waiting]
     not_ours: list[NotOurs]
+    evicted: list[Evicted]
+    """Pods that ran when we came; in the order of the decisions."""
     pools: list[Pool]
     ignored: dict[str, int]
     """How many objects there were of each kind that scheduling does not read."""
@@ -77,11 +93,24 @@ def make_result(
         return str(found) if found else ""
 
     placements = []
+    ran = {pod.key: pod for pod in manifests.pods if pod.spec.node_name}
+    evicted = []
     for decision in decisions:
         if isinstance(decision, Bind):
-            pod = records[decision.pod].pod
+            record = records.get(decision.pod)
+            if record is None or record.node_name != decision.node:
+                continue  # evicted since
+            pod = record.pod
             meta = pod.metadata
             placements.append(Placement(meta.name, meta.namespace, decision.node, pod.spec.priority or 0, owner(pod)))
+        elif isinstance(decision, Evict) and decision.pod in ran:
+            pod, preemptor = ran[decision.pod], records[decision.preemptor]
+            meta, priority = pod.metadata, pod.spec.priority or 0
+            evicted.append(
+                Evicted(
+                    meta.name, meta.namespace, decision.node, preemptor.key, priority, preemptor.priority, owner(pod)
+                )
+            )
     waiting = []
     for entry, message, plugins in reasons(scheduler):
         pod = entry.record.pod
@@ -106,11 +135,13 @@ def make_result(
             gated=len(gated),
             not_ours=len(not_ours),
             already_bound=sum(1 for record in records.values() if record.node_name) - placed_keys,
+            evicted=len(evicted),
         ),
         placements=placements,
         waiting=waiting,
         gated=gated,
         not_ours=not_ours,
+        evicted=evicted,
         pools=pools(scheduler.cluster, pool_of),
         ignored=dict(sorted(manifests.ignored.items())),
     )

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.cli.pools import NO_POOL, Pool, Usage
-from mooring.cli.result import NotOurs, Placement, Result, Waiting
+from mooring.cli.result import Evicted, NotOurs, Placement, Result, Waiting
 from mooring.cli.tables import count, make_table, print_table
 from mooring.cli.workloads import group_name
 from mooring.model.requests import CPU, MEMORY
@@ -33,6 +33,7 @@ def print_result(console: Console, result: Result, pool_of: Mapping[str, str], *
     if result.pools:
         console.print()
         print_table(console, _pool_table(result.pools))
+    _print_evicted(console, result.evicted)
     _print_waiting(console, "WAITING", result.waiting, wide=wide)
     _print_waiting(console, "GATED", result.gated, wide=wide)
     _print_waiting(console, "NOT OURS", [_as_waiting(pod) for pod in result.not_ours], wide=wide)
@@ -50,6 +51,7 @@ def _summary(result: Result) -> Text:
         (found.gated, "behind a gate"),
         (found.not_ours, "not ours"),
         (found.already_bound, "bound before"),
+        (found.evicted, "evicted"),
     ]
     for number, words in rest:
         if number:
@@ -136,6 +138,22 @@ def _share(usage: Usage, *, counted: bool = False) -> Text:
     text = Text("█" * full, style=style).append("░" * (BAR_CELLS - full), style="dim")
     words = f"{usage.requested:,.0f}/{usage.allocatable:,.0f}" if counted else f"{usage.percent:3.0f}%"
     return text.append(f" {words}", style="default")
+
+
+# What has to go.
+
+
+def _print_evicted(console: Console, evicted: Sequence[Evicted]) -> None:
+    """Pods that ran, each with the pod for which it has to go."""
+    if not evicted:
+        return
+    console.print()
+    console.print("EVICTED", style="bold")
+    table = make_table("NAMESPACE", "POD", ">PRIORITY", "FROM", "FOR", ">PRIORITY")
+    for pod in evicted:
+        priorities = f"{pod.priority}", f"{pod.preemptor_priority}"
+        table.add_row(pod.namespace, pod.pod, priorities[0], pod.node, pod.preemptor, priorities[1])
+    print_table(console, table)
 
 
 # What waits.

@@ -94,11 +94,13 @@ class Groups:
 def group_rows(table: NodeTable, keys: Sequence[str]) -> Groups:
     """Group the rows of a table by their values of some labels."""
     live = table.live_rows()
-    codes = np.zeros(len(live), np.int64)
+    inverse = np.zeros(len(live), np.int64)
+    first = np.zeros(min(1, len(live)), np.intp)
     for key in keys:
         label = table.label(key)
-        codes = codes * (len(label.interner) + 1) + label.codes[live] + 1
-    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        # Numbered anew after each key, so that the product of many keys cannot overflow.
+        codes = inverse * (len(label.interner) + 1) + label.codes[live] + 1
+        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     of_row = np.zeros(table.end, np.intp)
     of_row[live] = inverse
     return Groups(of_row, live[first])
@@ -258,7 +260,10 @@ class ShapeAnswers:
 
     def is_narrow(self, counts: Incremental) -> bool:
         """Whether rows fall into few groups by the domains that these counts speak of."""
-        return len(self.groups([counts]).representatives) * 4 <= max(64, len(self.settled.rows))
+        return self.is_narrow_by(counts.topology_keys)
+
+    def is_narrow_by(self, keys: tuple[str, ...]) -> bool:
+        return len(self.groups_by(keys).representatives) * 4 <= max(64, len(self.settled.rows))
 
     def has_row_domains(self, counts: Incremental) -> bool:
         """Whether each row is a domain of its own in all that these counts speak of."""
@@ -266,7 +271,12 @@ class ShapeAnswers:
 
     def groups(self, counts: Sequence[Incremental | None]) -> Groups:
         """The rows grouped by all the domains that some counts speak of."""
-        keys = tuple(sorted({key for count in counts if count is not None for key in count.topology_keys}))
+        keys = {key for count in counts if count is not None for key in count.topology_keys}
+        return self.groups_by(tuple(keys))
+
+    def groups_by(self, keys: tuple[str, ...]) -> Groups:
+        """The rows grouped by their values of some labels."""
+        keys = tuple(sorted(keys))
         known = self._groups.get(keys)
         if known is None:
             known = self._groups[keys] = group_rows(self.cluster.nodes, keys)

@@ -281,6 +281,10 @@ class Incremental:
         """About how much memory this takes."""
         return 0
 
+    def own_counts(self, nodes: NodeRows) -> NDArray[np.int64]:
+        """A number a row, equal for rows that have as many counted pods on the nodes themselves."""
+        raise NotImplementedError
+
     @property
     def counts_rows(self) -> bool:
         """Whether `refit` needs all feasible rows; otherwise one row a domain tells it as much."""

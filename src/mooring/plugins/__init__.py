@@ -4,6 +4,7 @@ from mooring.engine.plugin import Plugin
 from mooring.model.meta import KubeObject
 from mooring.plugins.default_binder import DefaultBinder
 from mooring.plugins.default_preemption import DefaultPreemption
+from mooring.plugins.dynamic_resources import DynamicResources
 from mooring.plugins.image_locality import ImageLocality
 from mooring.plugins.inter_pod_affinity import InterPodAffinity
 from mooring.plugins.node_affinity import NodeAffinity
@@ -37,6 +38,7 @@ DEFAULT_PLUGINS: tuple[tuple[type[Plugin], int], ...] = (
     (VolumeZone, 0),
     (PodTopologySpread, 2),
     (InterPodAffinity, 2),
+    (DynamicResources, 2),
     (DefaultPreemption, 0),  # when no node will do
     (NodeResourcesBalancedAllocation, 1),
     (ImageLocality, 1),
@@ -51,7 +53,6 @@ class AnyArgs(KubeObject):
 
 
 PLANNED_PLUGINS: dict[str, type[KubeObject]] = {
-    "DynamicResources": AnyArgs,
     "GangScheduling": AnyArgs,
     "TopologyPlacementGenerator": AnyArgs,
     "PodGroupPodsCount": AnyArgs,

@@ -62,7 +62,7 @@ class AmountMatrix:
         """(resources, rows): floats if they are exact for all of these resources, else integers."""
         source = self.floats if self._inexact.isdisjoint(codes) else self.integers
         first, last = codes[0], codes[-1]
-        if last - first + 1 == len(codes):  # neighbours, as cpu and memory are: no need to pick them one by one
+        if codes == tuple(range(first, last + 1)):  # neighbours in order, as cpu and memory are: one slice has them
             return source[first : last + 1].take(rows, axis=1)
         picked: NDArray[Any] = source[np.ix_(np.array(codes), rows)]
         return picked

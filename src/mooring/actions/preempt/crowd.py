@@ -1,21 +1,21 @@
 """The pods that might have to go from some rows, and what their rows would be like without them.
 
-Matrices are (rows, victims): each row's victims in the order in which they are reprieved, padded to the longest list.
+Matrices are (victims, rows): line by line each row's victims in the order in which they are reprieved, padded to the
+longest list.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.preempt.running import NO_POD, Matrix, RunningPods
+from mooring.actions.preempt.running import Matrix, RunningPods
 from mooring.engine.plugin import Mask
 from mooring.model.requests import CPU, MEMORY
 from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects
-from mooring.state.nodes import NodeTable
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
 
@@ -47,16 +47,17 @@ def _share_of(what: str, resource: str) -> Callable[[Shape], int]:
 class SupposedRows(NodeRows):
     """Some rows as they would be without some pods: filters by usage answer for that without knowing it."""
 
-    __slots__ = ("_given_back", "_left", "_supposed")
+    __slots__ = ("_given_back", "_left")
 
     def __init__(
-        self, table: NodeTable, index: Rows, given_back: Callable[[Amount], NDArray[np.int64]], left: NDArray[np.int64]
+        self, rows: NodeRows, given_back: Callable[[Amount], NDArray[np.int64]], left: NDArray[np.int64]
     ) -> None:
         """`given_back` says how much of an amount each row gets back, `left` how many pods are gone from it."""
-        super().__init__(table, index)
+        super().__init__(rows.table, rows.index)
+        # What was gathered of the rows as they are serves every supposition about them.
+        self._stacks, self._known = rows._stacks, rows._known
         self._given_back = given_back
         self._left = left
-        self._supposed: dict[tuple[str, tuple[str, ...]], NDArray[Any]] = {}
 
     def requested(self, resource: str) -> NDArray[np.int64]:
         return super().requested(resource) - self._given_back(("requested", resource))
@@ -68,123 +69,145 @@ class SupposedRows(NodeRows):
         found = super().stacked(what, resources)
         if what == "allocatable":
             return found
-        supposed = self._supposed.get((what, resources))
-        if supposed is None:
-            supposed = found - np.stack([self._given_back((what, resource)) for resource in resources])
-            self._supposed[what, resources] = supposed
-        return supposed
+        return found - np.stack([self._given_back((what, resource)) for resource in resources])
 
     @property
     def pod_count(self) -> NDArray[np.int64]:
         return super().pod_count - self._left
 
 
-@dataclass
 class Crowd:
     """Rows with their possible victims, and which of these are gone for now: all of them at first."""
 
-    table: NodeTable
-    shares: Shares
-    rows: Rows
-    counts: NDArray[np.int64]
-    """How many victims each row has."""
-    slots: Matrix
-    priorities: Matrix
-    starts: Matrix
-    shapes: Matrix
-    budget_sets: Matrix
-    violating: Mask
-    """Whose eviction would break a disruption budget."""
-    gone: Mask
-    _each: dict[Amount, Matrix] = field(default_factory=dict)
-    _back: dict[Amount, NDArray[np.int64]] = field(default_factory=dict)
-    _left: NDArray[np.int64] | None = None
+    def __init__(
+        self,
+        running: RunningPods,
+        shares: Shares,
+        rows: Rows,
+        index: Matrix,
+        gone: Mask,
+        violating: Mask | None = None,
+    ) -> None:
+        """`index` says where each victim is in the matrices of `running`, flattened; padding is never gone."""
+        self._running = running
+        self._shares = shares
+        self.rows = rows
+        self._index = index
+        self.gone = gone
+        self.violating = np.zeros(gone.shape, np.bool_) if violating is None else violating
+        """Whose eviction would break a disruption budget."""
+        self._each: dict[Amount, Matrix] = {}
+        self._back: dict[Amount, NDArray[np.int64]] = {}
 
     def __len__(self) -> int:
         return len(self.rows)
 
+    # Who they are: gathered when asked for.
+
+    @cached_property
+    def slots(self) -> Matrix:
+        return self._running.slots.ravel().take(self._index)
+
+    @cached_property
+    def priorities(self) -> Matrix:
+        return self._running.priorities.ravel().take(self._index)
+
+    @cached_property
+    def starts(self) -> Matrix:
+        return self._running.starts.ravel().take(self._index)
+
+    @cached_property
+    def shapes(self) -> Matrix:
+        return self._running.shapes.ravel().take(self._index)
+
+    @cached_property
+    def budget_sets(self) -> Matrix:
+        return self._running.budget_sets.ravel().take(self._index)
+
+    @property
+    def ties(self) -> NDArray[np.int64]:
+        ties: NDArray[np.int64] = self._running.cluster.nodes.tie.values[self.rows]
+        return ties
+
+    # Other crowds.
+
     def at(self, positions: NDArray[np.intp]) -> "Crowd":
         """Some of these rows, as a crowd of their own, narrowed to its longest list of victims."""
-        counts = self.counts[positions]
-        width = int(counts.max()) if len(counts) else 0
-        narrowed = [
-            found[positions, :width]
-            for found in (self.slots, self.priorities, self.starts, self.shapes, self.budget_sets)
-        ]
-        violating, gone = self.violating[positions, :width], self.gone[positions, :width]
-        return Crowd(self.table, self.shares, self.rows[positions], counts, *narrowed, violating, gone)
+        if len(positions) == len(self):
+            return self
+        gone = self.gone[:, positions]
+        used = int(np.flatnonzero(gone.any(axis=1))[-1]) + 1 if gone.any() else 0
+        violating, index = self.violating[:used, positions], self._index[:used, positions]
+        return Crowd(self._running, self._shares, self.rows[positions], index, gone[:used], violating)
 
     def ordered(self, order: Matrix) -> "Crowd":
-        """The same with each row's victims in another order."""
-        moved = [
-            np.take_along_axis(found, order, axis=1)
-            for found in (self.slots, self.priorities, self.starts, self.shapes, self.budget_sets)
-        ]
-        violating = np.take_along_axis(self.violating, order, axis=1)
-        gone = np.take_along_axis(self.gone, order, axis=1)
-        return Crowd(self.table, self.shares, self.rows, self.counts, *moved, violating, gone)
+        """A copy with each row's victims in another order."""
+        index, gone, violating = (
+            np.take_along_axis(found, order, axis=0) for found in (self._index, self.gone, self.violating)
+        )
+        return Crowd(self._running, self._shares, self.rows, index, gone, violating)
+
+    def with_gone(self, gone: Mask) -> "Crowd":
+        """The same rows and victims with others of them gone."""
+        other = Crowd(self._running, self._shares, self.rows, self._index, gone, self.violating)
+        # What was gathered about the victims and the rows serves both.
+        other._each = self._each
+        gathered = ("slots", "priorities", "starts", "shapes", "budget_sets", "nodes")
+        other.__dict__.update({name: self.__dict__[name] for name in gathered if name in self.__dict__})
+        return other
 
     # What the rows would be like.
 
-    def _of_each(self, amount: Amount) -> Matrix:
+    @cached_property
+    def nodes(self) -> NodeRows:
+        """The rows as they are."""
+        return self._running.cluster.rows(self.rows)
+
+    @cached_property
+    def left(self) -> NDArray[np.int64]:
+        """How many victims are gone from each row."""
+        return self.gone.sum(axis=0)
+
+    def share_of_each(self, amount: Amount) -> Matrix:
+        """What each victim takes."""
         found = self._each.get(amount)
         if found is None:
-            found = self._each[amount] = self.shares.of(amount, self.shapes)
+            found = self._each[amount] = self._shares.of(amount, self.shapes)
         return found
 
     def given_back(self, amount: Amount) -> NDArray[np.int64]:
         """How much of an amount the rows get back from those that are gone."""
         found = self._back.get(amount)
         if found is None:
-            found = self._back[amount] = np.where(self.gone, self._of_each(amount), 0).sum(axis=1)
+            found = self._back[amount] = (self.share_of_each(amount) * self.gone).sum(axis=0)
         return found
-
-    def left(self) -> NDArray[np.int64]:
-        """How many victims are gone from each row."""
-        if self._left is None:
-            self._left = self.gone.sum(axis=1)
-        return self._left
 
     def supposed(self) -> SupposedRows:
         """The rows without those that are gone."""
-        return SupposedRows(self.table, self.rows, self.given_back, self.left())
+        return SupposedRows(self.nodes, self.given_back, self.left)
 
-    def with_back(self, positions: NDArray[np.intp], victim: int) -> SupposedRows:
-        """Some of the rows if their victim of this number, who is gone, were back."""
+    def with_back(self, victim: int) -> SupposedRows:
+        """The rows if the victim of this number, who is gone, were back; rows that have none so late are no use."""
+        return SupposedRows(
+            self.nodes, lambda amount: self.given_back(amount) - self.share_of_each(amount)[victim], self.left - 1
+        )
 
-        def given_back(amount: Amount) -> NDArray[np.int64]:
-            return self.given_back(amount)[positions] - self._of_each(amount)[positions, victim]
-
-        return SupposedRows(self.table, self.rows[positions], given_back, self.left()[positions] - 1)
-
-    def bring_back(self, positions: NDArray[np.intp], victim: int) -> None:
+    def bring_back(self, victim: int, where: Mask) -> None:
         """Let the victim of this number stay on some rows."""
-        self.gone[positions, victim] = False
+        where = where & self.gone[victim]
+        self.gone[victim] &= ~where
         for amount, back in self._back.items():
-            back[positions] -= self._of_each(amount)[positions, victim]
-        self.left()[positions] -= 1
+            back -= self.share_of_each(amount)[victim] * where
+        self.left = self.left - where
 
 
 def gather_crowd(running: RunningPods, shares: Shares, rows: Rows, priority: int) -> Crowd:
     """The pods on some rows with less than this priority, the most important first; rows without any are left out."""
-    below = (running.priorities[rows] < priority).sum(axis=1)
+    below = running.count_below(rows, priority)
     rows, below = rows[below > 0], below[below > 0]
-    width = int(below.max()) if len(rows) else 0
-    numbers = np.arange(width)
-    is_pod = numbers < below[:, np.newaxis]
+    numbers = np.arange(int(below.max()) if len(rows) else 0)[:, np.newaxis]
+    gone = numbers < below
     # Each row is sorted by priority: those below come last.
-    columns = np.where(is_pod, (running.counts[rows] - below)[:, np.newaxis] + numbers, 0)
-    lines = rows[:, np.newaxis]
-    return Crowd(
-        running.cluster.nodes,
-        shares,
-        rows,
-        below,
-        running.slots[lines, columns],
-        np.where(is_pod, running.priorities[lines, columns], NO_POD),
-        running.starts[lines, columns],
-        running.shapes[lines, columns],
-        running.budget_sets[lines, columns],
-        np.zeros(is_pod.shape, np.bool_),
-        is_pod,
-    )
+    first = rows * running.priorities.shape[1] + running.counts[rows] - below
+    index = np.where(gone, first + numbers, 0)
+    return Crowd(running, shares, rows, index, gone)

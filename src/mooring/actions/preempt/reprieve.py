@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.actions.preempt.budgets import split_one_by_one
 from mooring.actions.preempt.crowd import Crowd
@@ -16,32 +17,45 @@ from mooring.state.shapes import Shape
 AskedFilter = tuple[FilterAnswers, Any]
 """A filter with what it has prepared."""
 
+WORTH_NARROWING = 8
+"""Leaving rows out costs about as much as asking about all of them so many times."""
+
 
 def passes_all(filters: Sequence[AskedFilter], shape: Shape, nodes: NodeRows) -> Mask:
-    passed = np.ones(len(nodes), np.bool_)
+    passed: Mask | None = None
     for plugin, prepared in filters:
-        passed &= ask_passes(plugin, shape, nodes, prepared)
-    return passed
+        answer = ask_passes(plugin, shape, nodes, prepared)
+        passed = answer if passed is None else passed & answer
+    return np.ones(len(nodes), np.bool_) if passed is None else passed
 
 
-def reprieve(crowd: Crowd, filters: Sequence[AskedFilter], shape: Shape) -> None:
-    """Bring back every victim, in order, with whom the pod still fits; changes the crowd."""
-    for victim in range(crowd.gone.shape[1]):
-        positions = np.flatnonzero(crowd.counts > victim)
-        nodes = crowd.with_back(positions, victim)
-        crowd.bring_back(positions[passes_all(filters, shape, nodes)], victim)
+def reprieve(crowd: Crowd, filters: Sequence[AskedFilter], shape: Shape) -> Mask:
+    """Bring back every victim, in order, with whom the pod still fits; return who is left gone."""
+    gone = crowd.gone.copy()
+    positions = np.arange(len(crowd))
+    trial = crowd.with_gone(crowd.gone.copy())
+    for victim in range(len(gone)):
+        has = crowd.gone[victim, positions]
+        if len(gone) - victim >= WORTH_NARROWING and np.count_nonzero(has) * 4 < len(positions):
+            # Most rows have no victim so late: go on with the others.
+            gone[: len(trial.gone), positions] = trial.gone
+            positions, trial = positions[has], trial.at(np.flatnonzero(has))
+        trial.bring_back(victim, passes_all(filters, shape, trial.with_back(victim)))
+    gone[: len(trial.gone), positions] = trial.gone
+    return gone
 
 
 def mark_violating(crowd: Crowd, running: RunningPods) -> Crowd:
     """Find out whose eviction would break a budget; those come first from here on, each part by importance."""
     if not running.budgets or not crowd.budget_sets.any():
         return crowd
-    crowd.violating = _violating(crowd, running)
-    if not crowd.violating.any():
+    violating = _violating(crowd, running)
+    if not violating.any():
         return crowd
-    rank = np.where(crowd.violating, 0, 1)
+    crowd.violating = violating
+    rank = np.where(violating, 0, 1)
     rank[~crowd.gone] = 2  # padding stays behind
-    return crowd.ordered(np.argsort(rank, axis=1, kind="stable"))
+    return crowd.ordered(np.argsort(rank, axis=0, kind="stable"))
 
 
 def _violating(crowd: Crowd, running: RunningPods) -> Mask:
@@ -54,24 +68,22 @@ def _violating(crowd: Crowd, running: RunningPods) -> Mask:
     budgets = np.where(crowd.gone, only_budget[crowd.budget_sets], -1)
     allows = np.where(budgets >= 0, allowed[budgets], np.iinfo(np.int64).max)
     violating: Mask = allows <= 0
-    uncertain = (allows > 0) & (allows < crowd.gone.shape[1])
-    lines, columns = np.nonzero(uncertain)
-    if len(lines):
-        turns = _turns(lines * len(allowed) + budgets[lines, columns])
-        violating[lines, columns] = turns >= allows[lines, columns]
-    for line in np.flatnonzero((has_several[crowd.budget_sets] & crowd.gone).any(axis=1)).tolist():
-        count = int(crowd.counts[line])
-        row_sets = [sets[code] for code in crowd.budget_sets[line, :count].tolist()]
-        violating[line, :count] = split_one_by_one(row_sets, allowed)
+    numbers, positions = np.nonzero((allows > 0) & (allows < len(crowd.gone)))
+    if len(numbers):
+        turns = _turns(positions * len(allowed) + budgets[numbers, positions])
+        violating[numbers, positions] = turns >= allows[numbers, positions]
+    for position in np.flatnonzero((has_several[crowd.budget_sets] & crowd.gone).any(axis=0)).tolist():
+        is_pod = crowd.gone[:, position]
+        row_sets = [sets[code] for code in crowd.budget_sets[is_pod, position].tolist()]
+        violating[is_pod, position] = split_one_by_one(row_sets, allowed)
     return violating
 
 
-def _turns(keys: Any) -> Any:
+def _turns(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many equal keys stand before each."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    is_first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-    firsts = np.flatnonzero(is_first)
+    firsts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     turns = np.empty(len(keys), np.int64)
     turns[order] = np.arange(len(keys)) - np.repeat(firsts, np.diff(np.append(firsts, len(keys))))
     return turns

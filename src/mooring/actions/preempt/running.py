@@ -91,6 +91,13 @@ class RunningPods:
         for row in rows.tolist():
             self._read(row)
 
+    def count_below(self, rows: NDArray[np.intp], priority: int) -> NDArray[np.int64]:
+        """How many pods of less than this priority each of some rows has."""
+        if not len(rows):
+            return np.zeros(0, np.int64)
+        count: NDArray[np.int64] = np.count_nonzero(self.priorities[rows] < priority, axis=1)
+        return count
+
     def allowed_disruptions(self) -> NDArray[np.int64]:
         """How many more pods each budget lets go now."""
         return self.budgets.allowed(self._healthy_by_set, self._is_healthy)
@@ -109,7 +116,7 @@ class RunningPods:
         records = sorted(self.cluster.pods.on(row), key=importance)
         count = len(records)
         if count > self.slots.shape[1]:
-            self._make_room(len(self.counts), 2 * count)
+            self._make_room(len(self.counts), count + count // 4)
         self.counts[row] = count
         self.priorities[row] = NO_POD
         if not records:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.preempt.bounds import least_costs
-from mooring.actions.preempt.choice import costs_of
+from mooring.actions.preempt.choice import Key, cheapest, key_of
+from mooring.actions.preempt.concern import Concerns
 from mooring.actions.preempt.crowd import Crowd, Shares, gather_crowd
 from mooring.actions.preempt.eligible import NOT_HELPFUL, potential_rows, why_not
 from mooring.actions.preempt.reprieve import AskedFilter, mark_violating, passes_all, reprieve
@@ -63,7 +64,7 @@ class Candidate:
 
     crowd: Crowd
     position: int
-    key: tuple[int, ...]
+    key: Key
 
 
 def refusals(profile: Profile, cluster: Cluster, shape: Shape) -> Evaluation:
@@ -83,6 +84,7 @@ class Search:
         self.running = RunningPods(cluster)
         self._shares = Shares(cluster)
         self._settled = SettledCache()
+        self._concerns = Concerns(cluster)
 
     def find(self, answer: Evaluation, pod: Pod) -> Found | InVain:
         """Whom to evict from where, for a pod that every node has refused as `answer` says."""
@@ -96,19 +98,19 @@ class Search:
         # 2. Those that would do if all of them were gone, as far as columns can tell.
         filters = Filters(answer)
         room = crowd.at(np.flatnonzero(self._has_room(crowd, filters)))
-        # 3. Where the victims matter to nobody else, all nodes at once; elsewhere one by one, the most promising first.
-        what_if = WhatIf(self.cluster, answer.shape, filters.unsettled)
-        elsewhere = WhatIf(self.cluster, answer.shape, filters.elsewhere)
-        matters = elsewhere.matters(room) if filters.elsewhere else np.zeros(len(room), np.bool_)
-        best = self._calm(room.at(np.flatnonzero(~matters)), filters)
-        refused = list[Rejection]()
-        best = self._restless(room.at(np.flatnonzero(matters)), filters, what_if, best, refused)
-        if best is None:
-            tally = Counter({NOT_HELPFUL: len(answer.rows) - len(rows), NO_VICTIMS: len(rows) - len(crowd)})
-            for rejection in (*refused, *self._refusals(crowd, filters, set(room.rows[matters].tolist()))):
-                tally.update(rejection.reasons)
-            return InVain(_in_vain(len(answer.rows), tally))
-        return self._found(best)
+        # 3. Where filters by usage alone care who goes, all nodes at once; the others one by one, most promising first.
+        concerned = self._concerned(room, filters)
+        best = self._cheapest_at_once(room.at(np.flatnonzero(~concerned)), filters)
+        one_by_one = room.at(np.flatnonzero(concerned))
+        best, refused = self._cheapest_one_by_one(one_by_one, filters, best)
+        if best is not None:
+            return self._found(best)
+        # 4. Nothing helps: say why, node by node.
+        tally = Counter({NOT_HELPFUL: len(answer.rows) - len(rows), NO_VICTIMS: len(rows) - len(crowd)})
+        for rejection in (*refused, *self._refusals(crowd, filters, set(one_by_one.rows.tolist()))):
+            tally.update(rejection.reasons)
+        counted = ((Rejection((reason,)), count) for reason, count in tally.items() if count)
+        return InVain(f"preemption: {fit_message(len(answer.rows), counted)}")
 
     def _crowd(self, rows: NDArray[np.intp], priority: int) -> Crowd:
         if not len(rows) or not self.running.has_below(priority):
@@ -125,44 +127,52 @@ class Search:
             return np.zeros(len(crowd), np.bool_)
         return settled.is_row[crowd.rows] & passes_all(filters.by_usage, answer.shape, crowd.supposed())
 
-    def _calm(self, crowd: Crowd, filters: "Filters") -> Candidate | None:
-        """The cheapest of the rows whose victims matter to filters by usage only."""
+    def _concerned(self, crowd: Crowd, filters: "Filters") -> NDArray[np.bool_]:
+        """On which rows somebody might go whom a filter cares about that looks beyond the row's usage."""
+        if not len(crowd) or not filters.elsewhere:
+            return np.zeros(len(crowd), np.bool_)
+        answer = filters.answer
+        is_concern = self._concerns.of(answer.profile.name, answer.shape, filters.elsewhere)
+        concerned: NDArray[np.bool_] = (is_concern[crowd.shapes] & crowd.gone).any(axis=0)
+        return concerned
+
+    def _cheapest_at_once(self, crowd: Crowd, filters: "Filters") -> Candidate | None:
         shape = filters.answer.shape
         if len(crowd) and filters.elsewhere:
-            nodes = self.cluster.rows(crowd.rows)
-            crowd = crowd.at(np.flatnonzero(passes_all(filters.elsewhere, shape, nodes)))
+            crowd = crowd.at(np.flatnonzero(passes_all(filters.elsewhere, shape, crowd.nodes)))
         if not len(crowd):
             return None
         crowd = mark_violating(crowd, self.running)
-        reprieve(crowd, filters.by_usage, shape)
-        crowd = crowd.at(np.flatnonzero(crowd.gone.any(axis=1)))
+        crowd = crowd.with_gone(reprieve(crowd, filters.by_usage, shape))
+        crowd = crowd.at(np.flatnonzero(crowd.gone.any(axis=0)))
         if not len(crowd):
             return None
-        costs = costs_of(crowd)
-        position = costs.cheapest()
-        return Candidate(crowd, position, costs.key(position))
+        position = cheapest(crowd)
+        return Candidate(crowd, position, key_of(crowd, position))
 
-    def _restless(
-        self, crowd: Crowd, filters: "Filters", what_if: WhatIf, best: Candidate | None, refused: list[Rejection]
-    ) -> Candidate | None:
-        """The cheapest of these rows and the best so far; the others are tried only while they could cost less."""
+    def _cheapest_one_by_one(
+        self, crowd: Crowd, filters: "Filters", best: Candidate | None
+    ) -> tuple[Candidate | None, list[Rejection]]:
+        """The cheapest of these rows and the best so far, and why rows will not do; tried while they could cost less."""
+        refused = list[Rejection]()
         if not len(crowd):
-            return best
+            return best, refused
+        shape = filters.answer.shape
+        what_if = WhatIf(self.cluster, shape, filters.unsettled)
         crowd = mark_violating(crowd, self.running)
-        bounds = least_costs(crowd, filters.by_usage, filters.answer.shape)
-        for position in np.lexsort(bounds.columns()[::-1]).tolist():
-            if best is not None and best.key <= bounds.key(position):
+        bounds = least_costs(crowd, filters.by_usage, shape)
+        for position in np.lexsort(bounds[::-1]).tolist():
+            if best is not None and best.key <= tuple(int(bound[position]) for bound in bounds):
                 break
             gone = what_if.victims(crowd, position)
             if isinstance(gone, Rejection):
                 refused.append(gone)
             elif gone.any():
-                one = crowd.at(np.array([position]))
-                one.gone = gone[np.newaxis, : one.gone.shape[1]]
-                key = costs_of(one).key(0)
+                one = crowd.with_gone(np.where(np.arange(len(crowd)) == position, gone[:, np.newaxis], False))
+                key = key_of(one, position)
                 if best is None or key < best.key:
-                    best = Candidate(one, 0, key)
-        return best
+                    best = Candidate(one, position, key)
+        return best, refused
 
     def _refusals(self, crowd: Crowd, filters: "Filters", tried: set[int]) -> Iterator[Rejection]:
         """Why rows will not do even without their victims, those aside that were tried one by one."""
@@ -181,7 +191,8 @@ class Search:
 
     def _found(self, best: Candidate) -> Found:
         crowd, position = best.crowd, best.position
-        records = [self.cluster.pods.by_slot[slot] for slot in crowd.slots[position][crowd.gone[position]].tolist()]
+        slots = crowd.slots[crowd.gone[:, position], position].tolist()
+        records = [self.cluster.pods.by_slot[slot] for slot in slots]
         victims = sorted((record for record in records if record is not None), key=importance)
         row = int(crowd.rows[position])
         return Found(row, self.cluster.nodes.name(row), tuple(victims), best.key[0])
@@ -202,9 +213,3 @@ class Filters:
         self.by_usage = [asked for asked in self.unsettled if is_by_usage(asked[0])]
         self.elsewhere = [asked for asked in self.unsettled if not is_by_usage(asked[0])]
         """Those whose answers depend on pods elsewhere, or on more of the node's own pods than what they request."""
-
-
-def _in_vain(nodes: int, tally: Counter[str]) -> str:
-    return "preemption: " + fit_message(
-        nodes, ((Rejection((reason,)), count) for reason, count in tally.items() if count)
-    )

@@ -27,10 +27,9 @@ class WhatIf:
 
     def victims(self, crowd: Crowd, position: int) -> Mask | Rejection:
         """Which victims of a row cannot be spared, or why the pod cannot run there even without all of them."""
-        row, count = int(crowd.rows[position]), int(crowd.counts[position])
-        records = [_record(self._cluster, slot) for slot in crowd.slots[position, :count].tolist()]
-        gone = np.zeros(crowd.gone.shape[1], np.bool_)
-        gone[:count] = True
+        row = int(crowd.rows[position])
+        gone = crowd.gone[:, position].copy()
+        records = [_record(self._cluster, slot) for slot in crowd.slots[gone, position].tolist()]
         checkpoint = self._cluster.checkpoint()
         try:
             for record in records:
@@ -39,7 +38,7 @@ class WhatIf:
             refused = self._refusal(row)
             if refused is not None:
                 return refused
-            for number, record in enumerate(records):
+            for number, record in zip(np.flatnonzero(gone).tolist(), records, strict=True):
                 self._cluster.assume(record.key, row)
                 self._count([record], row, 1)
                 if self._refusal(row) is None:
@@ -51,27 +50,6 @@ class WhatIf:
         finally:
             self._count([record for record in records if record.row != row], row, 1)
             self._cluster.rollback(checkpoint)
-
-    def matters(self, crowd: Crowd) -> Mask:
-        """On which rows it makes a difference to a filter other than by usage whether some victim is there."""
-        if any(prepared is None or not isinstance(prepared, Incremental) for _, prepared in self._filters):
-            return np.ones(len(crowd), np.bool_)
-        lines, columns = np.nonzero(crowd.gone)
-        shapes, rows = crowd.shapes[lines, columns], crowd.rows[lines]
-        matters = np.zeros(len(crowd), np.bool_)
-        for shape in np.unique(shapes).tolist():
-            has = shapes == shape
-            if self._count_shape(shape, rows[has]):
-                matters[lines[has]] = True
-        return matters
-
-    def _count_shape(self, shape: int, rows: NDArray[np.intp]) -> bool:
-        """Whether any count changes with pods of a shape on some rows."""
-        shapes, signs = np.full(len(rows), shape, np.intp), np.ones(len(rows), np.int64)
-        changed = [counts.update(shapes, rows, -signs) for counts in self._counts]
-        for counts in self._counts:
-            counts.update(shapes, rows, signs)
-        return any(changed)
 
     def _count(self, records: Sequence[PodRecord], row: int, sign: int) -> None:
         if not records:
