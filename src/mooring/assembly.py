@@ -54,6 +54,9 @@ ABILITIES: dict[str, type[Plugin]] = {
 }
 """The extension points, and what a plugin must be able to do to run there."""
 
+LARGEST_TOTAL_WEIGHT = 1_000_000_000
+"""A total score and its tie-breaker share one 64-bit number."""
+
 
 @dataclass(frozen=True)
 class Assembly:
@@ -153,6 +156,9 @@ def _build_profile(
         raise naming.error("plugins.queueSort", expected="exactly one plugin", found=names)
     scores = at("score")
     weights = {enabled.name: enabled.weight or 1 for enabled in points["score"]}
+    if sum(weights.values()) > LARGEST_TOTAL_WEIGHT:
+        expected = f"weights of at most {LARGEST_TOTAL_WEIGHT:,} in all"
+        raise naming.error("plugins.score", expected=expected, found=f"{sum(weights.values()):,}")
     percentage = profile.percentage_of_nodes_to_score or config.percentage_of_nodes_to_score or 100
     made = {point: tuple(at(point)) for point in POINTS if point not in ("queue_sort", "score", "pre_filter")}
     if not made["bind"]:
