@@ -17,8 +17,8 @@ from mooring.engine.evaluate import ask_score, normalized
 from mooring.state.nodes import TIE_BITS
 from mooring.state.rows import NodeRows
 
-Class = tuple[int, int]
-"""(group of rows in the same few domains, pods counted on the row itself)"""
+Class = tuple[int, ...]
+"""(group of rows in the same few domains, what is counted on the row itself)"""
 
 
 def can_classify(answers: ShapeAnswers) -> bool:
@@ -59,7 +59,7 @@ class ClassRanking:
         groups = self._answers.groups_by(self._few).of_row[self._rows]
         own = self._counts.own_counts(NodeRows(self._answers.cluster.nodes, self._rows))
         self._group_of = groups.tolist()
-        self._class_of: list[Class] = list(zip(self._group_of, own.tolist(), strict=True))
+        self._class_of: list[Class] = list(zip(self._group_of, *own.tolist(), strict=True))
         self._waiting: dict[Class, list[int]] = {}
         """Positions by class, the best last; entries that have moved on are passed over."""
         self._moved_in: dict[Class, list[tuple[int, int]]] = {}
@@ -110,8 +110,8 @@ class ClassRanking:
         rows = np.array([row], np.intp)
         self._counts.update(self._shape_ids, rows, self._one)
         if self._keys[position] >= FEASIBLE_FROM:
-            own = int(self._counts.own_counts(NodeRows(self._answers.cluster.nodes, rows))[0])
-            found = self._class_of[position] = (self._group_of[position], own)
+            own = self._counts.own_counts(NodeRows(self._answers.cluster.nodes, rows))
+            found = self._class_of[position] = (self._group_of[position], *own[:, 0].tolist())
             heapq.heappush(self._moved_in.setdefault(found, []), (-self._keys[position], position))
         else:
             self._keys[position] = INFEASIBLE

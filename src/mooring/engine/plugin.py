@@ -282,7 +282,7 @@ class Incremental:
         return 0
 
     def own_counts(self, nodes: NodeRows) -> NDArray[np.int64]:
-        """A number a row, equal for rows that have as many counted pods on the nodes themselves."""
+        """(counts, rows): what is counted where each node is a domain of its own."""
         raise NotImplementedError
 
     @property

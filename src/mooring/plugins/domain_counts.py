@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from mooring.engine.plugin import Incremental
 from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects, sum_by_code
+from mooring.state.rows import NodeRows
 
 
 class DomainCount:
@@ -69,6 +70,10 @@ class Counted(Incremental):
 
     def __init__(self, parts: list[DomainCount]) -> None:
         self.parts = parts
+
+    def own_counts(self, nodes: NodeRows) -> NDArray[np.int64]:
+        own = [part for part in self.parts if nodes.table.is_one_row_each(part.key)]
+        return np.array([part.at(nodes.label_codes(part.key)) for part in own], np.int64).reshape(len(own), len(nodes))
 
     @property
     def size_bytes(self) -> int:

@@ -38,7 +38,6 @@ from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 
 MISSING_LABEL, SKEWED = 1, 2
-MOST_PODS_A_NODE = 1 << 20
 REASON = "node(s) didn't match pod topology spread constraints"
 
 SYSTEM_DEFAULTS = (
@@ -114,18 +113,6 @@ class SoftCounts(Counted):
     @property
     def is_local(self) -> bool:
         return True  # a pod moves its own domains' counts; weights move with `refit` alone
-
-    @property
-    def is_local(self) -> bool:
-        return True
-
-    def own_counts(self, nodes: NodeRows) -> NDArray[np.int64]:
-        own = [part for part in self.parts if nodes.table.is_one_row_each(part.key)]
-        # Several constraints on nodes select differently: keep their counts apart in one number.
-        total = np.zeros(len(nodes), np.int64)
-        for part in own:
-            total = total * MOST_PODS_A_NODE + part.at(nodes.label_codes(part.key))
-        return total
 
     @property
     def counts_rows(self) -> bool:

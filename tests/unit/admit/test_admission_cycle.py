@@ -282,3 +282,31 @@ def test_someone_put_back_in_a_what_if_is_seen_again() -> None:
     ledger.put_back(holder)
 
     assert list(ledger.holders_in(node)) == [holder]
+
+
+def test_a_waiting_workload_that_is_deleted_is_not_tried() -> None:
+    admission = make_admission([make_queue()], [make_workload("gone", second=1), make_workload("next", second=2)])
+
+    admission.finish(["default/gone", "default/never-was"])
+
+    assert run(admission) == ["next"]
+    assert not admission.pending.has_heads
+
+
+def test_a_deleted_workload_may_come_again_under_its_name() -> None:
+    admission = make_admission([make_queue()], [make_workload(cpu=11)])
+    assert run(admission) == []
+
+    admission.finish(["default/workload"])
+    admission.add(make_workload(cpu=2, second=5))
+
+    assert run(admission) == ["workload"]
+
+
+def test_a_name_that_comes_again_stands_where_its_new_workload_belongs() -> None:
+    admission = make_admission([make_queue()], [make_workload("again", second=1), make_workload("other", second=3)])
+
+    admission.finish(["default/again"])
+    admission.add(make_workload("again", second=9))
+
+    assert run(admission, cycles=2) == ["other", "again"]

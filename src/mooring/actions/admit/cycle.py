@@ -164,8 +164,8 @@ class Admission:
         self.pending.retry(self._queue_of(holder) for holder in freed)
 
     def finish(self, keys: Iterable[str]) -> None:
-        """These workloads are done or deleted."""
-        freed = [self._release(key) for key in keys]
+        """These workloads are done or deleted, whether they held quota or waited for it."""
+        freed = [self._release(key) for key in keys if not self.pending.discard(key) and key in self.ledger]
         self.pending.retry(self._queue_of(holder) for holder in freed)
 
     def _release(self, key: str) -> Holder:

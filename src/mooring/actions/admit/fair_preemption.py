@@ -176,11 +176,16 @@ class _Turns:
         self._left: dict[int, list[Holder]] = {}
         for holder in candidates:
             self._left.setdefault(holder.node, []).append(holder)
-        for holders in self._left.values():
-            holders.reverse()
         self._done: set[int] = set()
-        # Nodes without candidates below never get a turn; leaving them out spares looking at them.
-        self._alive = {above for node in self._left for above in self._tree.paths[node]}
+        # Nodes without candidates never get a turn, so only those with some are looked at.
+        self._queues: dict[int, list[int]] = {}
+        self._alive = set[int]()
+        for node, holders in self._left.items():
+            holders.reverse()
+            path = self._tree.paths[node]
+            self._alive.update(path)
+            if len(path) > 1:
+                self._queues.setdefault(path[1], []).append(node)
 
     def has(self, node: int) -> bool:
         return bool(self._left.get(node))
@@ -217,7 +222,7 @@ class _Turns:
 
     def _highest_queue(self, cohort: int) -> tuple[int | None, Share | None]:
         best, best_share = None, None
-        for queue in self._tree.child_queues[cohort]:
+        for queue in self._queues.get(cohort, ()):
             if queue in self._done:
                 continue
             if not self._left.get(queue):

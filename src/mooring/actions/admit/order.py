@@ -43,6 +43,11 @@ class FairOrder:
 
     def _play(self, entries: list[Entry]) -> Iterator[Entry]:
         paths = self._ledger.tree.paths
+        if all(len(paths[entry.queue.node]) == 2 for entry in entries):
+            # Right below the root nobody's turn changes anybody else's standing: one sorting is all the tournament.
+            root = entries[0].queue.root
+            yield from sorted(entries, key=lambda entry: self._standings(entry)[root])
+            return
         left = {entry.queue.node: entry for entry in entries}
         standings: dict[int, dict[int, Standing]] = {}
         while len(left) > 1:

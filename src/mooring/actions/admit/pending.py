@@ -38,8 +38,8 @@ class Line:
         self.parked: dict[str, Applicant] = {}
         self._active: dict[str, Applicant] = {}
         self._heap: list[HeapEntry] = []
-        self._in_heap: set[str] = set()
-        """Whose entries the heap has; those that left the line otherwise are skipped when they come up."""
+        self._in_heap: set[HeapEntry] = set()
+        """What the heap has; entries of workloads that left the line otherwise are skipped when they come up."""
         self._by_shape: dict[int, dict[str, None]] = {}
         self._failed_shapes: set[int] = set()
         self._sticky = ""
@@ -63,9 +63,10 @@ class Line:
         self.parked.pop(key, None)
         self._active[key] = applicant
         self._by_shape.setdefault(applicant.shape, {})[key] = None
-        if key not in self._in_heap:
-            self._in_heap.add(key)
-            heappush(self._heap, (*applicant.queue_order, key))
+        entry = (*applicant.queue_order, key)
+        if entry not in self._in_heap:
+            self._in_heap.add(entry)
+            heappush(self._heap, entry)
 
     def discard(self, key: str) -> Applicant | None:
         """Take a workload out, wherever it waits."""
@@ -89,10 +90,10 @@ class Line:
             self._deactivate(sticky)
             return sticky
         while True:
-            key = heappop(self._heap)[-1]
-            self._in_heap.discard(key)
-            applicant = self._active.get(key)
-            if applicant is not None:
+            entry = heappop(self._heap)
+            self._in_heap.discard(entry)
+            applicant = self._active.get(entry[-1])
+            if applicant is not None and applicant.queue_order == entry[:-1]:
                 self._deactivate(applicant)
                 return applicant
 
@@ -142,6 +143,7 @@ class Pending:
         self.lines = {name: Line(queue) for name, queue in structure.queues.items()}
         self._labels_of = labels_of
         self._ready: dict[str, None] = {}
+        self._line_of: dict[str, Line] = {}
         self._by_root: dict[int, list[Line]] = {}
         for line in self.lines.values():
             self._by_root.setdefault(line.queue.root, []).append(line)
@@ -150,15 +152,19 @@ class Pending:
         return iter(self.lines.values())
 
     def add(self, applicant: Applicant) -> None:
-        line = self.lines[applicant.queue_name]
+        line = self._line_of[applicant.key] = self.lines[applicant.queue_name]
         line.add(applicant)
         self._note(line)
 
-    def discard(self, applicant: Applicant) -> None:
-        line = self.lines[applicant.queue_name]
-        line.discard(applicant.key)
-        line.admitted(applicant.key)
+    def discard(self, key: str) -> bool:
+        """Take a waiting workload out; False if there is none of that name."""
+        line = self._line_of.get(key)
+        if line is None or line.discard(key) is None:
+            return False
+        line.admitted(key)
         self._note(line)
+        del self._line_of[key]
+        return True
 
     @property
     def has_heads(self) -> bool:
@@ -179,7 +185,7 @@ class Pending:
         self._note(line)
 
     def admitted(self, applicant: Applicant) -> None:
-        self.lines[applicant.queue_name].admitted(applicant.key)
+        self._line_of.pop(applicant.key).admitted(applicant.key)
 
     def admits_namespace(self, applicant: Applicant) -> bool:
         return self.lines[applicant.queue_name].admits_namespace(applicant, self._labels_of)
