@@ -122,7 +122,7 @@ def test_the_wide_table_lists_every_pod(mooring: Call, cluster: Path) -> None:
 def test_json_has_everything(mooring: Call, cluster: Path) -> None:
     result = json.loads(mooring("schedule", "-f", cluster, "-o", "json").out)
 
-    assert list(result) == ["summary", "placements", "waiting", "gated", "notOurs", "pools", "ignored"]
+    assert list(result) == ["summary", "placements", "waiting", "gated", "notOurs", "evicted", "pools", "ignored"]
     assert result["summary"] == {
         "nodes": 4,
         "placed": 9,

@@ -58,7 +58,10 @@ def test_a_plugin_given_as_a_file_runs_without_being_named(files: Path) -> None:
 
     decisions = decide(assembly, [classed("plain")], [make_pod("train", resources={GPU: 1})])
 
-    message = "0/1 nodes are available: 1 node(s) were not of class gpu."
+    message = (
+        "0/1 nodes are available: 1 node(s) were not of class gpu. "
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
     assert decisions == [Wait("default/train", message, ("NodeClass",))]
 
 
@@ -86,7 +89,10 @@ def test_pods_wait_for_an_address_when_their_racks_have_none_left(files: Path) -
     rack_of = {"a-0": "a", "a-1": "a", "b-0": "b"}
     placed = [decision for decision in decisions if isinstance(decision, Bind)]
     assert sorted(rack_of[d.node] for d in placed if d.pod != "default/other") == ["a", "b"]
-    message = "0/4 nodes are available: 4 node(s) were in a rack without a free address."
+    message = (
+        "0/4 nodes are available: 4 node(s) were in a rack without a free address. "
+        "preemption: 0/4 nodes are available: 4 No preemption victims found for incoming pod."
+    )
     assert [d for d in decisions if isinstance(d, Wait)] == [Wait("default/pod-2", message, ("AddressPool",))]
     assert "default/other" in [decision.pod for decision in placed]
 

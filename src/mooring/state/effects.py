@@ -67,6 +67,7 @@ class EffectStore:
         if effects is None:
             among = self._shapes.with_pod_affinity if with_pod_affinity else self._shapes.all
             effects = self._known[key] = ShapeEffects(self._shapes, of, among)
+        effects.values()  # shapes may have appeared since somebody last asked: `any` must speak of them too
         return effects
 
 

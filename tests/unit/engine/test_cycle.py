@@ -24,7 +24,12 @@ from mooring.testing.builders import (
     make_spread,
 )
 
-FULL = Wait("default/new", "0/1 nodes are available: 1 Insufficient cpu.", ("NodeResourcesFit",))
+FULL = Wait(
+    "default/new",
+    "0/1 nodes are available: 1 Insufficient cpu. "
+    "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.",
+    ("NodeResourcesFit",),
+)
 
 
 def full_node_and_a_pod_that_waits(**given: Any) -> Scheduler:
@@ -72,7 +77,10 @@ def test_a_pod_that_waits_for_a_namespaces_label_is_tried_when_it_changes() -> N
         ],
         related=[make_namespace("default"), make_namespace("data")],
     )
-    message = "0/1 nodes are available: 1 node(s) didn't match pod affinity rules."
+    message = (
+        "0/1 nodes are available: 1 node(s) didn't match pod affinity rules. "
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
     assert scheduler.cycle(1.0) == [Wait("default/web", message, ("InterPodAffinity",))]
 
     decisions = after(scheduler, ObjectSeen(make_namespace("data", labels={"team": "a"})))

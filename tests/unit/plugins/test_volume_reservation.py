@@ -64,7 +64,8 @@ def test_a_volume_goes_to_the_first_claim_and_the_second_waits() -> None:
         Bind("default/uses-first", "node"),
         Wait(
             "default/uses-second",
-            "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind.",
+            "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind. "
+            "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
             ("VolumeBinding",),
         ),
     ]
