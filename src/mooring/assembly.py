@@ -17,7 +17,7 @@ from mooring.config.scheduler import (
     convert,
     load_config,
 )
-from mooring.engine.cycle import Scheduler
+from mooring.engine.cycle import Action, Scheduler
 from mooring.engine.merge import POINTS, Enabled, Naming, plugins_by_point
 from mooring.engine.plugin import (
     Bind,
@@ -83,7 +83,7 @@ class Assembly:
 
         `on_batch` is told how many pods each batch had and how many seconds it took, where there is a clock.
         """
-        actions = [Place(self.batching, cached=cached, clock=clock, on_batch=on_batch), Preempt()]
+        actions: list[Action] = [Place(self.batching, cached=cached, clock=clock, on_batch=on_batch), Preempt()]
         return Scheduler(self.new_cluster(seed), self.profiles, actions)
 
     def new_cluster(self, seed: int = 0) -> Cluster:

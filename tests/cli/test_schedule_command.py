@@ -131,6 +131,7 @@ def test_json_has_everything(mooring: Call, cluster: Path) -> None:
         "gated": 1,
         "notOurs": 1,
         "alreadyBound": 1,
+        "evicted": 0,
     }
     assert result["placements"][0] == {"pod": "train", "namespace": "default", "node": "gpu-1", "priority": 0}
     assert result["waiting"][-1] == {

@@ -8,7 +8,17 @@ from mooring.testing.conformance import main
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
-AGREED = ("resources", "taints", "nodeaffinity", "podaffinity", "spread", "images_ports", "mix", "volumes", "preemption")
+AGREED = (
+    "resources",
+    "taints",
+    "nodeaffinity",
+    "podaffinity",
+    "spread",
+    "images_ports",
+    "mix",
+    "volumes",
+    "preemption",
+)
 
 
 @pytest.mark.parametrize("name", AGREED)

@@ -173,6 +173,20 @@ class SkipsForNow(PreFilter):
         return np.ones(len(nodes), np.bool_)
 
 
+class RemembersTheFirst(PreFilter):
+    """Counts the shapes once and for all."""
+
+    def __init__(self, args: Any = None) -> None:
+        super().__init__(args)
+        self._known: dict[int, int] = {}
+
+    def pre_filter(self, pod: Shape, cluster: Cluster) -> int:
+        return self._known.setdefault(id(cluster), len(cluster.pods.bound()[0]))
+
+    def filter(self, pod: Shape, nodes: NodeRows, prepared: int) -> Mask:
+        return np.full(len(nodes), prepared % 2 == 0, np.bool_)
+
+
 class Lazy(Incremental):
     """Counts pods by domain, and does not follow."""
 
@@ -242,6 +256,26 @@ class FewestOnly(PreFilter):
         return np.asarray(prepared.counts[nodes.label_codes(ZONE)] == emptiest, np.bool_)
 
 
+class TellsNothing(SaysLocal):
+    topology_keys = (HOSTNAME,)
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster, HOSTNAME)
+
+    def own_counts(self, nodes: NodeRows) -> NDArray[np.int64]:
+        return np.zeros((1, len(nodes)), np.int64)
+
+
+class HidesItsCounts(PreScore):
+    depends_on = Depends.PODS | Depends.NODE
+
+    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> TellsNothing:
+        return TellsNothing(cluster)
+
+    def score(self, pod: Shape, nodes: NodeRows, prepared: TellsNothing) -> Scores:
+        return np.minimum(prepared.counts[nodes.label_codes(HOSTNAME)], MAX_SCORE)
+
+
 class ReadsFeasibleUnsaid(PreScore):
     def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> int:
         return len(feasible)
@@ -307,9 +341,11 @@ BROKEN: list[tuple[type[Plugin], str]] = [
     (ReadsOtherNodesUsage, "usage_elsewhere_does_not_matter"),
     (CannotSuppose, "usage_can_be_supposed"),
     (SkipsForNow, "a_settled_skip_stands"),
+    (RemembersTheFirst, "it_does_not_matter_when_pods_were_seen"),
     (DoesNotFollow, "counts_follow_pods"),
     (SaysNothingChanged, "counts_follow_pods"),
     (SaysZone, "topology_keys_tell_rows_apart"),
+    (HidesItsCounts, "own_counts_tell_rows_apart"),
     (FewestOnly, "local_counts_are_local"),
     (ReadsFeasibleUnsaid, "refit_equals_gathering_anew"),
     (CountsRowsUnsaid, "one_row_a_domain_is_enough_to_refit"),

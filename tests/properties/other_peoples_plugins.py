@@ -232,6 +232,44 @@ class FurtherBehindIsBetter(PreScore):
         return normalize_by_highest(raw, highest)
 
 
+class RacksAndHosts(Incremental):
+    """How many pods each rack and each node has: local, over few domains and over nodes at once."""
+
+    topology_keys = (RACK, HOSTNAME)
+    is_local = True
+
+    def __init__(self, cluster: Cluster) -> None:
+        labels = [cluster.nodes.label(key) for key in self.topology_keys]
+        self._codes = [label.codes for label in labels]
+        self.counts = [np.zeros(len(label.interner) + 1, np.int64) for label in labels]
+        shapes, rows = cluster.pods.bound()
+        self.update(shapes.astype(np.intp), rows.astype(np.intp), np.ones(len(rows), np.int64))
+
+    def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
+        for counts, codes in zip(self.counts, self._codes, strict=True):
+            np.add.at(counts, codes[rows], signs)
+        return len(rows) > 0
+
+
+class EmptyRacksAndHosts(PreScore):
+    """The emptier the rack and the node, the better."""
+
+    depends_on = Depends.PODS | Depends.NODE
+    normalizes = True
+
+    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> RacksAndHosts:
+        return RacksAndHosts(cluster)
+
+    def score(self, pod: Shape, nodes: NodeRows, prepared: RacksAndHosts) -> Scores:
+        by_rack, by_host = (
+            counts[nodes.label_codes(key)] for counts, key in zip(prepared.counts, (RACK, HOSTNAME), strict=True)
+        )
+        return np.asarray(3 * by_host + by_rack, np.int64)
+
+    def normalize(self, raw: Scores, lowest: int, highest: int) -> Scores:
+        return normalize_by_highest(raw, highest, reverse=True)
+
+
 class NotOnOddNodes(Permit):
     """Refuses after the choice, so that pods go one by one and some choices are taken back."""
 
@@ -262,6 +300,7 @@ ALL: tuple[type[Any], ...] = (
     ThreeARack,
     BehindTheFullest,
     FurtherBehindIsBetter,
+    EmptyRacksAndHosts,
     NotOnOddNodes,
     NothingToTake,
 )

@@ -7,7 +7,7 @@ from mooring.assembly import Assembly, assemble
 from mooring.config.scheduler import parse_config
 from mooring.engine.cycle import Scheduler
 from mooring.engine.plugin import Plugin
-from mooring.model.decisions import Bind, Decision, Wait
+from mooring.model.decisions import Decision, Wait
 from mooring.model.events import Event, NodeSeen, ObjectSeen
 from mooring.testing.builders import make_config
 from mooring.testing.random_clusters import World
@@ -17,7 +17,7 @@ from mooring.testing.random_clusters import World
 class Outcome:
     """What a cycle decided, and how things stand after it, in comparable form."""
 
-    binds: tuple[Bind, ...]
+    decided: tuple[Decision, ...]
     waiting: frozenset[str]
     placed: dict[str, str]
     fingerprint: dict[str, Any]
@@ -28,10 +28,10 @@ def assembled(profile: dict[str, Any] | None, *plugins: type[Plugin]) -> Assembl
 
 
 def outcome(scheduler: Scheduler, decisions: list[Decision]) -> Outcome:
-    binds = tuple(decision for decision in decisions if isinstance(decision, Bind))
+    decided = tuple(decision for decision in decisions if not isinstance(decision, Wait))
     records = scheduler.cluster.pods.records.values()
     return Outcome(
-        binds,
+        decided,
         frozenset(entry.record.key for parked in scheduler.queue.parked() for entry in parked.entries),
         {record.key: record.node_name for record in records},
         without_empty_columns(scheduler.cluster.nodes.fingerprint()),
@@ -70,7 +70,7 @@ class Story:
         decisions = self.plain.cycle(self.now, at_most=at_most)
         fast_decisions = self.fast.cycle(self.now, at_most=at_most)
         expected, found = outcome(self.plain, decisions), outcome(self.fast, fast_decisions)
-        assert found.binds == expected.binds, self._differ(expected, found)
+        assert found.decided == expected.decided, self._differ(expected, found)
         assert found.placed == expected.placed, f"pods stand elsewhere after cycle {self.now:g}"
         assert found.waiting == expected.waiting, (
             f"other pods wait after cycle {self.now:g}: {sorted(found.waiting ^ expected.waiting)}"
@@ -78,16 +78,19 @@ class Story:
         assert found.fingerprint == expected.fingerprint, f"the columns differ after cycle {self.now:g}"
         unexplained = waits(fast_decisions) - waits(decisions)
         assert not unexplained, f"said of pods that wait, with caches only: {unexplained}"
-        for bind in expected.binds:
-            self.world.bind(bind.pod, bind.node)
+        gone = self.world.carry_out(decisions)
+        if gone:
+            self.tell(gone)
         return expected, decisions
 
     def _differ(self, expected: Outcome, found: Outcome) -> str:
-        for index, (want, have) in enumerate(zip(expected.binds, found.binds, strict=False)):
+        for index, (want, have) in enumerate(zip(expected.decided, found.decided, strict=False)):
             if want != have:
                 return f"cycle {self.now:g}, decision {index}: with caches {have}, from nothing {want}"
-        longer, who = (expected, "from nothing") if len(expected.binds) > len(found.binds) else (found, "with caches")
-        rest = longer.binds[min(len(expected.binds), len(found.binds)) :]
+        short = min(len(expected.decided), len(found.decided))
+        who, rest = "with caches", found.decided[short:]
+        if len(expected.decided) > short:
+            who, rest = "from nothing", expected.decided[short:]
         return f"cycle {self.now:g}: only {who}: {list(rest)}"
 
 

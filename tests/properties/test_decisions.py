@@ -30,9 +30,7 @@ def start(world: World, profile: dict[str, Any] | None = None) -> Scheduler:
 def advance(scheduler: Scheduler, world: World, events: list[Event], now: float) -> list[Decision]:
     scheduler.handle(*events)
     decisions = scheduler.cycle(now)
-    for decision in decisions:
-        if isinstance(decision, Bind):
-            world.bind(decision.pod, decision.node)
+    scheduler.handle(*world.carry_out(decisions))
     return decisions
 
 

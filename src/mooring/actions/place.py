@@ -74,7 +74,6 @@ class Place:
             batch = queue.pop_batch(self._batch_size(queue, left))
             if not batch:
                 break
-            left -= len(batch)
             # 2. Those whose shape was refused a moment ago, with nothing since that could help, wait with the others.
             parked = queue.parked_with(batch[0])
             if parked is not None:
@@ -91,7 +90,9 @@ class Place:
                 queue.park(outcome.refused, self._helped_by(outcome.refused[0]))
                 tried += outcome.refused
             queue.put_back(outcome.untried)
-            left += len(outcome.untried)
+            # Pods that wait cost one try a shape, however many they are: else those that come back after every event
+            # would use up the turn of those that have not been tried at all.
+            left -= len(outcome.placed) + min(1, len(outcome.refused))
             self._on_batch(len(batch) - len(outcome.untried), self._clock() - started)
         return decisions + self._waits(cluster, queue, tried)
 

@@ -15,7 +15,7 @@ from mooring.engine.answers import NormalizedScore, ShapeAnswers
 from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Keys
 from mooring.engine.evaluate import ask_score, normalized
 from mooring.state.nodes import TIE_BITS
-from mooring.state.rows import NodeRows
+from mooring.state.rows import NodeRows, Rows
 
 Class = tuple[int, ...]
 """(group of rows in the same few domains, what is counted on the row itself)"""
@@ -26,9 +26,10 @@ def can_classify(answers: ShapeAnswers) -> bool:
     if answers.domain_filters or len(answers.normalized_scores) != 1:
         return False
     counts = answers.normalized_scores[0].counts
-    if counts is None or not counts.is_local:
+    table = answers.cluster.nodes
+    if counts is None or not counts.is_local or counts.own_counts(NodeRows(table, np.zeros(0, np.intp))) is None:
         return False
-    few = [key for key in counts.topology_keys if not answers.cluster.nodes.is_one_row_each(key)]
+    few = [key for key in counts.topology_keys if not table.is_one_row_each(key)]
     return len(few) < len(counts.topology_keys) and answers.is_narrow_by(tuple(few))
 
 
@@ -57,7 +58,7 @@ class ClassRanking:
 
     def _classify(self) -> None:
         groups = self._answers.groups_by(self._few).of_row[self._rows]
-        own = self._counts.own_counts(NodeRows(self._answers.cluster.nodes, self._rows))
+        own = self._own_counts(self._rows)
         self._group_of = groups.tolist()
         self._class_of: list[Class] = list(zip(self._group_of, *own.tolist(), strict=True))
         self._waiting: dict[Class, list[int]] = {}
@@ -66,6 +67,11 @@ class ClassRanking:
         """(-key, position) of rows that came into a class later, as a heap."""
         for position in np.argsort(np.array(self._keys, np.int64), kind="stable").tolist():
             self._waiting.setdefault(self._class_of[position], []).append(position)
+
+    def _own_counts(self, rows: Rows) -> NDArray[np.int64]:
+        own = self._counts.own_counts(NodeRows(self._answers.cluster.nodes, rows))
+        assert own is not None
+        return own
 
     def take(self) -> int:
         """The best row for one more pod, which then counts as placed; -1 if there is none."""
@@ -110,7 +116,7 @@ class ClassRanking:
         rows = np.array([row], np.intp)
         self._counts.update(self._shape_ids, rows, self._one)
         if self._keys[position] >= FEASIBLE_FROM:
-            own = self._counts.own_counts(NodeRows(self._answers.cluster.nodes, rows))
+            own = self._own_counts(rows)
             found = self._class_of[position] = (self._group_of[position], *own[:, 0].tolist())
             heapq.heappush(self._moved_in.setdefault(found, []), (-self._keys[position], position))
         else:

@@ -281,9 +281,12 @@ class Incremental:
         """About how much memory this takes."""
         return 0
 
-    def own_counts(self, nodes: NodeRows) -> NDArray[np.int64]:
-        """(counts, rows): what is counted where each node is a domain of its own."""
-        raise NotImplementedError
+    def own_counts(self, nodes: NodeRows) -> NDArray[np.int64] | None:
+        """(counts, rows): what is counted where each node is a domain of its own; None if it does not tell.
+
+        Rows that are alike in these and in their other domains get equal answers.
+        """
+        return None
 
     @property
     def counts_rows(self) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mooring.engine.plugin import SKIP, Depends, Incremental, Plugin, PreScore, Reserve
 from mooring.engine.verdict import Rejection
-from mooring.model.events import Event, NodeSeen, ObjectLost, ObjectSeen
+from mooring.model.events import Event, NodeSeen, ObjectLost, ObjectSeen, PodSeen
 from mooring.model.pods import Pod
 from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows, Rows
@@ -30,7 +30,7 @@ from mooring.testing.asking import (
 )
 from mooring.testing.builders import make_namespace, make_service
 from mooring.testing.random_clusters import APPS, Choose, one_of, random_node
-from mooring.testing.situations import Situation
+from mooring.testing.situations import Objects, Situation
 
 Changes = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]
 
@@ -193,6 +193,25 @@ def check_a_settled_skip_stands(plugin: Plugin, situation: Situation) -> None:
                 )
 
 
+def check_it_does_not_matter_when_pods_were_seen(plugin: Plugin, situation: Situation) -> None:
+    """What a plugin remembers between questions, it remembers rightly: pods of new kinds count as if always known."""
+    objects = situation.objects()
+    late = [pod for index, pod in enumerate(objects.pods) if pod.spec.node_name and index % 2]
+    known = Objects(objects.nodes, [pod for pod in objects.pods if pod not in late], objects.related)
+    cluster = Situation(situation.seed, lambda choose: known).cluster(plugin)
+    for shape in asked_shapes(cluster):
+        fresh_answers(plugin, cluster, shape)
+    cluster.observe(*map(PodSeen, late))
+    all_at_once = situation.cluster(plugin)
+    for record in waiting(cluster):
+        later = fresh_answers(plugin, cluster, record.shape)
+        at_once = fresh_answers(plugin, all_at_once, all_at_once.pods.records[record.key].shape)
+        assert later == at_once, (
+            f"{plugin.name} answers {later} where some pods were seen after it was first asked, and {at_once} where "
+            f"all were seen before{situation.about(record.shape)}"
+        )
+
+
 # What was gathered and follows.
 
 
@@ -254,6 +273,29 @@ def check_topology_keys_tell_rows_apart(plugin: Plugin, situation: Situation) ->
                     f"{plugin.name}.{what} gives {first} for {cluster.nodes.name(other)} and {answer} for "
                     f"{cluster.nodes.name(row)}, which are alike in {part.topology_keys}{situation.about(shape)}"
                 )
+
+
+def check_own_counts_tell_rows_apart(plugin: Plugin, situation: Situation) -> None:
+    """Nodes alike in an Incremental's own counts, and in the domains that several nodes share, score the same."""
+    cluster = situation.cluster(plugin)
+    table, rows = cluster.nodes, cluster.nodes.live_rows()
+    for shape in asked_shapes(cluster):
+        prepared = prepare(plugin, cluster, shape)
+        part = prepared.for_score
+        own = part.own_counts(cluster.rows()) if isinstance(part, Incremental) else None
+        if not isinstance(part, Incremental) or own is None:
+            continue
+        shared = [key for key in part.topology_keys if not table.is_one_row_each(key)]
+        seen: dict[tuple[int, ...], tuple[int, int]] = {}
+        for at, (row, score) in enumerate(
+            zip(rows.tolist(), _raw_answers(prepared, cluster.rows())["score"], strict=True)
+        ):
+            alike = (*(int(table.label(key).codes[row]) for key in shared), *own[:, at].tolist())
+            first, other = seen.setdefault(alike, (score, row))
+            assert first == score, (
+                f"{plugin.name} scores {table.name(other)} {first} and {table.name(row)} {score}, which are alike in "
+                f"{shared} and in own_counts{situation.about(shape)}"
+            )
 
 
 def check_local_counts_are_local(plugin: Plugin, situation: Situation) -> None:

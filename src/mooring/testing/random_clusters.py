@@ -4,13 +4,14 @@ The source is a function: given n, it chooses a number below n. A seeded NumPy g
 anything that can draw a whole number, such as a hypothesis strategy. 0 is always the plainest choice.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
 
+from mooring.model.decisions import Bind, Decision, Evict
 from mooring.model.events import (
     Event,
     NodeLost,
@@ -271,8 +272,15 @@ class World:
         """Let a pod be bound, as its scheduler decided."""
         self.pods[key] = with_node(self.pods[key], node)
 
-    def bound(self) -> list[str]:
-        return [key for key, pod in self.pods.items() if pod.spec.node_name]
+    def carry_out(self, decisions: Iterable[Decision]) -> list[Event]:
+        """Do what a scheduler decided; return what it will see of that: the pods it evicted are gone."""
+        gone: list[Event] = []
+        for decision in decisions:
+            if isinstance(decision, Bind):
+                self.bind(decision.pod, decision.node)
+            elif isinstance(decision, Evict) and self.pods.pop(decision.pod, None) is not None:
+                gone.append(PodLost(decision.pod))
+        return gone
 
     def events(self, count: int) -> list[Event]:
         """What happens next: pods come, and sometimes anything else."""

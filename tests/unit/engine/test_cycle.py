@@ -144,7 +144,10 @@ def test_pods_of_a_lost_node_count_again_when_it_returns() -> None:
     assert [type(d) for d in after(scheduler, NodeLost("a"), NodeSeen(make_node("b", cpu=1)))] == [Bind]
     scheduler.handle(NodeSeen(make_node("a", cpu=1)), PodSeen(make_pod("more", cpu=1)))
 
-    message = "0/2 nodes are available: 2 Insufficient cpu."
+    message = (
+        "0/2 nodes are available: 2 Insufficient cpu. "
+        "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+    )
     assert scheduler.cycle(3.0) == [Wait("default/more", message, ("NodeResourcesFit",))]
 
 

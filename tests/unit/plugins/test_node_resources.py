@@ -44,7 +44,7 @@ def test_the_remedy_is_what_is_lacking_of_the_one_resource_that_is_short() -> No
 
     found = remedies(NodeResourcesFit(), cluster, make_pod(cpu=2, memory="2Gi"))
 
-    assert found == {"free 500m more cpu": ["b"], "free 1 more cpu": ["a", "b"]}
+    assert found == {"give the node 500m more cpu": ["b"], "give the node 1 more cpu": ["a", "b"]}
 
 
 def test_least_and_most_allocated_are_opposites() -> None:

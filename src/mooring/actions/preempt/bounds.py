@@ -12,6 +12,7 @@ from mooring.actions.preempt.choice import LOWEST_PRIORITY, NOBODY, highest_prio
 from mooring.actions.preempt.crowd import Crowd
 from mooring.actions.preempt.reprieve import AskedFilter, passes_all, reprieve
 from mooring.actions.preempt.running import NO_POD
+from mooring.engine.plugin import Mask
 from mooring.state.shapes import Shape
 
 RESOURCES = "NodeResourcesFit"
@@ -20,16 +21,20 @@ RESOURCES = "NodeResourcesFit"
 
 def least_costs(crowd: Crowd, by_usage: Sequence[AskedFilter], shape: Shape) -> tuple[NDArray[np.int64], ...]:
     """The criteria of `choice`, one value a row: no way to make room on that row costs less."""
-    priorities = np.where(crowd.gone, crowd.priorities, NO_POD)
-    lowest_first = np.sort(priorities, axis=0)
     ordered = crowd.ordered(np.lexsort((crowd.starts, -crowd.priorities, ~crowd.gone), axis=0))
     relaxed = ordered.with_gone(reprieve(ordered, by_usage, shape))
     # Somebody has to go, if only the least important, even where usage is not what stands in the way.
-    highest = np.where(relaxed.gone.any(axis=0), highest_priority(relaxed), lowest_first[0])
-    count = _fewest(crowd, by_usage)
-    others = np.arange(len(lowest_first))[:, np.newaxis] < count - 1
-    total = np.where(others, lowest_first + LOWEST_PRIORITY, 0).sum(axis=0) + highest + LOWEST_PRIORITY
-    latest = np.where(crowd.gone & (crowd.priorities == highest), crowd.starts, NOBODY).max(axis=0)
+    lowest = np.where(crowd.gone, crowd.priorities, NO_POD).min(axis=0)
+    highest = np.where(relaxed.gone.any(axis=0), highest_priority(relaxed), lowest)
+    # Whoever needs a victim above that costs more already. So nobody above it goes, and some have to on its very level.
+    up_to = crowd.gone & (crowd.priorities <= highest)
+    below = up_to & (crowd.priorities < highest)
+    count = _fewest(crowd, up_to, None, by_usage)
+    on_level = np.minimum(_fewest(crowd, up_to & ~below, below, by_usage), count)
+    others = np.arange(len(crowd.gone))[:, np.newaxis] < count - on_level
+    lowest_first = np.sort(np.where(up_to, crowd.priorities, NO_POD), axis=0)
+    total = np.where(others, lowest_first + LOWEST_PRIORITY, 0).sum(axis=0) + on_level * (highest + LOWEST_PRIORITY)
+    latest = np.where(up_to & ~below, crowd.starts, NOBODY).max(axis=0)
     return _least_violations(crowd, by_usage, shape), highest, total, count, ~latest, tie(crowd)
 
 
@@ -41,14 +46,17 @@ def _least_violations(crowd: Crowd, by_usage: Sequence[AskedFilter], shape: Shap
     return (~passes_all(by_usage, shape, others.supposed())).astype(np.int64)
 
 
-def _fewest(crowd: Crowd, by_usage: Sequence[AskedFilter]) -> NDArray[np.int64]:
-    """How many victims it takes at the least: the largest first, of the resource that is shortest."""
+def _fewest(crowd: Crowd, among: Mask, besides: Mask | None, by_usage: Sequence[AskedFilter]) -> NDArray[np.int64]:
+    """How many victims of some it takes at the least, with others gone besides: by the resource that is shortest."""
     fewest = np.ones(len(crowd), np.int64)
     for plugin, prepared in by_usage:
         if plugin.name == RESOURCES:
             for name, amount in zip(prepared.names, prepared.amounts.flat, strict=True):
+                each = crowd.share_of_each(("requested", name))
                 lacking = int(amount) - crowd.nodes.free(name)
-                each = np.where(crowd.gone, crowd.share_of_each(("requested", name)), 0)
-                largest_first = np.cumsum(-np.sort(-each, axis=0), axis=0)
+                if besides is not None:
+                    lacking = lacking - np.where(besides, each, 0).sum(axis=0)
+                largest_first = np.cumsum(-np.sort(-np.where(among, each, 0), axis=0), axis=0)
                 fewest = np.maximum(fewest, 1 + np.count_nonzero(largest_first < lacking, axis=0))
-    return np.minimum(fewest, crowd.left)
+    enough: NDArray[np.int64] = np.minimum(fewest, np.count_nonzero(among, axis=0))
+    return enough

@@ -1,6 +1,7 @@
 """What it would cost to preempt on each row, and the cheapest one, by kube-scheduler's criteria in their order."""
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,41 +13,48 @@ LOWEST_PRIORITY = 1 << 31
 """Added to every priority, so that a victim more always costs more, negative priorities included."""
 NOBODY = np.iinfo(np.int64).min
 
-Key = tuple[int, ...]
+Values: TypeAlias = NDArray[np.int64]
+"""One a row."""
+Key: TypeAlias = tuple[int, ...]
 """What one row costs, criterion by criterion: the smallest key is the cheapest."""
 
 
-def violations(crowd: Crowd) -> NDArray[np.int64]:
+def violations(crowd: Crowd) -> Values:
     """Victims whom a budget protects: the fewer the better."""
-    return np.count_nonzero(crowd.gone & crowd.violating, axis=0)
+    count: Values = np.count_nonzero(crowd.gone & crowd.violating, axis=0)
+    return count
 
 
-def highest_priority(crowd: Crowd) -> NDArray[np.int64]:
+def highest_priority(crowd: Crowd) -> Values:
     """The priority of the most important victim: the lower the better."""
-    return np.where(crowd.gone, crowd.priorities, NOBODY).max(axis=0)
+    highest: Values = np.where(crowd.gone, crowd.priorities, NOBODY).max(axis=0)
+    return highest
 
 
-def total_priority(crowd: Crowd) -> NDArray[np.int64]:
+def total_priority(crowd: Crowd) -> Values:
     """The sum of the victims' priorities: the lower the better."""
-    return np.where(crowd.gone, crowd.priorities + LOWEST_PRIORITY, 0).sum(axis=0)
+    total: Values = np.where(crowd.gone, crowd.priorities + LOWEST_PRIORITY, 0).sum(axis=0)
+    return total
 
 
-def victim_count(crowd: Crowd) -> NDArray[np.int64]:
-    return np.count_nonzero(crowd.gone, axis=0)
+def victim_count(crowd: Crowd) -> Values:
+    count: Values = np.count_nonzero(crowd.gone, axis=0)
+    return count
 
 
-def earliest_start(crowd: Crowd) -> NDArray[np.int64]:
+def earliest_start(crowd: Crowd) -> Values:
     """When the first of the most important victims started: the later the better, hence inverted."""
     is_highest = crowd.gone & (crowd.priorities == highest_priority(crowd))
-    return ~np.where(is_highest, crowd.starts, NOT_STARTED).min(axis=0)
+    inverted: Values = ~np.where(is_highest, crowd.starts, NOT_STARTED).min(axis=0)
+    return inverted
 
 
-def tie(crowd: Crowd) -> NDArray[np.int64]:
+def tie(crowd: Crowd) -> Values:
     """The node's number for ties: the higher wins. kube-scheduler takes the first of an unordered list."""
     return ~crowd.ties
 
 
-CRITERIA: tuple[Callable[[Crowd], NDArray[np.int64]], ...] = (
+CRITERIA: tuple[Callable[[Crowd], Values], ...] = (
     violations,
     highest_priority,
     total_priority,

@@ -142,9 +142,8 @@ class Crowd:
 
     def ordered(self, order: Matrix) -> "Crowd":
         """A copy with each row's victims in another order."""
-        index, gone, violating = (
-            np.take_along_axis(found, order, axis=0) for found in (self._index, self.gone, self.violating)
-        )
+        index, gone = np.take_along_axis(self._index, order, axis=0), np.take_along_axis(self.gone, order, axis=0)
+        violating = np.take_along_axis(self.violating, order, axis=0)
         return Crowd(self._running, self._shares, self.rows, index, gone, violating)
 
     def with_gone(self, gone: Mask) -> "Crowd":
@@ -166,7 +165,8 @@ class Crowd:
     @cached_property
     def left(self) -> NDArray[np.int64]:
         """How many victims are gone from each row."""
-        return self.gone.sum(axis=0)
+        left: NDArray[np.int64] = self.gone.sum(axis=0)
+        return left
 
     def share_of_each(self, amount: Amount) -> Matrix:
         """What each victim takes."""

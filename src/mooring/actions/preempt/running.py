@@ -57,17 +57,19 @@ class RunningPods:
         self._positions = (-1, -1)
         self._shapes_version = -1
         self._lowest = NO_POD
-        self._lowest_position = -1
+        self._lowest_positions = (-1, -1)
 
     def has_below(self, priority: int) -> bool:
         """Whether any pod may run with less than this priority; False is certain, and needs no refresh."""
-        log = self.cluster.pod_changes
-        if self._lowest_position != log.position:
-            changes = log.since(self._lowest_position) if self._lowest_position >= 0 else None
-            rows = list(self.cluster.pods.on_row) if changes is None else np.unique(changes[1]).tolist()
-            found = (record.priority for row in rows for record in self.cluster.pods.on(row))
-            self._lowest = min(found, default=NO_POD) if changes is None else min((self._lowest, *found))
-            self._lowest_position = log.position
+        logs = (self.cluster.pod_changes, self.cluster.pod_updates)
+        positions = (logs[0].position, logs[1].position)
+        if positions != self._lowest_positions:
+            rows = _changed_rows(logs, self._lowest_positions)
+            known = NO_POD if rows is None else self._lowest
+            read = list(self.cluster.pods.on_row) if rows is None else rows.tolist()
+            found = (record.priority for row in read for record in self.cluster.pods.on(row))
+            self._lowest = min(known, min(found, default=NO_POD))
+            self._lowest_positions = positions
         return priority > self._lowest
 
     def refresh(self) -> None:

@@ -133,7 +133,8 @@ class Search:
             return np.zeros(len(crowd), np.bool_)
         answer = filters.answer
         is_concern = self._concerns.of(answer.profile.name, answer.shape, filters.elsewhere)
-        concerned: NDArray[np.bool_] = (is_concern[crowd.shapes] & crowd.gone).any(axis=0)
+        goes: NDArray[np.bool_] = is_concern[crowd.shapes] & crowd.gone
+        concerned: NDArray[np.bool_] = np.logical_or.reduce(goes, axis=0)
         return concerned
 
     def _cheapest_at_once(self, crowd: Crowd, filters: "Filters") -> Candidate | None:
@@ -153,7 +154,7 @@ class Search:
     def _cheapest_one_by_one(
         self, crowd: Crowd, filters: "Filters", best: Candidate | None
     ) -> tuple[Candidate | None, list[Rejection]]:
-        """The cheapest of these rows and the best so far, and why rows will not do; tried while they could cost less."""
+        """The cheapest of the best so far and these rows, tried while they could cost less; why others will not do."""
         refused = list[Rejection]()
         if not len(crowd):
             return best, refused

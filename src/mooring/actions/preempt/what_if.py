@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mooring.actions.preempt.crowd import Crowd
 from mooring.actions.preempt.reprieve import AskedFilter
