@@ -289,9 +289,6 @@ def with_hostnames_of_their_own(choose: Choose) -> Objects:
     return objects
 
 
-@pytest.mark.xfail(
-    reason="scoring counts the pods of all nodes with one hostname label, kube-scheduler each node's own"
-)
 def test_nodes_that_share_a_hostname_label_are_counted_apart_when_scoring() -> None:
     nodes = [make_node("a", labels={HOSTNAME: "same"}), make_node("b", labels={HOSTNAME: "same"}), make_node("c")]
     pods = [*make_pods(2, node="a", labels={"app": "web"}), make_pod("asked", labels={"app": "web"})]

@@ -1,6 +1,6 @@
 """Place pods onto free capacity, those of one shape that stand together in the queue at once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from mooring.engine.profile import Profile
 from mooring.engine.queue import Entry, Queue
 from mooring.engine.ranking import Ranking, can_rank
 from mooring.engine.sampling import NodeLimit
+from mooring.engine.verdict import Verdict
 from mooring.model.decisions import Bind, Decision, Wait
 from mooring.state.cluster import Cluster
 from mooring.state.shapes import Shape
@@ -33,6 +34,8 @@ class Outcome(NamedTuple):
     placed: list[Entry]
     refused: list[Entry]
     untried: list[Entry]
+    rejected: Sequence[tuple[Entry, Verdict]] = ()
+    """Those that a node would take, and that a plugin refused once it was chosen."""
 
 
 class LastRanking(NamedTuple):
@@ -77,36 +80,42 @@ class Place:
             # 2. Those whose shape was refused a moment ago, with nothing since that could help, wait with the others.
             parked = queue.parked_with(batch[0])
             if parked is not None:
-                queue.park(batch, parked.helped_by)
+                queue.park(batch, parked.helped_by, parked.moved_by)
                 tried += batch
                 continue
             # 3. Find nodes, as many as there are; assume them.
             outcome = self._place(cluster, batch)
             decisions += [Bind(entry.record.key, entry.record.node_name) for entry in outcome.placed]
             if outcome.placed:
-                queue.note(Change.POD_BOUND)
+                queue.note(Change.POD_BOUND, batch[0].record.shape)
             # 4. The rest waits for something that could help, or for its turn.
             if outcome.refused:
-                queue.park(outcome.refused, self._helped_by(outcome.refused[0]))
+                self._park(queue, outcome.refused)
                 tried += outcome.refused
+            for entry, verdict in outcome.rejected:
+                queue.park_alone(entry, verdict)
+                tried.append(entry)
             queue.put_back(outcome.untried)
             # Pods that wait cost one try a shape, however many they are: else those that come back after every event
             # would use up the turn of those that have not been tried at all.
-            left -= len(outcome.placed) + min(1, len(outcome.refused))
+            left -= len(outcome.placed) + len(outcome.rejected) + min(1, len(outcome.refused))
             self._on_batch(len(batch) - len(outcome.untried), self._clock() - started)
         return decisions + self._waits(cluster, queue, tried)
 
     def _batch_size(self, queue: Queue, left: int) -> int:
         head = queue.peek()
-        if head is None:
-            return 1
+        if head is None or queue.waits_for(head.record.shape):
+            return 1  # the first pod bound may help one that waits, and that comes before the second
         args = self._batching.get(head.profile.name, DEFAULT_BATCHING)
         return min(left, batch_limit(args, head.record.pod.spec.priority_class_name, len(queue)))
 
-    def _helped_by(self, entry: Entry) -> Change:
-        """What could help a pod that no node takes: anything that a filter with something to say listens to."""
-        kept = self._kept.get(entry.profile, entry.record.shape)
-        return Change.ANY if kept is None else kept.helped_by()
+    def _park(self, queue: Queue, entries: list[Entry]) -> None:
+        """Set pods aside that no node takes, until something happens that a filter with something to say listens to."""
+        kept = self._kept.get(entries[0].profile, entries[0].record.shape)
+        if kept is None:
+            queue.park(entries, Change.ANY)
+        else:
+            queue.park(entries, kept.helped_by(), kept.is_moved_by)
 
     # Placing.
 
@@ -163,20 +172,21 @@ class Place:
     def _one_by_one(self, cluster: Cluster, batch: list[Entry], choose: Callable[[], int], has_steps: bool) -> Outcome:
         profile = batch[0].profile
         deadline = self._deadline(profile)
-        placed, refused = list[Entry](), list[Entry]()
+        placed, rejected = list[Entry](), list[tuple[Entry, Verdict]]()
         for index, entry in enumerate(batch):
             row = choose()
             if row < 0:
-                return Outcome(placed, refused + batch[index:], [])
+                return Outcome(placed, batch[index:], [], rejected)
             cluster.assume(entry.record.key, row)
-            if has_steps and take_steps(profile, cluster, entry.record, row) is not None:
+            verdict = take_steps(profile, cluster, entry.record, row) if has_steps else None
+            if verdict is None:
+                placed.append(entry)
+            else:
                 cluster.release(entry.record.key)
-                refused.append(entry)
-                continue
-            placed.append(entry)
+                rejected.append((entry, verdict))
             if deadline is not None and self._is_late(deadline):
-                return Outcome(placed, refused, batch[index + 1 :])
-        return Outcome(placed, refused, [])
+                return Outcome(placed, [], batch[index + 1 :], rejected)
+        return Outcome(placed, [], [], rejected)
 
     def _limit(self, profile: Profile) -> NodeLimit | None:
         if profile.percentage_of_nodes_to_score >= 100:
@@ -195,11 +205,18 @@ class Place:
     # Waiting.
 
     def _waits(self, cluster: Cluster, queue: Queue, tried: list[Entry]) -> list[Decision]:
-        """Say of each pod that waits why, as things stand when all decisions are taken."""
+        """Say of each pod that waits why, as things stand when all decisions are taken, in queue order."""
         reasons: dict[tuple[str, int], tuple[str, tuple[str, ...]]] = {}
+        verdicts = {
+            parked.entries[0].record.key: parked.verdict
+            for parked in queue.parked()
+            if parked.verdict and parked.entries
+        }
         waits: list[Decision] = []
-        for entry in tried:
-            if not queue.is_parked(entry):
+        for entry in sorted({entry.record.key: entry for entry in tried if queue.is_parked(entry)}.values()):
+            verdict = verdicts.get(entry.record.key)
+            if verdict is not None:
+                waits.append(Wait(entry.record.key, "; ".join(verdict.reasons), (verdict.plugin,)))
                 continue
             key = (entry.profile.name, entry.record.shape.id)
             if key not in reasons:

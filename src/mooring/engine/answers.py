@@ -38,7 +38,7 @@ from mooring.engine.sampling import NodeLimit
 from mooring.engine.settled import NOTHING_SETTLED, Settled, SettledCache, is_settled
 from mooring.engine.verdict import Rejection
 from mooring.state.cluster import Cluster
-from mooring.state.nodes import TIE_BITS, NodeTable
+from mooring.state.nodes import ROW, TIE_BITS, NodeTable
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
 
@@ -97,6 +97,9 @@ def group_rows(table: NodeTable, keys: Sequence[str]) -> Groups:
     inverse = np.zeros(len(live), np.int64)
     first = np.zeros(min(1, len(live)), np.intp)
     for key in keys:
+        if key == ROW:
+            first, inverse = np.arange(len(live)), np.arange(len(live))
+            break
         label = table.label(key)
         # Numbered anew after each key, so that the product of many keys cannot overflow.
         codes = inverse * (len(label.interner) + 1) + label.codes[live] + 1
@@ -235,6 +238,12 @@ class ShapeAnswers:
             if plugin.name not in self._skipped:
                 changes |= plugin.helped_by
         return changes
+
+    def is_moved_by(self, shape: Shape) -> bool:
+        """Whether a pod of some shape, once bound, could open a row that is refused now."""
+        if any(plugin.helped_by & Change.POD_BOUND for plugin, _ in self.usage_filters):
+            return True
+        return any(domain.counts is None or domain.counts.is_moved_by(shape) for domain in self.domain_filters)
 
     def _ask_usage(self, rows: Rows) -> None:
         """Ask what depends on usage about some rows that no settled filter refuses, and set their keys."""

@@ -276,6 +276,10 @@ class Incremental:
         """Take in pods that came (sign 1) to or went (sign -1) from rows; tell whether anything changed."""
         raise NotImplementedError
 
+    def is_moved_by(self, shape: Shape) -> bool:
+        """Whether a pod of this shape changes anything by coming or going."""
+        return True
+
     @property
     def size_bytes(self) -> int:
         """About how much memory this takes."""

@@ -5,7 +5,7 @@ happens that could help (a queueing hint), all pods of a shape together, because
 """
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from mooring.engine.plugin import Change
 from mooring.engine.profile import Profile
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.state.pods import PodRecord
+from mooring.state.shapes import Shape
 
 
 @dataclass(order=True, slots=True)
@@ -31,7 +32,15 @@ class Parked:
 
     profile: Profile
     helped_by: Change
+    moved_by: Callable[[Shape], bool] = lambda shape: True
     entries: list[Entry] = field(default_factory=list)
+    verdict: Verdict | None = None
+    """Set if it was not the nodes that refused them."""
+
+    def is_helped_by(self, change: Change, shape: Shape | None) -> bool:
+        if not self.helped_by & change:
+            return False
+        return change is not Change.POD_BOUND or shape is None or self.moved_by(shape)
 
 
 class Queue:
@@ -39,7 +48,7 @@ class Queue:
 
     def __init__(self) -> None:
         self._active: list[tuple[Any, int, Entry]] = []
-        self._parked: dict[tuple[str, int], Parked] = {}
+        self._parked: dict[tuple[str | int, ...], Parked] = {}
         self._gated: dict[str, tuple[Entry, Verdict]] = {}
         self._removed = set[int]()
         """The arrivals of entries that are still among the active ones and are to be passed over."""
@@ -113,12 +122,27 @@ class Queue:
         for entry in entries:
             self._activate(entry)
 
-    def park(self, entries: Sequence[Entry], helped_by: Change) -> None:
-        """Set pods of one shape aside until something happens that could help them."""
+    def park(
+        self, entries: Sequence[Entry], helped_by: Change, moved_by: Callable[[Shape], bool] = lambda shape: True
+    ) -> None:
+        """Set pods of one shape aside until something happens that could help them.
+
+        `moved_by` says of which pods it matters to them that they were bound.
+        """
         first = entries[0]
-        parked = self._parked.setdefault((first.profile.name, first.record.shape.id), Parked(first.profile, helped_by))
-        parked.helped_by |= helped_by
-        self._could_help |= helped_by
+        key = (first.profile.name, first.record.shape.id)
+        self._park(key, entries, Parked(first.profile, helped_by, moved_by))
+
+    def park_alone(self, entry: Entry, verdict: Verdict) -> None:
+        """Set one pod aside that a node would take and a plugin refused: others of its shape may fare better."""
+        key = (entry.profile.name, entry.record.shape.id, entry.record.key)
+        self._park(key, [entry], Parked(entry.profile, Change.ANY, verdict=verdict))
+
+    def _park(self, key: tuple[str | int, ...], entries: Sequence[Entry], new: Parked) -> None:
+        parked = self._parked.setdefault(key, new)
+        parked.helped_by |= new.helped_by
+        parked.verdict = new.verdict
+        self._could_help |= new.helped_by
         parked.entries.extend(entries)
         for entry in entries:
             self._where[entry.record.key] = "parked"
@@ -127,17 +151,24 @@ class Queue:
         """The pods of the same shape that were tried in vain, if nothing has happened since."""
         return self._parked.get((entry.profile.name, entry.record.shape.id))
 
-    def note(self, change: Change) -> None:
-        """Something happened: whoever it could help is to be tried again."""
+    def note(self, change: Change, shape: Shape | None = None) -> None:
+        """Something happened, to a pod of some shape if one is given: whoever it could help is to be tried again."""
         if not self._could_help & change:
             return
-        helped = [key for key, parked in self._parked.items() if parked.helped_by & change]
+        helped = [key for key, parked in self._parked.items() if parked.is_helped_by(change, shape)]
         for key in helped:
             for entry in self._parked.pop(key).entries:
                 self._activate(entry)
-        self._could_help = Change(0)
-        for parked in self._parked.values():
-            self._could_help |= parked.helped_by
+        if helped:
+            self._could_help = Change(0)
+            for parked in self._parked.values():
+                self._could_help |= parked.helped_by
+
+    def waits_for(self, shape: Shape) -> bool:
+        """Whether some pod that was tried in vain may fit as soon as a pod of this shape is bound."""
+        if not self._could_help & Change.POD_BOUND:
+            return False
+        return any(parked.is_helped_by(Change.POD_BOUND, shape) for parked in self._parked.values())
 
     def is_parked(self, entry: Entry) -> bool:
         return self._where.get(entry.record.key) == "parked"

@@ -6,7 +6,9 @@ from numpy.typing import NDArray
 from mooring.engine.plugin import Incremental
 from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects, sum_by_code
+from mooring.state.nodes import ROW
 from mooring.state.rows import NodeRows
+from mooring.state.shapes import Shape
 
 
 class DomainCount:
@@ -21,13 +23,17 @@ class DomainCount:
         effects: ShapeEffects,
         eligible: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Count over all bound pods; with `eligible` (one a row) only those on eligible rows."""
+        """Count over all bound pods; with `eligible` (one a row) only those on eligible rows.
+
+        With the key ROW each node counts for itself, whatever its labels are.
+        """
         self.key = key
         self.effects = effects
         self._eligible = eligible
-        label = cluster.nodes.label(key)
-        self._codes = label.codes
-        self.counts = np.zeros(len(label.interner) + 1, np.int64)
+        table = cluster.nodes
+        self._codes = np.arange(table.end, dtype=np.int32) if key == ROW else table.label(key).codes
+        domains = table.end if key == ROW else len(table.label(key).interner)
+        self.counts = np.zeros(domains + 1, np.int64)
         """One a code of the label's values; the last, which stays 0, is what the code of a missing label picks."""
         if effects.any:
             self.add(*cluster.bound_pods())
@@ -61,8 +67,12 @@ class DomainCount:
         return self.counts.nbytes + (0 if self._eligible is None else self._eligible.nbytes)
 
     def at(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
-        """The count of each row's domain; 0 for rows without the label."""
+        """The count of each domain; 0 for the code of a missing label."""
         return self.counts[codes]
+
+    def of(self, nodes: NodeRows) -> NDArray[np.int64]:
+        """The count of each row's domain; 0 for rows without the label."""
+        return self.counts[nodes.index] if self.key == ROW else self.counts[nodes.label_codes(self.key)]
 
 
 class Counted(Incremental):
@@ -73,7 +83,10 @@ class Counted(Incremental):
 
     def own_counts(self, nodes: NodeRows) -> NDArray[np.int64]:
         own = [part for part in self.parts if nodes.table.is_one_row_each(part.key)]
-        return np.array([part.at(nodes.label_codes(part.key)) for part in own], np.int64).reshape(len(own), len(nodes))
+        return np.array([part.of(nodes) for part in own], np.int64).reshape(len(own), len(nodes))
+
+    def is_moved_by(self, shape: Shape) -> bool:
+        return any(part.effects.of(shape.id) for part in self.parts)
 
     @property
     def size_bytes(self) -> int:

@@ -33,7 +33,7 @@ from mooring.plugins.spread_constraints import (
     with_selector,
 )
 from mooring.state.cluster import Cluster
-from mooring.state.nodes import MISSING
+from mooring.state.nodes import MISSING, ROW
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 
@@ -113,6 +113,15 @@ class SoftCounts(Counted):
     @property
     def is_local(self) -> bool:
         return True  # a pod moves its own domains' counts; weights move with `refit` alone
+
+    def own_counts(self, nodes: NodeRows) -> NDArray[np.int64]:
+        """What is counted on the node itself, -1 where the node lacks the label and is not counted."""
+        own = [
+            np.where(nodes.label_codes(constraint.topology_key) == MISSING, -1, part.of(nodes))
+            for constraint, part in zip(self.constraints, self.parts, strict=True)
+            if nodes.table.is_one_row_each(part.key)
+        ]
+        return np.array(own, np.int64).reshape(len(own), len(nodes))
 
     @property
     def counts_rows(self) -> bool:
@@ -210,9 +219,8 @@ class PodTopologySpread(PreFilter, PreScore):
                 mask[:] = True  # counted on the node itself, whatever the policies say
             else:
                 mask[eligible_rows(pod, rows, constraint, has_all)] = True
-            parts.append(
-                DomainCount(cluster, constraint.topology_key, constraint.effects_in(pod.namespace, cluster), mask)
-            )
+            key = ROW if constraint.topology_key == HOSTNAME else constraint.topology_key
+            parts.append(DomainCount(cluster, key, constraint.effects_in(pod.namespace, cluster), mask))
         counts = SoftCounts(constraints, parts, require_all)
         counts.refit(feasible)
         return counts
@@ -221,9 +229,8 @@ class PodTopologySpread(PreFilter, PreScore):
         total = np.zeros(len(nodes), np.float64)
         lacks_a_key = np.zeros(len(nodes), np.bool_)
         for constraint, part, weight in zip(prepared.constraints, prepared.parts, prepared.weights, strict=True):
-            domains = nodes.label_codes(constraint.topology_key)
-            has = domains != MISSING
-            score = part.at(domains) * weight + float(constraint.max_skew - 1)
+            has = nodes.label_codes(constraint.topology_key) != MISSING
+            score = part.of(nodes) * weight + float(constraint.max_skew - 1)
             total += np.where(has, score, 0.0)
             lacks_a_key |= ~has
         scores = round_half_up(total)

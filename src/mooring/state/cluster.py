@@ -119,9 +119,14 @@ class Cluster:
             return
         if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
             self._select_on(selected_keys(pod))
-        node_name = pod.spec.node_name
-        shape = self.shapes.intern(pod, bound=bool(node_name))
         old = self.pods.records.get(pod.key)
+        node_name = pod.spec.node_name
+        # News from before the world learnt of our decision does not undo it.
+        stays = old is not None and old.assumed and not node_name and old.pod.metadata.uid == pod.metadata.uid
+        shape = self.shapes.intern(pod, bound=stays or bool(node_name))
+        if old is not None and stays:
+            self._reshape(old, pod, shape)
+            return
         if old is not None:
             if old.shape is shape and old.node_name == node_name:
                 old.pod, old.assumed = pod, False  # the world confirms what we know
@@ -140,6 +145,16 @@ class Cluster:
                 self._homeless.setdefault(node_name, set()).add(slot)
             else:
                 self._bind(record, row)
+
+    def _reshape(self, record: PodRecord, pod: Pod, shape: Shape) -> None:
+        """A pod that keeps its place is another than we knew."""
+        row = record.row
+        if row != UNBOUND and record.shape is not shape:
+            self._unbind(record)
+        record.pod, record.shape = pod, shape
+        self.pods.shape.writable[record.slot] = shape.id
+        if row != UNBOUND and record.row == UNBOUND:
+            self._bind(record, row)
 
     def _lose_pod(self, key: str) -> None:
         record = self.pods.records.pop(key, None)

@@ -19,6 +19,9 @@ from mooring.state.amounts import AmountMatrix
 from mooring.state.columns import Column, Interner
 from mooring.state.shapes import Shape
 
+ROW = ""
+"""Instead of a label's key: each node is a domain of its own."""
+
 MISSING = -1
 """The code of a label that a node does not have."""
 
@@ -147,6 +150,8 @@ class NodeTable:
 
     def is_one_row_each(self, key: str) -> bool:
         """Whether every node has a value of a label for itself, as with hostnames."""
+        if key == ROW:
+            return True
         known = self._one_row_each.get(key)
         if known is None:
             codes = self.label(key).codes[self.live_rows()]

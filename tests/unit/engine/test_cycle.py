@@ -157,7 +157,6 @@ def test_at_most_so_many_pods_a_cycle() -> None:
     assert [len(scheduler.cycle(float(now), at_most=2)) for now in range(4)] == [2, 2, 1, 0]
 
 
-@pytest.mark.xfail(reason="pods placed in one batch pass a more urgent one that the first of them would have helped")
 def test_a_batch_lets_nobody_pass_a_more_urgent_pod() -> None:
     near_web = make_affinity(near=[make_pod_term(labels={"app": "web"})])
     urgent = make_pod("urgent", cpu=1, priority=10, affinity=near_web)
@@ -173,7 +172,6 @@ class NotTheFirst(Permit):
         return Rejection(("not the first",)) if pod.key.endswith("-0") else None
 
 
-@pytest.mark.xfail(reason="a pod refused after the choice makes all of its shape wait")
 def test_a_pod_refused_after_the_choice_does_not_hold_up_others_of_its_shape() -> None:
     profile = make_profile(args={"Batching": {"mode": "Fixed", "size": 1}})
     scheduler = make_scheduler(nodes=[make_node("a")], pods=make_pods(3), profile=profile, plugins=[NotTheFirst])
@@ -183,7 +181,6 @@ def test_a_pod_refused_after_the_choice_does_not_hold_up_others_of_its_shape() -
     assert placed == ["default/pod-1", "default/pod-2"]
 
 
-@pytest.mark.xfail(reason="an update that was on its way when the pod was bound undoes the assumption")
 def test_a_late_update_of_a_pod_just_bound_does_not_place_it_again() -> None:
     scheduler = make_scheduler(nodes=[make_node("a", cpu=1)], pods=[make_pod("pod", cpu=1)])
     assert scheduler.cycle(1.0) == [Bind("default/pod", "a")]
