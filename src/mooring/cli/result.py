@@ -149,11 +149,11 @@ def make_result(
 
 def reasons(scheduler: Scheduler) -> list[tuple[Entry, str, tuple[str, ...]]]:
     """Each pod that waits, in queue order, with the message and the plugins that refuse it as things stand now."""
-    found = []
+    found: list[tuple[Entry, str, tuple[str, ...]]] = []
     for parked in scheduler.queue.parked():
         if parked.verdict is not None:
-            refused = "; ".join(parked.verdict.reasons), (parked.verdict.plugin,)
-            found += [(entry, *refused) for entry in parked.entries]
+            message = "; ".join(parked.verdict.reasons)
+            found += [(entry, message, (parked.verdict.plugin,)) for entry in parked.entries]
         elif parked.entries:
             evaluation = evaluate(parked.profile, scheduler.cluster, parked.entries[0].record.shape)
             message, plugins = evaluation.message(), evaluation.refusing_plugins()

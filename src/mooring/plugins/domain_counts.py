@@ -31,7 +31,7 @@ class DomainCount:
         self.effects = effects
         self._eligible = eligible
         table = cluster.nodes
-        self._codes = np.arange(table.end, dtype=np.int32) if key == ROW else table.label(key).codes
+        self._codes = table.domain_codes(key)
         domains = table.end if key == ROW else len(table.label(key).interner)
         self.counts = np.zeros(domains + 1, np.int64)
         """One a code of the label's values; the last, which stays 0, is what the code of a missing label picks."""

@@ -159,6 +159,10 @@ class NodeTable:
             self._one_row_each[key] = known
         return known
 
+    def domain_codes(self, key: str) -> NDArray[np.int32]:
+        """Each row's domain of a topology key, as a code; MISSING for rows that are in none."""
+        return np.arange(self.capacity, dtype=np.int32) if key == ROW else self.label(key).codes
+
     def label(self, key: str) -> LabelColumn:
         column = self._labels.get(key)
         if column is None:

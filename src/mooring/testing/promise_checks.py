@@ -267,7 +267,7 @@ def check_topology_keys_tell_rows_apart(plugin: Plugin, situation: Situation) ->
                 continue
             seen: dict[tuple[int, ...], tuple[int, int]] = {}
             for row, answer in zip(rows.tolist(), answers[what], strict=True):
-                domain = tuple(int(cluster.nodes.label(key).codes[row]) for key in part.topology_keys)
+                domain = tuple(int(cluster.nodes.domain_codes(key)[row]) for key in part.topology_keys)
                 first, other = seen.setdefault(domain, (answer, row))
                 assert first == answer, (
                     f"{plugin.name}.{what} gives {first} for {cluster.nodes.name(other)} and {answer} for "
@@ -323,7 +323,7 @@ def check_local_counts_are_local(plugin: Plugin, situation: Situation) -> None:
 
 
 def _share_a_domain(cluster: Cluster, part: Incremental, one: int, other: int) -> bool:
-    labels = [cluster.nodes.label(key).codes for key in part.topology_keys]
+    labels = [cluster.nodes.domain_codes(key) for key in part.topology_keys]
     return one == other or any(codes[one] == codes[other] and codes[one] >= 0 for codes in labels)
 
 
@@ -360,7 +360,7 @@ def check_one_row_a_domain_is_enough_to_refit(plugin: Plugin, situation: Situati
         part = prepared.for_score
         if not isinstance(part, Incremental) or part.counts_rows:
             continue
-        domains = [tuple(int(cluster.nodes.label(key).codes[row]) for key in part.topology_keys) for row in rows]
+        domains = [tuple(int(cluster.nodes.domain_codes(key)[row]) for key in part.topology_keys) for row in rows]
         first = [domains.index(domain) for domain in dict.fromkeys(domains)]
         with_all = _raw_answers(prepared, cluster.rows())["score"]
         part.refit(cluster.rows(rows[first]))

@@ -60,6 +60,15 @@ def test_the_room_is_held_although_the_world_still_shows_the_pod_as_waiting() ->
     assert scheduler.cycle(3.0) == [Bind("default/urgent", "a")]
 
 
+def test_a_pod_seen_as_waiting_when_its_victims_are_gone_is_bound_once() -> None:
+    scheduler = scheduler_with_victim()
+    scheduler.cycle(1.0)
+    scheduler.handle(PodSeen(make_pod("urgent", cpu=2, priority=10)), PodLost("default/victim"))
+
+    assert scheduler.cycle(2.0) == [Bind("default/urgent", "a")]
+    assert scheduler.cycle(3.0) == []
+
+
 def test_two_pods_share_victims_that_leave_room_for_both() -> None:
     pods = [
         make_running("victim", "a", cpu=2),

@@ -151,27 +151,18 @@ class Preempt:
         record = cluster.pods.records.get(key)
         if record is None or record.pod.metadata.uid != nomination.uid:
             return False
-        has_node = cluster.nodes.row_of.get(nomination.node) == nomination.row
-        if record.row == nomination.row and has_node:
-            return record.assumed  # else the world has bound it
         if record.row != UNBOUND:
-            return False
+            # Seen anew, it may have been placed anew, there or elsewhere; no longer assumed, it was bound by the world.
+            return record is nomination.entry.record and record.row == nomination.row and record.assumed
         if record.node_name:  # its node is gone while it held room there
             cluster.observe(PodSeen(record.pod))
             queue.add(cluster.pods.records[key], nomination.entry.profile, now)
             return False
-        if not has_node or record is not nomination.entry.record:
-            return self._hold_again(nomination, record, cluster, queue, has_node)
-        return False
-
-    def _hold_again(
-        self, nomination: Nomination, record: PodRecord, cluster: Cluster, queue: Queue, has_node: bool
-    ) -> bool:
-        if not has_node:
+        if cluster.nodes.row_of.get(nomination.node) != nomination.row:
             return False
         nomination.entry.record = record
-        queue.remove(record.key)
-        cluster.assume(record.key, nomination.row)
+        queue.remove(key)
+        cluster.assume(key, nomination.row)
         return True
 
     def _bind(self, nomination: Nomination, cluster: Cluster, queue: Queue) -> list[Decision]:
