@@ -134,6 +134,12 @@ class Place:
             answers.refresh()
             return answers.choose(limit)
 
+        if len(batch) == 1 and not answers.has_steps:
+            row = answers.choose(limit)
+            if row < 0:
+                return Outcome([], batch, [])
+            cluster.assume(batch[0].record.key, row)
+            return Outcome(batch, [], [])
         return self._one_by_one(cluster, batch, choose, answers.has_steps)
 
     def _ranked(self, cluster: Cluster, batch: list[Entry], answers: ShapeAnswers) -> Outcome:

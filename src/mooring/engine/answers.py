@@ -135,18 +135,20 @@ class ShapeAnswers:
 
     # Keeping up.
 
-    def refresh(self) -> None:
-        """Bring everything up to date with the cluster."""
+    def refresh(self) -> bool:
+        """Bring everything up to date with the cluster; tell whether it had to be built anew."""
+        position = self.cluster.pod_changes.position
         changes = None
         if self.description == self.cluster.description:
-            if self.position == self.cluster.pod_changes.position:
-                return
+            if self.position == position:
+                return False
             changes = self.cluster.pod_changes.since(self.position)
+        self.position = position
         if changes is None:
             self._build()
-        else:
-            self._follow(*changes)
-        self.position = self.cluster.pod_changes.position
+            return True
+        self._follow(*changes)
+        return False
 
     def _build(self) -> None:
         cluster = self.cluster
@@ -261,7 +263,7 @@ class ShapeAnswers:
             asked = ask_score(score, self.shape, nodes, prepared)
             totals = totals + (asked if weight == 1 else weight * asked)
         keys: Keys = (totals << TIE_BITS) + self.cluster.nodes.tie.values[nodes.index]
-        if passed is not None:
+        if passed is not None and not passed.all():
             keys[~passed] = INFEASIBLE
         return keys
 

@@ -27,8 +27,8 @@ class KeptAnswers:
         if answers is None or answers.cluster is not cluster:
             answers = ShapeAnswers(profile, cluster, shape, self._settled)
         self._known[key] = answers  # the last in the dictionary is the one used last
-        answers.refresh()
-        self._account(key, answers.size_bytes)
+        if answers.refresh():
+            self._account(key, answers.size_bytes)
         return answers
 
     def get(self, profile: Profile, shape: Shape) -> ShapeAnswers | None:

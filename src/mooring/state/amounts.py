@@ -44,7 +44,7 @@ class AmountMatrix:
             self._inexact.add(code)
 
     def add(self, code: int, row: int, amount: int) -> None:
-        self.put(code, row, int(self._integers[code, row]) + amount)
+        self.put(code, row, self._integers.item(code, row) + amount)
 
     def add_many(self, code: int, rows: NDArray[np.intp], amounts: NDArray[np.int64]) -> None:
         """Add to distinct rows."""
