@@ -262,7 +262,8 @@ class ShapeAnswers:
         for score, weight, prepared in self.usage_scores:
             asked = ask_score(score, self.shape, nodes, prepared)
             totals = totals + (asked if weight == 1 else weight * asked)
-        keys: Keys = (totals << TIE_BITS) + self.cluster.nodes.tie.values[nodes.index]
+        keys: Keys = totals << TIE_BITS
+        keys += self.cluster.nodes.tie.values[nodes.index]
         if passed is not None and not passed.all():
             keys[~passed] = INFEASIBLE
         return keys

@@ -16,6 +16,9 @@ from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape
 
 
+_POD_BOUND = Change.POD_BOUND.value  # plain integers where every pod asks
+
+
 @dataclass(order=True, slots=True)
 class Entry:
     """A pod in the queue; entries compare by the profile's order, then by arrival."""
@@ -153,7 +156,7 @@ class Queue:
 
     def note(self, change: Change, shape: Shape | None = None) -> None:
         """Something happened, to a pod of some shape if one is given: whoever it could help is to be tried again."""
-        if not self._could_help & change:
+        if not self._could_help.value & change.value:
             return
         helped = [key for key, parked in self._parked.items() if parked.is_helped_by(change, shape)]
         for key in helped:
@@ -166,7 +169,7 @@ class Queue:
 
     def waits_for(self, shape: Shape) -> bool:
         """Whether some pod that was tried in vain may fit as soon as a pod of this shape is bound."""
-        if not self._could_help & Change.POD_BOUND:
+        if not self._could_help.value & _POD_BOUND:
             return False
         return any(parked.is_helped_by(Change.POD_BOUND, shape) for parked in self._parked.values())
 

@@ -52,12 +52,15 @@ class NodeResourcesBalancedAllocation(PreScore):
         capacity = nodes.stacked("allocatable", prepared.names)
         requested = nodes.stacked("requested", prepared.names) + prepared.added
         if all(nodes.table.has_everywhere(name) for name in prepared.names):
-            before, after = evenness(np.minimum(requested / capacity, 1.0))
+            requested /= capacity
+            before, after = evenness(np.minimum(requested, 1.0, out=requested))
         else:
             before, after = _evenness_where_present(requested, capacity)
         # 50 + (50 + change) // 2; the sum is never negative, so truncating is rounding down.
-        score: Scores = ((after - before + (2 * HALF + HALF)) * 0.5).astype(np.int64)
-        return score
+        after -= before
+        after += 2 * HALF + HALF
+        after *= 0.5
+        return after.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,11 @@ def evenness(fractions: NDArray[np.float64]) -> NDArray[np.float64]:
 
     The operations and their order are kube-scheduler's: these are floats, and one rounding more would show.
     """
-    return np.trunc((1 - _deviation(fractions)) * MAX_SCORE)
+    # In place, operation by operation: this is asked for every pod, and new arrays would cost as much as the numbers.
+    even = _deviation(fractions)
+    np.subtract(1, even, out=even)
+    even *= MAX_SCORE
+    return np.trunc(even, out=even)
 
 
 def _evenness_where_present(requested: NDArray[np.float64], capacity: Numbers) -> NDArray[np.float64]:
@@ -93,7 +100,9 @@ def _deviation(fractions: NDArray[np.float64]) -> NDArray[np.float64]:
     if count < 2:
         return np.zeros_like(fractions[:, 0])
     if count == 2:
-        return np.abs((fractions[:, 0] - fractions[:, 1]) / 2)
+        apart = fractions[:, 0] - fractions[:, 1]
+        apart /= 2
+        return np.abs(apart, out=apart)
     mean = _sum(fractions) / count
     difference = fractions - mean[:, np.newaxis]
     deviation: NDArray[np.float64] = np.sqrt(_sum(difference * difference) / count)

@@ -163,7 +163,8 @@ class NodeResourcesFit(PreFilter, PreScore):
         if all(nodes.table.has_everywhere(name) for name in names):
             # Sums of whole numbers up to 100 times a weight: exact in floats, and never negative.
             total = prepared.weights @ self._rule(requested, capacity)
-            return (total / prepared.total_weight).astype(np.int64)
+            total /= prepared.total_weight
+            return total.astype(np.int64)
         has = capacity > 0
         parts = np.where(has, self._rule(requested, np.where(has, capacity, 1)), 0)
         return (prepared.weights @ parts / np.maximum(prepared.weights @ has, 1)).astype(np.int64)

@@ -83,9 +83,10 @@ Numbers = NDArray[Any]
 
 
 def least_allocated(requested: Numbers, capacity: Numbers) -> Numbers:
-    score = whole_quotient((capacity - requested) * MAX_SCORE, capacity)
-    positive: Numbers = np.maximum(score, 0)  # more requested than there is counts as full
-    return positive
+    free = capacity - requested
+    free *= MAX_SCORE
+    score = whole_quotient(free, capacity)
+    return np.maximum(score, 0, out=score)  # more requested than there is counts as full
 
 
 def most_allocated(requested: Numbers, capacity: Numbers) -> Numbers:

@@ -98,7 +98,8 @@ class PodChanges:
 
     def append(self, shape_id: int, row: int, sign: int) -> None:
         at = self._room(1)
-        self._log[:, at] = (shape_id, row, sign)
+        log = self._log
+        log[0, at], log[1, at], log[2, at] = shape_id, row, sign
         self.position += 1
 
     def extend(self, shape_id: int, rows: NDArray[np.intp]) -> None:

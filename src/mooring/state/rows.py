@@ -17,7 +17,8 @@ Rows = NDArray[np.intp]
 def whole_quotient(dividend: NDArray[Any], divisor: NDArray[Any] | int) -> NDArray[Any]:
     """Divide and round down, exactly: integers by integers, or floats that hold whole numbers of NodeRows.stacked."""
     if dividend.dtype == np.float64:
-        return np.floor(dividend / divisor)
+        quotient = dividend / divisor
+        return np.floor(quotient, out=quotient)
     return dividend // divisor
 
 
