@@ -206,10 +206,10 @@ class PreScore(ScoreAnswers):
 
 
 class PostFilter(Plugin):
-    """Tries to make room when no node is feasible."""
+    """Tries to make room when no node is feasible; asked before pods are evicted for the pod's sake."""
 
     def post_filter(self, pod: PodRecord, cluster: Cluster, refusals: Mapping[str, Rejection]) -> str | None:
-        """Return the name of a node that will be free, or None."""
+        """Return the name of a node that will have room, which the pod then waits for, or None."""
         raise NotImplementedError
 
 

@@ -15,7 +15,6 @@ from mooring.engine.verdict import Rejection, Verdict
 from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape
 
-
 _POD_BOUND = Change.POD_BOUND.value  # plain integers where every pod asks
 
 

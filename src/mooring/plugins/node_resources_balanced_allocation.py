@@ -60,7 +60,8 @@ class NodeResourcesBalancedAllocation(PreScore):
         after -= before
         after += 2 * HALF + HALF
         after *= 0.5
-        return after.astype(np.int64)
+        scores: Scores = after.astype(np.int64)
+        return scores
 
 
 @dataclass(frozen=True, slots=True)

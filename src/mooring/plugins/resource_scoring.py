@@ -86,7 +86,8 @@ def least_allocated(requested: Numbers, capacity: Numbers) -> Numbers:
     free = capacity - requested
     free *= MAX_SCORE
     score = whole_quotient(free, capacity)
-    return np.maximum(score, 0, out=score)  # more requested than there is counts as full
+    np.maximum(score, 0, out=score)  # more requested than there is counts as full
+    return score
 
 
 def most_allocated(requested: Numbers, capacity: Numbers) -> Numbers:

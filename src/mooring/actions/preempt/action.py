@@ -4,6 +4,7 @@ The pod takes its place in the state at once, so that nobody else sees room ther
 reported its victims gone: that is when `Bind` is returned.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from mooring.actions.preempt.search import Found, InVain, Search, refusals
 from mooring.engine.binding import needs_steps, take_steps
 from mooring.engine.evaluate import Evaluation
+from mooring.engine.plugin import PostFilter
 from mooring.engine.queue import Entry, Parked, Queue
 from mooring.model.decisions import Bind, Decision, Evict, Wait
 from mooring.model.events import PodSeen
@@ -79,12 +81,19 @@ class Preempt:
             answer = refusals(entry.profile, cluster, entry.record.shape)
             if not len(answer.rows) or len(answer.feasible):
                 continue  # something happened since that helps it: it is to be placed, not to preempt
+            others = [plugin for plugin in entry.profile.post_filter if plugin.name != PLUGIN]
+            nominated = _ask_others(others, entry, answer)
+            if nominated is not None:
+                decisions.append(nominated)
+                continue
+            if len(others) == len(entry.profile.post_filter):
+                continue
             found = self._search.find(answer, pod)
             wait = _wait(entry.record.key, answer, found)
             if isinstance(found, Found):
                 decisions += self._carry_out(found, entry, cluster, queue)
                 in_vain.clear()
-            else:
+            elif not others:
                 in_vain[alike] = wait
             decisions.append(wait)
         return decisions
@@ -94,7 +103,7 @@ class Preempt:
         new: list[Entry] = []
         tried: dict[int, tuple[Parked, set[int]]] = {}
         for parked in queue.parked():
-            if all(plugin.name != PLUGIN for plugin in parked.profile.post_filter):
+            if not parked.profile.post_filter:
                 continue
             before = self._tried.get(id(parked))
             known = before[1] if before is not None and before[0] is parked else set[int]()
@@ -185,3 +194,16 @@ class Preempt:
 def _wait(key: str, answer: Evaluation, found: Found | InVain) -> Wait:
     node = found.node if isinstance(found, Found) else ""
     return Wait(key, f"{answer.message()} {found.message}", answer.refusing_plugins(), node)
+
+
+def _ask_others(plugins: Sequence[PostFilter], entry: Entry, answer: Evaluation) -> Wait | None:
+    """Ask users' own plugins, before anybody is evicted, whether they make room somewhere."""
+    if not plugins:
+        return None
+    verdicts = ((answer.cluster.nodes.name(row), answer.verdict(i)) for i, row in enumerate(answer.rows.tolist()))
+    refused = {name: verdict.rejection for name, verdict in verdicts if verdict is not None}
+    for plugin in plugins:
+        node = plugin.post_filter(entry.record, answer.cluster, refused)
+        if node is not None:
+            return Wait(entry.record.key, answer.message(), answer.refusing_plugins(), node)
+    return None
