@@ -82,7 +82,7 @@ def _line_in(path: Path, error: BaseException) -> str:
         return f"line {error.lineno}"
     trace, line = error.__traceback__, 0
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
+        if Path(trace.tb_frame.f_code.co_filename).resolve() == path.resolve():
             line = trace.tb_lineno
         trace = trace.tb_next
     return f"line {line}" if line else ""
