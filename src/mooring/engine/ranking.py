@@ -4,7 +4,10 @@ What a placed pod changes is followed at the level where it happens: the chosen 
 normalised over the rows (`row_scores`), and the worth of whole groups of rows that are in the same domains (`blocks`).
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.engine.ahead import Ahead
 from mooring.engine.answers import DomainFilter, NormalizedScore, ShapeAnswers
@@ -47,6 +50,24 @@ def is_group_score(answers: ShapeAnswers, score: NormalizedScore) -> bool:
     return not (reads_feasible and score.counts.counts_rows)
 
 
+class Opened(NamedTuple):
+    """Which groups are open, and what follows from that as long as it stays so."""
+
+    is_open: Mask
+    any: bool
+    all: bool
+    where: slice | NDArray[np.intp]
+    worth: Keys
+    """0, or INFEASIBLE for groups that are not open."""
+
+    @classmethod
+    def of(cls, is_open: Mask) -> "Opened":
+        where = np.flatnonzero(is_open)
+        if len(where) == len(is_open):
+            return cls(is_open, bool(len(where)), True, slice(None), np.zeros(len(is_open), np.int64))
+        return cls(is_open, bool(len(where)), False, where, np.where(is_open, 0, INFEASIBLE))
+
+
 class Ranking:
     """The rows of one shape in order of preference, kept in order while pods are placed."""
 
@@ -87,7 +108,7 @@ class Ranking:
         self._group_of, self._groups = group_of, groups
         self._blocks = arrange(self._all_keys(), group_of, groups, self._expected)
         if grouped:
-            self._has_room = self._blocks.open_groups()
+            self._opened = Opened.of(self._blocks.open_groups())
             self._fitted: dict[int, bytes] = {}
             self._worth = self._group_worth()
 
@@ -104,16 +125,19 @@ class Ranking:
 
     def _group_worth(self) -> Keys:
         """What each group's domains are worth now; INFEASIBLE where a filter refuses them."""
-        is_open = self._has_room
-        for domain in self._group_filters:
-            is_open = is_open & (self._ask(domain, self._asked) == 0)
-        worth = np.where(is_open, 0, INFEASIBLE)
-        if self._group_scores and is_open.any():
-            all_open = bool(is_open.all())
-            at = slice(None) if all_open else np.flatnonzero(is_open)
-            for score in self._group_scores:
-                raw = self._ask_group_score(score, is_open)
-                worth[at] += (score.weight * normalized(score.plugin, raw[at])) << TIE_BITS
+        opened = self._opened
+        if self._group_filters:
+            is_open = opened.is_open
+            for domain in self._group_filters:
+                is_open = is_open & (self._ask(domain, self._asked) == 0)
+            opened = Opened.of(is_open)
+        if not self._group_scores or not opened.any:
+            return opened.worth
+        worth = opened.worth.copy()
+        for score in self._group_scores:
+            raw = self._ask_group_score(score, opened.is_open)
+            part = normalized(score.plugin, raw if opened.all else raw[opened.is_open])
+            worth[opened.where] += (part * score.weight) << TIE_BITS
         return worth
 
     def _ask_group_score(self, score: NormalizedScore, is_open: Mask) -> Scores:
@@ -145,7 +169,7 @@ class Ranking:
         self._blocks.put(position, key)
         if self._worth is not None:
             if key < FEASIBLE_FROM:
-                self._has_room = self._blocks.open_groups()
+                self._opened = Opened.of(self._blocks.open_groups())
             self._worth = self._group_worth()
         return row
 

@@ -126,9 +126,9 @@ class InterPodAffinity(PreFilter, PreScore):
     def filter(self, pod: Shape, nodes: NodeRows, prepared: RequiredCounts) -> Codes:
         codes = np.zeros(len(nodes), np.int64)
         for part in prepared.existing:
-            codes[part.at(nodes.label_codes(part.key)) > 0] = EXISTING_ANTI_AFFINITY
+            codes[part.of(nodes) > 0] = EXISTING_ANTI_AFFINITY
         for part in prepared.anti_affinity:
-            codes[part.at(nodes.label_codes(part.key)) > 0] = ANTI_AFFINITY
+            codes[part.of(nodes) > 0] = ANTI_AFFINITY
         may_be_first = prepared.is_first_of_its_kind
         for part in prepared.affinity:
             domains = nodes.label_codes(part.key)
@@ -163,9 +163,10 @@ class InterPodAffinity(PreFilter, PreScore):
         return PreferredCounts(parts) if parts else SKIP
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: "PreferredCounts") -> Scores:
-        total = np.zeros(len(nodes), np.int64)
-        for part in prepared.parts:
-            total += part.at(nodes.label_codes(part.key))
+        first, *others = prepared.parts
+        total = first.of(nodes)
+        for part in others:
+            total = total + part.of(nodes)
         return total
 
     def normalize(self, raw: Scores, lowest: int, highest: int) -> Scores:
