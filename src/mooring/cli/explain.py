@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mooring.cli.offline import Inputs, collector_paused, read, remark_ignored
+from mooring.cli.offline import Inputs, read, remark_ignored
 from mooring.cli.options import Config, Files, Format, MoreFiles, Output, PluginFiles, Quiet, Seed
 from mooring.cli.output import make_console, print_data
 from mooring.cli.progress import Progress
@@ -35,6 +35,7 @@ def explain(
       mooring explain research/pretrain-7 -f examples/ai-platform -o json
     """
     from mooring.cli.inquiry import inquire
+    from mooring.model.manifests import collector_paused
 
     inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed)
     with collector_paused():

@@ -1,9 +1,6 @@
 """Manifests in, a scheduler that has them out: what the offline commands have in common."""
 
-import gc
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,18 +86,6 @@ def step(scheduler: "Scheduler", at_most: int) -> tuple[list["Decision"], bool]:
         if not pod.spec.node_name:
             scheduler.handle(PodSeen(pod))
     return decisions, bool(evicted)
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """A command builds one big state and ends: there is nothing to collect, and looking for it costs seconds."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def remark_ignored(manifests: "Manifests", *, quiet: bool) -> None:

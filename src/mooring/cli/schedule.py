@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mooring.cli.offline import Inputs, collector_paused, decide, read, remark_ignored
+from mooring.cli.offline import Inputs, decide, read, remark_ignored
 from mooring.cli.options import Config, Files, Format, MoreFiles, Output, PluginFiles, Quiet, Seed
 from mooring.cli.output import make_console, print_data
 from mooring.cli.progress import Progress
@@ -41,6 +41,7 @@ def schedule(
     """
     from mooring.cli.pools import pool_names
     from mooring.cli.result import make_result
+    from mooring.model.manifests import collector_paused
 
     inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed)
     with collector_paused():

@@ -17,12 +17,12 @@ from mooring.model.documents import flatten, read_documents
 from mooring.model.kinds import kind_of_type
 from mooring.model.places import Place, show
 
-__all__ = ["Manifests", "build_manifests", "load_manifests"]
+__all__ = ["Manifests", "build_manifests", "collector_paused", "load_manifests"]
 
 
 def load_manifests(paths: Sequence[str | Path]) -> Manifests:
     """Read manifests from files, folders (recursive) and `-` for standard input."""
-    with _collector_paused():
+    with collector_paused():
         collection = Collection()
         for document in read_documents(paths):
             collection.add_document(document)
@@ -34,7 +34,7 @@ def build_manifests(documents: Iterable[Any], source: str = "<memory>") -> Manif
 
     Error messages number the documents from 1, after `source`.
     """
-    with _collector_paused():
+    with collector_paused():
         collection = Collection()
         for number, document in enumerate(documents, start=1):
             place = Place(source, number)
@@ -50,8 +50,11 @@ def build_manifests(documents: Iterable[Any], source: str = "<memory>") -> Manif
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Loading only allocates: the cyclic collector would walk millions of new objects again and again for nothing."""
+def collector_paused() -> Iterator[None]:
+    """Pause the cyclic collector while one big state is built, and only built.
+
+    It would walk millions of new objects again and again, and find nothing to collect.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
