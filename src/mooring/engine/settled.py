@@ -51,12 +51,13 @@ class SettledCache:
     """Settled answers, shared by all shapes that are alike in what settled plugins read."""
 
     def __init__(self) -> None:
+        self._cluster: Cluster | None = None
         self._description: tuple[int, ...] = ()
         self._known: dict[Hashable, Settled] = {}
 
     def of(self, profile: Profile, cluster: Cluster, shape: Shape) -> Settled:
-        if self._description != cluster.description:
-            self._description = cluster.description
+        if self._cluster is not cluster or self._description != cluster.description:
+            self._cluster, self._description = cluster, cluster.description
             self._known.clear()
         key = (profile.name, *(shape.part(name) for name in profile.settled_parts))
         known = self._known.get(key)

@@ -190,5 +190,12 @@ def test_a_cycle_of_cohorts_is_shown_whole() -> None:
 def test_what_is_right_passes() -> None:
     pods: PodSet = make_pod_set(count=4, min_count=2)
 
-    for found in (make_queue(cohort="all"), make_cohort("all", parent="top"), make_workload("train", pods)):
-        validate_queueing(found, PLACE)
+    right = [make_queue(cohort="all"), make_cohort("all", parent="top"), make_workload("train", pods)]
+    refused = []
+    for found in right:
+        try:
+            validate_queueing(found, PLACE)
+        except ManifestError as error:
+            refused.append(str(error))
+
+    assert refused == []
