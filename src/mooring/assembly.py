@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mooring.actions.gangs.keep_whole import KeepWhole
 from mooring.actions.place import Place
 from mooring.actions.preempt.action import Preempt
 from mooring.config.batching import BatchingArgs
+from mooring.config.gangs import GangSchedulingArgs
 from mooring.config.old_scoring import rewrite
 from mooring.config.scheduler import (
     DEFAULT_SCHEDULER,
@@ -17,6 +19,7 @@ from mooring.config.scheduler import (
     convert,
     load_config,
 )
+from mooring.engine.backoff import Backoff
 from mooring.engine.cycle import Action, Scheduler
 from mooring.engine.merge import POINTS, Enabled, Naming, plugins_by_point
 from mooring.engine.plugin import (
@@ -66,6 +69,7 @@ class Assembly:
     profiles: dict[str, Profile]
     batching: dict[str, BatchingArgs]
     """How many equal pods are placed together, by profile."""
+    gangs: GangSchedulingArgs
 
     @property
     def default_profile(self) -> Profile:
@@ -83,8 +87,16 @@ class Assembly:
 
         `on_batch` is told how many pods each batch had and how many seconds it took, where there is a clock.
         """
-        actions: list[Action] = [Place(self.batching, cached=cached, clock=clock, on_batch=on_batch), Preempt()]
-        return Scheduler(self.new_cluster(seed), self.profiles, actions)
+        place = Place(
+            self.batching,
+            cached=cached,
+            clock=clock,
+            on_batch=on_batch,
+            reserve_after_seconds=self.gangs.reserve_after_seconds,
+        )
+        actions: list[Action] = [KeepWhole(place.gangs, self.gangs.timeout_seconds), place, Preempt()]
+        backoff = Backoff(self.config.pod_initial_backoff_seconds, self.config.pod_max_backoff_seconds)
+        return Scheduler(self.new_cluster(seed), self.profiles, actions, backoff)
 
     def new_cluster(self, seed: int = 0) -> Cluster:
         """An empty cluster that keeps of each pod what these plugins read; the seed breaks ties between nodes."""
@@ -118,14 +130,16 @@ def assemble(
     profiles = config.profiles or [ProfileConfig()]
     built: list[Profile] = []
     batching: dict[str, BatchingArgs] = {}
+    gangs: GangSchedulingArgs | None = None
     for index, profile in enumerate(profiles):
         rewritten = rewrite(profile, source, f"profiles[{index}]")
         arguments = _arguments(rewritten.plugin_config or [], registry, _naming(registry, source, index))
         made = _build_profile(rewritten, config, registry, arguments, _naming(registry, source, index))
         batching[made.name] = arguments.get("Batching", BatchingArgs())
+        gangs = gangs or arguments.get("GangScheduling")
         built.append(made)
     _check_queue_sort(built, source)
-    return Assembly(config, {profile.name: profile for profile in built}, batching)
+    return Assembly(config, {profile.name: profile for profile in built}, batching, gangs or GangSchedulingArgs())
 
 
 def _naming(registry: Registry, source: str, index: int) -> Naming:

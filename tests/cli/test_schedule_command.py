@@ -122,12 +122,14 @@ def test_the_wide_table_lists_every_pod(mooring: Call, cluster: Path) -> None:
 def test_json_has_everything(mooring: Call, cluster: Path) -> None:
     result = json.loads(mooring("schedule", "-f", cluster, "-o", "json").out)
 
-    assert list(result) == ["summary", "placements", "waiting", "gated", "notOurs", "evicted", "pools", "ignored"]
+    sections = ["summary", "placements", "waiting", "forbidden", "gated", "notOurs", "evicted", "pools", "ignored"]
+    assert list(result) == sections
     assert result["summary"] == {
         "nodes": 4,
         "placed": 9,
         "nodesUsed": 3,
         "waiting": 2,
+        "forbidden": 0,
         "gated": 1,
         "notOurs": 1,
         "alreadyBound": 1,

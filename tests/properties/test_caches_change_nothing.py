@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stories import Story, assembled
 
-from mooring.actions import place
+from mooring.actions import batches
 from mooring.engine.answers import ShapeAnswers
 from mooring.engine.plugin import Plugin
 from mooring.engine.ranking import Ranking, is_row_filter, is_row_score
@@ -110,7 +110,7 @@ def test_large_batches_get_the_nodes_that_their_pods_would_have_got_one_by_one(
 def test_such_stories_reach_every_way_of_choosing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the tests above would say less than they seem to."""
     seen = Counter[str]()
-    ranking_kind = place.ranking_kind
+    ranking_kind = batches.ranking_kind
 
     def counted(answers: ShapeAnswers) -> Any:
         kind = ranking_kind(answers)
@@ -124,7 +124,7 @@ def test_such_stories_reach_every_way_of_choosing(monkeypatch: pytest.MonkeyPatc
             seen["scores by group"] += not all(score_by_row)
         return kind
 
-    monkeypatch.setattr(place, "ranking_kind", counted)
+    monkeypatch.setattr(batches, "ranking_kind", counted)
     for seed in range(150):
         choose = seeded(seed)
         world = random_world(choose, nodes=1 + choose(24), templates=1 + choose(3))

@@ -1,54 +1,23 @@
-"""Place pods onto free capacity, those of one shape that stand together in the queue at once."""
+"""Place pods and gangs onto free capacity: pods of one shape that stand together in the queue at once, gangs whole."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
 
-import numpy as np
-
+from mooring.actions.batches import DEFAULT_BATCHING, Batches, Outcome
+from mooring.actions.gangs.placing import GangPlacer, bind_all
+from mooring.actions.gangs.reservation import Reservation
 from mooring.config.batching import BatchingArgs, batch_limit
-from mooring.engine.answers import ShapeAnswers, to_keys
-from mooring.engine.binding import needs_steps, take_steps
-from mooring.engine.classes import ClassRanking, can_classify
+from mooring.config.gangs import GangSchedulingArgs
 from mooring.engine.evaluate import evaluate
-from mooring.engine.kept import MOST_BYTES, KeptAnswers
+from mooring.engine.gang_entry import PLUGIN as GANGS
+from mooring.engine.kept import MOST_BYTES
 from mooring.engine.plugin import Change
-from mooring.engine.profile import Profile
-from mooring.engine.queue import Entry, Queue
-from mooring.engine.ranking import Ranking, can_rank
-from mooring.engine.sampling import NodeLimit
-from mooring.engine.verdict import Verdict
+from mooring.engine.queue import Entry, GangEntry, Queue
 from mooring.model.decisions import Bind, Decision, Wait
 from mooring.state.cluster import Cluster
-from mooring.state.shapes import Shape
-
-FEWEST_RANKED = 4
-"""Fewer pods than this are placed one by one: a ranking costs about as much as two choices."""
-
-
-DEFAULT_BATCHING = BatchingArgs()
-
-
-class Outcome(NamedTuple):
-    """What became of a batch."""
-
-    placed: list[Entry]
-    refused: list[Entry]
-    untried: list[Entry]
-    rejected: Sequence[tuple[Entry, Verdict]] = ()
-    """Those that a node would take, and that a plugin refused once it was chosen."""
-
-
-class LastRanking(NamedTuple):
-    """The latest ranking, and the moment it stands for."""
-
-    ranking: Ranking | ClassRanking
-    answers: ShapeAnswers
-    position: int
-    description: tuple[int, ...]
 
 
 class Place:
-    """The action. With `cached=False` every pod is evaluated from nothing: slow, and the measure of the other way."""
+    """The action."""
 
     def __init__(
         self,
@@ -58,39 +27,45 @@ class Place:
         clock: Callable[[], float] | None = None,
         on_batch: Callable[[int, float], None] | None = None,
         most_bytes_kept: int = MOST_BYTES,
+        reserve_after_seconds: float = GangSchedulingArgs().reserve_after_seconds,
     ) -> None:
         self._batching = batching or {}
-        self._cached = cached
         self._clock = clock or (lambda: 0.0)
         self._on_batch = on_batch or (lambda pods, seconds: None)
-        self._kept = KeptAnswers(most_bytes_kept)
-        self._last_ranking: LastRanking | None = None
-        self._limits: dict[str, NodeLimit] = {}
+        self.batches = Batches(self._batching, cached=cached, clock=self._clock, most_bytes_kept=most_bytes_kept)
+        self.gangs = GangPlacer(self.batches)
+        self.reservation = Reservation(self.gangs, reserve_after_seconds)
 
     def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
         decisions: list[Decision] = []
         tried = list[Entry]()
         left = at_most
-        while left > 0 and len(queue):
-            # 1. Take the next pods of one shape.
+        self.reservation.begin(cluster, queue, now)
+        while left > 0 and (turn := queue.peek()) is not None:
             started = self._clock()
-            batch = queue.pop_batch(self._batch_size(queue, left))
-            if not batch:
-                break
-            # 2. Those whose shape was refused a moment ago, with nothing since that could help, wait with the others.
+            # 1. A gang is placed whole, or waits without holding anything.
+            if isinstance(turn, GangEntry):
+                made = self._place_gang(cluster, queue, now)
+                decisions += made
+                left -= max(1, len(made))
+                self._on_batch(len(made), self._clock() - started)
+                continue
+            # 2. Of pods, take the next ones of one shape.
+            batch = queue.pop_batch(self._batch_size(queue, turn, left))
+            # 3. Those whose shape was refused a moment ago, with nothing since that could help, wait with the others.
             parked = queue.parked_with(batch[0])
-            if parked is not None:
+            if parked is not None and not self.reservation.is_open_to(batch[0], now):
                 queue.park(batch, parked.helped_by, parked.moved_by)
                 tried += batch
                 continue
-            # 3. Find nodes, as many as there are; assume them.
-            outcome = self._place(cluster, batch)
+            # 4. Find nodes, as many as there are; assume them.
+            outcome = self._place_batch(cluster, batch, now)
             decisions += [Bind(entry.record.key, entry.record.node_name) for entry in outcome.placed]
             if outcome.placed:
                 queue.note(Change.POD_BOUND, batch[0].record.shape)
-            # 4. The rest waits for something that could help, or for its turn.
+            # 5. The rest waits for something that could help, or for its turn.
             if outcome.refused:
-                self._park(queue, outcome.refused)
+                self._park(cluster, queue, outcome.refused)
                 tried += outcome.refused
             for entry, verdict in outcome.rejected:
                 queue.park_alone(entry, verdict)
@@ -100,115 +75,39 @@ class Place:
             # would use up the turn of those that have not been tried at all.
             left -= len(outcome.placed) + len(outcome.rejected) + min(1, len(outcome.refused))
             self._on_batch(len(batch) - len(outcome.untried), self._clock() - started)
-        return decisions + self._waits(cluster, queue, tried)
+        waits = self._waits(cluster, queue, tried)
+        self.reservation.end(cluster)
+        return decisions + waits
 
-    def _batch_size(self, queue: Queue, left: int) -> int:
-        head = queue.peek()
-        if head is None or queue.waits_for(head.record.shape):
+    def _batch_size(self, queue: Queue, head: Entry, left: int) -> int:
+        if self.reservation.held is not None or queue.waits_for(head.record.shape):
             return 1  # the first pod bound may help one that waits, and that comes before the second
         args = self._batching.get(head.profile.name, DEFAULT_BATCHING)
         return min(left, batch_limit(args, head.record.pod.spec.priority_class_name, len(queue)))
 
-    def _park(self, queue: Queue, entries: list[Entry]) -> None:
+    def _place_batch(self, cluster: Cluster, batch: list[Entry], now: float) -> Outcome:
+        """Place pods, or one while room is held for a gang: it may see that room, or is told for whom it is."""
+        if self.reservation.held is None:
+            return self.batches.place(cluster, batch)
+        with self.reservation.lifted_for(cluster, batch[0], now):
+            outcome = self.batches.place(cluster, batch)
+        verdict = self.reservation.verdict_on(cluster, outcome.refused)
+        return outcome if verdict is None else Outcome([], [], [], [(batch[0], verdict)])
+
+    def _place_gang(self, cluster: Cluster, queue: Queue, now: float) -> list[Decision]:
+        """Bind all members that the gang needs, or none and say why it waits."""
+        gang = queue.pop_gang()
+        outcome = self.gangs.place(cluster, gang)
+        if not outcome.placed:
+            queue.park_gang(gang, outcome.message, outcome.helped_by, outcome.moved_by)
+            self.reservation.hold(cluster, gang, now)
+            return [Wait(key, outcome.message, (GANGS,)) for key in gang.entries]
+        return bind_all(queue, gang, outcome.placed)
+
+    def _park(self, cluster: Cluster, queue: Queue, entries: list[Entry]) -> None:
         """Set pods aside that no node takes, until something happens that a filter with something to say listens to."""
-        kept = self._kept.get(entries[0].profile, entries[0].record.shape)
-        if kept is None:
-            queue.park(entries, Change.ANY)
-        else:
-            queue.park(entries, kept.helped_by(), kept.is_moved_by)
-
-    # Placing.
-
-    def _place(self, cluster: Cluster, batch: list[Entry]) -> Outcome:
-        """Find nodes for pods of one shape, in order, and assume them."""
-        profile, shape = batch[0].profile, batch[0].record.shape
-        limit = self._limit(profile)
-        if not self._cached:
-            has_steps = needs_steps(profile, shape)
-            return self._one_by_one(cluster, batch, lambda: choose_uncached(profile, cluster, shape, limit), has_steps)
-        answers = self._kept.fresh(profile, cluster, shape)
-        if len(batch) >= FEWEST_RANKED and limit is None and not answers.has_steps and ranking_kind(answers):
-            return self._ranked(cluster, batch, answers)
-
-        def choose() -> int:
-            answers.refresh()
-            return answers.choose(limit)
-
-        if len(batch) == 1 and not answers.has_steps:
-            row = answers.choose(limit)
-            if row < 0:
-                return Outcome([], batch, [])
-            cluster.assume(batch[0].record.key, row)
-            return Outcome(batch, [], [])
-        return self._one_by_one(cluster, batch, choose, answers.has_steps)
-
-    def _ranked(self, cluster: Cluster, batch: list[Entry], answers: ShapeAnswers) -> Outcome:
-        deadline = self._deadline(batch[0].profile)
-        ranking = self._ranking_of(answers, len(batch))
-        rows = list[int]()
-        late = False
-        for _ in batch:
-            row = ranking.take()
-            if row < 0:
-                break
-            rows.append(row)
-            late = deadline is not None and not len(rows) % 64 and self._is_late(deadline)
-            if late:
-                break
-        cluster.assume_many([entry.record for entry in batch[: len(rows)]], np.array(rows, np.intp))
-        answers.settle(rows)
-        self._last_ranking = LastRanking(ranking, answers, answers.position, answers.description)
-        return Outcome(batch[: len(rows)], *_split(batch[len(rows) :], late))
-
-    def _ranking_of(self, answers: ShapeAnswers, expected_pods: int) -> Ranking | ClassRanking:
-        """The ranking of the batch before, if that was of this shape and nothing has happened since; else a new one."""
-        last = self._last_ranking
-        if (
-            last is not None
-            and last.answers is answers
-            and last.position == answers.position
-            and last.description == answers.description
-        ):
-            last.ranking.go_on(expected_pods)
-            return last.ranking
-        kind = ranking_kind(answers)
-        assert kind is not None
-        return kind(answers, expected_pods)
-
-    def _one_by_one(self, cluster: Cluster, batch: list[Entry], choose: Callable[[], int], has_steps: bool) -> Outcome:
-        profile = batch[0].profile
-        deadline = self._deadline(profile)
-        placed, rejected = list[Entry](), list[tuple[Entry, Verdict]]()
-        for index, entry in enumerate(batch):
-            row = choose()
-            if row < 0:
-                return Outcome(placed, batch[index:], [], rejected)
-            cluster.assume(entry.record.key, row)
-            verdict = take_steps(profile, cluster, entry.record, row) if has_steps else None
-            if verdict is None:
-                placed.append(entry)
-            else:
-                cluster.release(entry.record.key)
-                rejected.append((entry, verdict))
-            if deadline is not None and self._is_late(deadline):
-                return Outcome(placed, [], batch[index + 1 :], rejected)
-        return Outcome(placed, [], [], rejected)
-
-    def _limit(self, profile: Profile) -> NodeLimit | None:
-        if profile.percentage_of_nodes_to_score >= 100:
-            return None
-        return self._limits.setdefault(profile.name, NodeLimit(profile.percentage_of_nodes_to_score))
-
-    def _deadline(self, profile: Profile) -> float | None:
-        args = self._batching.get(profile.name, DEFAULT_BATCHING)
-        if args.mode != "Time":
-            return None
-        return self._clock() + args.milliseconds / 1000
-
-    def _is_late(self, deadline: float) -> bool:
-        return self._clock() >= deadline
-
-    # Waiting.
+        answers = self.batches.answers(cluster, entries[0].profile, entries[0].record.shape)
+        queue.park(entries, answers.helped_by(), answers.is_moved_by)
 
     def _waits(self, cluster: Cluster, queue: Queue, tried: list[Entry]) -> list[Decision]:
         """Say of each pod that waits why, as things stand when all decisions are taken, in queue order."""
@@ -230,24 +129,3 @@ class Place:
                 reasons[key] = evaluation.message(), evaluation.refusing_plugins()
             waits.append(Wait(entry.record.key, *reasons[key]))
         return waits
-
-
-def ranking_kind(answers: ShapeAnswers) -> type[Ranking] | type[ClassRanking] | None:
-    """The kind of ranking that can follow how this shape's answers change; None if none can."""
-    if can_rank(answers):
-        return Ranking
-    return ClassRanking if can_classify(answers) else None
-
-
-def _split(rest: list[Entry], late: bool) -> tuple[list[Entry], list[Entry]]:
-    """(refused, not tried)"""
-    return ([], rest) if late else (rest, [])
-
-
-def choose_uncached(profile: Profile, cluster: Cluster, shape: Shape, limit: NodeLimit | None) -> int:
-    """The best row for one pod, from a full evaluation."""
-    evaluation = evaluate(profile, cluster, shape, limit)
-    rows = evaluation.scored
-    if not len(rows):
-        return -1
-    return int(rows[to_keys(evaluation.totals, cluster.nodes.tie.values[rows]).argmax()])

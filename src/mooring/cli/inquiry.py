@@ -28,7 +28,7 @@ class Finding:
 
     pod: Pod
     state: str
-    """placed, waiting, gated, running, evicted, not ours, leaving or finished"""
+    """placed, waiting, forbidden, gated, running, evicted, not ours, leaving or finished"""
     node: str = ""
     message: str = ""
     as_of: str = ""
@@ -38,7 +38,8 @@ class Finding:
 
 def find_pods(loaded: Loaded, wanted: str) -> list[Pod]:
     """The pod of this name or namespace/name, or the pods of one workload: `train`, `job/train`, `team-a/train`."""
-    pods = loaded.manifests.pods
+    refused = [refusal.found for refusal in loaded.manifests.refused if isinstance(refusal.found, Pod)]
+    pods = [*loaded.manifests.pods, *refused] if refused else loaded.manifests.pods
     exact = [pod for pod in pods if wanted in (pod.key, pod.metadata.name)]
     if len(exact) == 1:
         return exact
@@ -76,14 +77,18 @@ def _near(wanted: str, pods: list[Pod]) -> str:
 def inquire(loaded: Loaded, wanted: str, progress: Progress) -> Finding:
     """Decide as `schedule` does, up to the pod asked about, and explain what is decided there."""
     pods = find_pods(loaded, wanted)
+    reasons = {refusal.key: refusal.reason for refusal in loaded.manifests.refused if isinstance(refusal.found, Pod)}
     scheduler = loaded.new_scheduler()
     pod = pods[0]
     if len(pods) > 1:
         # Of a workload, the pod that waits is the one worth asking about, if there is one.
         decide(scheduler, progress)
         records = scheduler.cluster.pods.records
+        pod = next((found for found in pods if found.key in reasons), pod)
         pod = next((found for found in pods if found.key in records and not records[found.key].node_name), pod)
         scheduler = loaded.new_scheduler()
+    if pod.key in reasons:
+        return Finding(pod, "forbidden", "", reasons[pod.key])
     settled = _settled_before(pod, scheduler)
     if settled is not None:
         return settled

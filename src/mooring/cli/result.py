@@ -1,5 +1,6 @@
 """The result of `mooring schedule` as a value: what json and yaml print, and what the table is drawn from."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
@@ -32,6 +33,24 @@ class Waiting(Struct, rename="camel", omit_defaults=True):
     owner: str = ""
 
 
+class Forbidden(Struct, rename="camel", omit_defaults=True):
+    """What the quotas or limits of its namespace keep out: it is never created, and no node is asked about it."""
+
+    kind: str
+    """Pod, or another kind that a quota counts."""
+    name: str
+    namespace: str
+    message: str
+    """What the API server says to who creates it."""
+    reason: str
+    """The same without the name of what is refused."""
+    plugin: str
+    """LimitRanger or ResourceQuota"""
+    owner: str = ""
+    workload_pods: int = 0
+    """How many pods the owner has in all, those that are forbidden included."""
+
+
 class NotOurs(Struct, rename="camel", omit_defaults=True):
     """A pod that waits for a scheduler whose name no profile has."""
 
@@ -60,6 +79,8 @@ class Summary(Struct, rename="camel"):
     nodes_used: int
     """How many nodes the placed pods went to."""
     waiting: int
+    forbidden: int
+    """How many pods; other objects are not counted here."""
     gated: int
     not_ours: int
     already_bound: int
@@ -72,6 +93,8 @@ class Result(Struct, rename="camel"):
     """In the order of the decisions."""
     waiting: list[Waiting]
     """In queue order."""
+    forbidden: list[Forbidden]
+    """In the order in which they would have been created."""
     gated: list[Waiting]
     not_ours: list[NotOurs]
     evicted: list[Evicted]
@@ -125,6 +148,7 @@ def make_result(
     for key in scheduler.foreign():
         pod = records[key].pod
         not_ours.append(NotOurs(pod.metadata.name, pod.metadata.namespace, pod.spec.scheduler_name, owner(pod)))
+    forbidden = _forbidden(manifests, workloads)
     placed_keys = len(placements)
     return Result(
         summary=Summary(
@@ -132,6 +156,7 @@ def make_result(
             placed=placed_keys,
             nodes_used=len({placement.node for placement in placements}),
             waiting=len(waiting),
+            forbidden=sum(1 for found in forbidden if found.kind == "Pod"),
             gated=len(gated),
             not_ours=len(not_ours),
             already_bound=sum(1 for record in records.values() if record.node_name) - placed_keys,
@@ -139,12 +164,37 @@ def make_result(
         ),
         placements=placements,
         waiting=waiting,
+        forbidden=forbidden,
         gated=gated,
         not_ours=not_ours,
         evicted=evicted,
         pools=pools(scheduler.cluster, pool_of),
         ignored=dict(sorted(manifests.ignored.items())),
     )
+
+
+def _forbidden(manifests: Manifests, workloads: Workloads) -> list[Forbidden]:
+    if not manifests.refused:
+        return []
+    refused = [refusal.found for refusal in manifests.refused if isinstance(refusal.found, Pod)]
+    totals = Counter(workloads.owner_of(pod) for pod in (*manifests.pods, *refused))
+    found = []
+    for refusal in manifests.refused:
+        meta, owner = refusal.found.metadata, workloads.owner_of(refusal.found)
+        is_owned_pod = owner is not None and isinstance(refusal.found, Pod)
+        found.append(
+            Forbidden(
+                refusal.found.kind,
+                meta.name,
+                meta.namespace,
+                refusal.message,
+                refusal.reason,
+                refusal.plugin,
+                str(owner) if owner else "",
+                totals[owner] if is_owned_pod else 0,
+            )
+        )
+    return found
 
 
 def reasons(scheduler: Scheduler) -> list[tuple[Entry, str, tuple[str, ...]]]:

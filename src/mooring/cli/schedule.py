@@ -25,7 +25,8 @@ def schedule(
         bool, typer.Option("--wide", "-w", help="List every pod in the table, not every workload.")
     ] = False,
     fail_on_waiting: Annotated[
-        bool, typer.Option("--fail-on-waiting", help="Exit with 1 if any pod waits for want of a node.")
+        bool,
+        typer.Option("--fail-on-waiting", help="Exit with 1 if any pod waits for want of a node, or is forbidden."),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -60,5 +61,5 @@ def schedule(
         else:
             print_data(result, output)
         remark_ignored(loaded.manifests, quiet=quiet)
-    if fail_on_waiting and result.waiting:
+    if fail_on_waiting and (result.waiting or result.summary.forbidden):
         raise typer.Exit(1)

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.cli.pools import NO_POOL, Pool, Usage
-from mooring.cli.result import Evicted, NotOurs, Placement, Result, Waiting
+from mooring.cli.result import Evicted, Forbidden, NotOurs, Placement, Result, Waiting
 from mooring.cli.tables import count, make_table, print_table
 from mooring.cli.workloads import group_name
 from mooring.model.requests import CPU, MEMORY
@@ -35,6 +35,7 @@ def print_result(console: Console, result: Result, pool_of: Mapping[str, str], *
         print_table(console, _pool_table(result.pools))
     _print_evicted(console, result.evicted)
     _print_waiting(console, "WAITING", result.waiting, wide=wide)
+    _print_forbidden(console, result.forbidden, wide=wide)
     _print_waiting(console, "GATED", result.gated, wide=wide)
     _print_waiting(console, "NOT OURS", [_as_waiting(pod) for pod in result.not_ours], wide=wide)
 
@@ -48,6 +49,7 @@ def _summary(result: Result) -> Text:
     waits = f"{found.waiting:,} {'waits' if found.waiting == 1 else 'wait'}"
     text.append(", ", style="default not bold").append(waits, style="bold yellow" if found.waiting else "bold green")
     rest = [
+        (found.forbidden, "forbidden"),
         (found.gated, "behind a gate"),
         (found.not_ours, "not ours"),
         (found.already_bound, "bound before"),
@@ -174,15 +176,47 @@ def _print_waiting(console: Console, title: str, waiting: Sequence[Waiting], *, 
     console.print()
     console.print(title, style="bold")
     for message, pods in sorted(by_reason.items(), key=lambda item: -len(item[1])):
-        line = Text(count(len(pods), "pod"), style="bold yellow").append(f": {message}", style="default not bold")
-        console.print(line, soft_wrap=True)
+        _print_reason(console, count(len(pods), "pod"), message)
         if wide:
             console.file.write("".join(f"    {pod.namespace}/{pod.pod}\n" for pod in pods))
         else:
             console.print(Text(f"    {_named(pods)}", style="dim"), soft_wrap=True)
 
 
-def _named(pods: Iterable[Waiting]) -> str:
+def _print_reason(console: Console, who: str, message: str) -> None:
+    line = Text(who, style="bold yellow").append(f": {message}", style="default not bold")
+    console.print(line, soft_wrap=True)
+
+
+def _print_forbidden(console: Console, forbidden: Sequence[Forbidden], *, wide: bool) -> None:
+    """What is not created, by kind and identical reason, and how much of its workload that is."""
+    if not forbidden:
+        return
+    by_reason: dict[tuple[str, str], list[Forbidden]] = {}
+    for found in forbidden:
+        by_reason.setdefault((found.kind, found.reason), []).append(found)
+    console.print()
+    console.print("FORBIDDEN", style="bold")
+    for (kind, reason), alike in sorted(by_reason.items(), key=lambda item: -len(item[1])):
+        _print_reason(console, count(len(alike), "pod" if kind == "Pod" else kind), reason)
+        if wide:
+            console.file.write("".join(f"    {found.namespace}/{found.name}\n" for found in alike))
+            continue
+        totals = {(found.namespace, found.owner): found.workload_pods for found in alike if found.workload_pods}
+        as_pods = [Waiting(found.name, found.namespace, reason, (), 0, found.owner) for found in alike]
+        named = _named(as_pods, totals) if kind == "Pod" else _listed(alike)
+        console.print(Text(f"    {named}", style="dim"), soft_wrap=True)
+
+
+def _listed(found: Sequence[Forbidden]) -> str:
+    words = [f"{one.namespace}/{one.name}" for one in found[:MOST_NAMED]]
+    if len(found) > MOST_NAMED:
+        words.append(f"and {len(found) - MOST_NAMED:,} more")
+    return ", ".join(words)
+
+
+def _named(pods: Iterable[Waiting], totals: Mapping[tuple[str, str], int] | None = None) -> str:
+    """Workloads by name, each with how many of its pods are meant; with totals, of how many."""
     groups: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], str] = {}
     for pod in pods:
@@ -192,7 +226,9 @@ def _named(pods: Iterable[Waiting]) -> str:
     words = []
     for (namespace, name), number in list(groups.items())[:MOST_NAMED]:
         alone = number == 1 and name.startswith("Pod/")
-        words.append(f"{namespace}/{first[namespace, name]}" if alone else f"{namespace} {name} ({number:,})")
+        total = (totals or {}).get((namespace, name))
+        shown = f"{number:,} of {total:,}" if total else f"{number:,}"
+        words.append(f"{namespace}/{first[namespace, name]}" if alone else f"{namespace} {name} ({shown})")
     if len(groups) > MOST_NAMED:
         words.append(f"and {count(len(groups) - MOST_NAMED, 'more workload')}")
     return ", ".join(words)

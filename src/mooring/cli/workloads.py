@@ -27,7 +27,8 @@ class Workloads:
 
     def __init__(self, manifests: Manifests) -> None:
         self._outer: dict[Workload, Workload] = {}
-        controllers: tuple[ReplicaSet | Job, ...] = (*manifests.replica_sets, *manifests.jobs)
+        refused = [refusal.found for refusal in manifests.refused if isinstance(refusal.found, ReplicaSet | Job)]
+        controllers: tuple[ReplicaSet | Job, ...] = (*manifests.replica_sets, *manifests.jobs, *refused)
         for found in controllers:
             owner = controller_of(found.metadata)
             if owner is not None:

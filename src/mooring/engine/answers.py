@@ -243,6 +243,8 @@ class ShapeAnswers:
 
     def is_moved_by(self, shape: Shape) -> bool:
         """Whether a pod of some shape, once bound, could open a row that is refused now."""
+        if self.refused:
+            return True  # before anything was gathered that could tell
         if any(plugin.helped_by & Change.POD_BOUND for plugin, _ in self.usage_filters):
             return True
         return any(domain.counts is None or domain.counts.is_moved_by(shape) for domain in self.domain_filters)

@@ -23,14 +23,14 @@ def needs_steps(profile: Profile, shape: Shape) -> bool:
 def take_steps(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
     """Take an assumed pod through every step; if a plugin refuses it, give back what was reserved and say who."""
     reserved: list[Reserve] = []
-    refused = _reserve(profile, cluster, record, row, reserved) or _permit_and_bind(profile, cluster, record, row)
+    refused = reserve(profile, cluster, record, row, reserved) or permit_and_bind(profile, cluster, record, row)
     if refused is not None:
         for plugin in reversed(reserved):
             cluster.observe(*plugin.unreserve(record, cluster, row))
     return refused
 
 
-def _reserve(
+def reserve(
     profile: Profile, cluster: Cluster, record: PodRecord, row: int, reserved: list[Reserve]
 ) -> Verdict | None:
     for plugin in profile.reserve:
@@ -44,7 +44,7 @@ def _reserve(
     return None
 
 
-def _permit_and_bind(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
+def permit_and_bind(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
     for permit in profile.permit:
         rejection = permit.permit(record, cluster, row) if permit.applies_to(record.shape) else None
         if rejection is not None:

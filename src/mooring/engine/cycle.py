@@ -8,11 +8,23 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from mooring.engine.backoff import Backoff
 from mooring.engine.plugin import Change
 from mooring.engine.profile import Profile
 from mooring.engine.queue import Queue
 from mooring.model.decisions import Decision, Wait
-from mooring.model.events import Event, NodeLost, NodeSeen, ObjectLost, ObjectSeen, PodLost, PodSeen
+from mooring.model.events import (
+    BindFailed,
+    Event,
+    GangLost,
+    GangSeen,
+    NodeLost,
+    NodeSeen,
+    ObjectLost,
+    ObjectSeen,
+    PodLost,
+    PodSeen,
+)
 from mooring.model.manifests import Manifests
 from mooring.model.meta import timestamp_seconds
 from mooring.state.cluster import Cluster
@@ -30,10 +42,16 @@ class Action(Protocol):
 class Scheduler:
     """The engine as drivers see it: `handle` what happened, `cycle` to decide."""
 
-    def __init__(self, cluster: Cluster, profiles: Mapping[str, Profile], actions: Sequence[Action]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        profiles: Mapping[str, Profile],
+        actions: Sequence[Action],
+        backoff: Backoff | None = None,
+    ) -> None:
         self.cluster = cluster
         self.profiles = profiles
-        self.queue = Queue()
+        self.queue = Queue(cluster.gangs, backoff)
         self._actions = actions
         self._arrived: list[Event] = []
 
@@ -54,6 +72,7 @@ class Scheduler:
         arrived, self._arrived = self._arrived, []
         for event in arrived:
             self._apply(event, now)
+        self.queue.advance(now)
         # 2. Admit, place, preempt: each action in its turn, least disruptive first.
         decisions: list[Decision] = []
         for action in self._actions:
@@ -69,6 +88,14 @@ class Scheduler:
                 self.queue.note(Change.NODE)
             case ObjectSeen() | ObjectLost():
                 self.queue.note(Change.RELATED)
+            case GangSeen(gang):
+                self.queue.gang_changed(gang.key)
+            case GangLost(key):
+                self.queue.gang_changed(key)
+            case BindFailed(key):
+                self.queue.remove(key)
+                self._enqueue(key, now)
+                self.queue.note(Change.POD_GONE)
             case PodLost(key):
                 self.queue.remove(key)
                 self.queue.note(Change.POD_GONE)

@@ -134,6 +134,10 @@ class FilterAnswers(Plugin):
         """For rows that this plugin refuses: single changes, each with the positions in `nodes` that it opens."""
         return ()
 
+    def room(self, pod: Shape, nodes: NodeRows, prepared: Any) -> NDArray[np.int64] | None:
+        """How many such pods each row takes, one after the other; None from plugins that only see the next one."""
+        return None
+
 
 def as_mask(answer: Mask | Codes) -> Mask:
     """A filter's answer without its reasons."""

@@ -1,36 +1,38 @@
-"""The pods that wait, in order: those to try now, those that nothing has happened for, those behind a gate.
+"""Who waits, in order: those to try now, those who stay behind for a while, those that nothing has happened for, those
+behind a gate.
 
 Pods that were tried in vain are parked by shape, with the plugins that refused them; they come back when something
-happens that could help (a queueing hint), all pods of a shape together, because they get the same answer.
+happens that could help (a queueing hint), all pods of a shape together, because they get the same answer. The pods of a
+gang wait as one.
 """
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
+from mooring.engine.backoff import UNSCHEDULABLE_SECONDS, Backoff
+from mooring.engine.entry import Entry
+from mooring.engine.gang_entry import PLUGIN, GangEntry
+from mooring.engine.gang_room import GangRoom
 from mooring.engine.plugin import Change
 from mooring.engine.profile import Profile
 from mooring.engine.verdict import Rejection, Verdict
+from mooring.state.gangs import GangTable
 from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape
 
+__all__ = ["Entry", "GangEntry", "Parked", "Queue", "Turn"]
+
 _POD_BOUND = Change.POD_BOUND.value  # plain integers where every pod asks
 
-
-@dataclass(order=True, slots=True)
-class Entry:
-    """A pod in the queue; entries compare by the profile's order, then by arrival."""
-
-    key: Any
-    arrival: int
-    record: PodRecord = field(compare=False)
-    profile: Profile = field(compare=False)
+Turn: TypeAlias = Entry | GangEntry
+"""Who has a turn of its own: a pod, or a gang."""
 
 
 @dataclass(slots=True)
 class Parked:
-    """Pods of one shape that no node would take."""
+    """Pods of one shape that no node would take, or the members of a gang that does not fit."""
 
     profile: Profile
     helped_by: Change
@@ -38,91 +40,147 @@ class Parked:
     entries: list[Entry] = field(default_factory=list)
     verdict: Verdict | None = None
     """Set if it was not the nodes that refused them."""
+    gang: GangEntry | None = None
+    since: float = 0.0
 
     def is_helped_by(self, change: Change, shape: Shape | None) -> bool:
         if not self.helped_by & change:
             return False
         return change is not Change.POD_BOUND or shape is None or self.moved_by(shape)
 
+    def turns(self) -> Sequence[Turn]:
+        return self.entries if self.gang is None else [self.gang]
+
 
 class Queue:
-    """Active, parked and gated pods."""
+    """Active, backing off, parked and gated pods and gangs."""
 
-    def __init__(self) -> None:
-        self._active: list[tuple[Any, int, Entry]] = []
+    def __init__(self, gangs: GangTable | None = None, backoff: Backoff | None = None) -> None:
+        self.gangs = GangRoom(GangTable() if gangs is None else gangs)
+        self._backoff = backoff or Backoff()
+        self._active: list[tuple[Any, ...]] = []
+        """Heaps: what sorts, then the arrival, then whose turn it is. The second sorts by the end of the backoff."""
+        self._backing_off: list[tuple[Any, ...]] = []
         self._parked: dict[tuple[str | int, ...], Parked] = {}
         self._gated: dict[str, tuple[Entry, Verdict]] = {}
         self._removed = set[int]()
-        """The arrivals of entries that are still among the active ones and are to be passed over."""
+        """The arrivals of turns that are still in a heap and are to be passed over."""
         self._could_help = Change(0)
         """What any parked pod waits for."""
         self._where: dict[str, str] = {}
         self._arrival_of: dict[str, int] = {}
-        """Of each active pod: its entry, because a pod may be removed and added again."""
+        """Of each pod in a heap: its entry, because a pod may be removed and added again."""
         self._arrivals = 0
+        self._now = 0.0
 
     def __len__(self) -> int:
-        """How many pods are to be tried now."""
-        return len(self._active) - len(self._removed)
+        """How many pods and gangs are to be tried now."""
+        self._settle_gangs()
+        return len(self._active) + len(self._backing_off) - len(self._removed)
+
+    # Coming and going.
+
+    def advance(self, now: float) -> None:
+        """Time has passed: who has stayed behind, or waited for nothing, long enough is to be tried."""
+        self._now = now
+        while self._backing_off and self._backoff.is_over(self._backing_off[0][0], now):
+            _, key, arrival, turn = heapq.heappop(self._backing_off)
+            self._mark(turn, "active")
+            heapq.heappush(self._active, (key, arrival, turn))
+        late = [key for key, parked in self._parked.items() if now - parked.since > UNSCHEDULABLE_SECONDS]
+        self._bring_back(late)
 
     def add(self, record: PodRecord, profile: Profile, now: float) -> None:
-        """Let a pod wait for its turn, or behind the gate that holds it."""
-        self._arrivals += 1
-        key = profile.queue_sort.sort_key(record.pod, now)
-        entry = Entry(key, self._arrivals, record, profile)
+        """Let a pod wait for its turn, with its gang, or behind the gate that holds it."""
+        entry = Entry(profile.queue_sort.sort_key(record.pod, now), self._new_arrival(), record, profile, now)
         for plugin in profile.pre_enqueue:
             rejection = plugin.pre_enqueue(record.pod)
             if rejection is not None:
                 self._gated[record.key] = (entry, Verdict(plugin.name, rejection))
                 self._where[record.key] = "gated"
                 return
-        self._activate(entry)
+        self._enter(entry)
 
-    def _activate(self, entry: Entry) -> None:
-        self._where[entry.record.key] = "active"
-        self._arrival_of[entry.record.key] = entry.arrival
-        heapq.heappush(self._active, (entry.key, entry.arrival, entry))
+    def _enter(self, entry: Entry) -> None:
+        if self.gangs.join(entry):
+            self._where[entry.record.key] = "gang"
+        else:
+            self._activate(entry)
 
     def remove(self, key: str) -> None:
         """Forget a pod that is gone or bound."""
         where = self._where.pop(key, "")
-        if where == "active":
+        if where in ("active", "backoff"):
             self._removed.add(self._arrival_of.pop(key))
         elif where == "gated":
             self._gated.pop(key, None)
+        elif where == "gang":
+            self.gangs.leave(key)
         elif where == "parked":
             for parked in self._parked.values():
                 parked.entries = [entry for entry in parked.entries if entry.record.key != key]
 
+    def _new_arrival(self) -> int:
+        self._arrivals += 1
+        return self._arrivals
+
+    def _activate(self, turn: Turn) -> None:
+        self._mark(turn, "active")
+        heapq.heappush(self._active, (turn.key, turn.arrival, turn))
+
+    def _mark(self, turn: Turn, where: str) -> None:
+        if isinstance(turn, GangEntry):
+            turn.where = where
+        else:
+            self._where[turn.record.key] = where
+            self._arrival_of[turn.record.key] = turn.arrival
+
+    # Taking turns.
+
+    def peek(self) -> Turn | None:
+        """Whose turn it is, left in its place; those who stay behind come when nobody else is there."""
+        self._settle_gangs()
+        for heap in (self._active, self._backing_off):
+            while heap and heap[0][-2] in self._removed:
+                self._removed.discard(heapq.heappop(heap)[-2])
+            if heap:
+                turn: Turn = heap[0][-1]
+                return turn
+        return None
+
     def pop_batch(self, most: int) -> list[Entry]:
-        """The next pod, and those right behind it with its shape and profile, `most` in all."""
+        """The next pod, and those right behind it with its shape and profile, `most` in all; none before a gang."""
         batch: list[Entry] = []
-        active = self._active
-        while len(batch) < most and (entry := self.peek()) is not None:
+        while len(batch) < most and isinstance(entry := self.peek(), Entry):
             if batch and (entry.record.shape is not batch[0].record.shape or entry.profile is not batch[0].profile):
                 break
-            heapq.heappop(active)
+            heapq.heappop(self._active or self._backing_off)
             self._where.pop(entry.record.key, None)
             self._arrival_of.pop(entry.record.key, None)
             batch.append(entry)
         return batch
 
-    def peek(self) -> Entry | None:
-        """The next pod, left in its place."""
-        active = self._active
-        while active and active[0][1] in self._removed:
-            self._removed.discard(heapq.heappop(active)[1])
-        return active[0][2] if active else None
+    def pop_gang(self) -> GangEntry:
+        """The gang whose turn it is."""
+        gang = self.peek()
+        assert isinstance(gang, GangEntry)
+        heapq.heappop(self._active or self._backing_off)
+        gang.where = "taken"
+        return gang
 
     def count_ahead_of(self, key: str) -> int:
-        """How many of the pods to be tried now come before this one; all of them if it is not among them."""
-        ahead = sorted(entry for _, _, entry in self._active if entry.arrival not in self._removed)
-        return next((index for index, entry in enumerate(ahead) if entry.record.key == key), len(ahead))
+        """How many of the turns to be taken now come before this pod's; all of them if it has none."""
+        waiting = [(turn.key, turn.arrival, turn) for *_, arrival, turn in self._active if arrival not in self._removed]
+        ahead = sorted(waiting, key=lambda place: place[:2])
+        mine = (i for i, (_, _, turn) in enumerate(ahead) if key in _pod_keys(turn))
+        return next(mine, len(ahead))
 
-    def put_back(self, entries: Sequence[Entry]) -> None:
-        """Return pods that were taken and not tried to their places."""
-        for entry in entries:
-            self._activate(entry)
+    def put_back(self, turns: Sequence[Turn]) -> None:
+        """Return those who were taken and not tried to their places."""
+        for turn in turns:
+            self._activate(turn)
+
+    # Waiting for something to happen.
 
     def park(
         self, entries: Sequence[Entry], helped_by: Change, moved_by: Callable[[Shape], bool] = lambda shape: True
@@ -140,13 +198,36 @@ class Queue:
         key = (entry.profile.name, entry.record.shape.id, entry.record.key)
         self._park(key, [entry], Parked(entry.profile, Change.ANY, verdict=verdict))
 
+    def park_gang(
+        self,
+        gang: GangEntry,
+        message: str,
+        helped_by: Change = Change.ANY,
+        moved_by: Callable[[Shape], bool] = lambda shape: True,
+    ) -> None:
+        """Set a gang aside that does not fit as a whole."""
+        if not gang.attempts:
+            gang.first_tried = self._now
+        gang.attempts += 1
+        gang.tried_at = self._now
+        gang.where = "parked"
+        verdict = Verdict(PLUGIN, Rejection((message,)))
+        entries = list(gang.entries.values())
+        self._could_help |= helped_by
+        self._parked["gang", gang.root.key] = Parked(
+            gang.profile, helped_by, moved_by, entries, verdict, gang, self._now
+        )
+
     def _park(self, key: tuple[str | int, ...], entries: Sequence[Entry], new: Parked) -> None:
         parked = self._parked.setdefault(key, new)
         parked.helped_by |= new.helped_by
         parked.verdict = new.verdict
+        parked.since = self._now
         self._could_help |= new.helped_by
         parked.entries.extend(entries)
         for entry in entries:
+            entry.attempts += 1
+            entry.tried_at = self._now
             self._where[entry.record.key] = "parked"
 
     def parked_with(self, entry: Entry) -> Parked | None:
@@ -155,22 +236,35 @@ class Queue:
 
     def note(self, change: Change, shape: Shape | None = None) -> None:
         """Something happened, to a pod of some shape if one is given: whoever it could help is to be tried again."""
-        if not self._could_help.value & change.value:
-            return
-        helped = [key for key, parked in self._parked.items() if parked.is_helped_by(change, shape)]
-        for key in helped:
-            for entry in self._parked.pop(key).entries:
-                self._activate(entry)
-        if helped:
+        if self._could_help.value & change.value:
+            self._bring_back([key for key, parked in self._parked.items() if parked.is_helped_by(change, shape)])
+
+    def _bring_back(self, keys: Sequence[tuple[str | int, ...]]) -> None:
+        for key in keys:
+            for turn in self._parked.pop(key).turns():
+                expiry = self._expiry(turn)
+                if self._backoff.is_over(expiry, self._now):
+                    self._activate(turn)
+                else:
+                    self._mark(turn, "backoff")
+                    heapq.heappush(self._backing_off, (expiry, turn.key, turn.arrival, turn))
+        if keys:
             self._could_help = Change(0)
             for parked in self._parked.values():
                 self._could_help |= parked.helped_by
 
+    def _expiry(self, turn: Turn) -> float:
+        return self._backoff.expiry(turn.tried_at, turn.attempts, turn.size)
+
     def waits_for(self, shape: Shape) -> bool:
-        """Whether some pod that was tried in vain may fit as soon as a pod of this shape is bound."""
+        """Whether some pod that was tried in vain may be the next as soon as a pod of this shape is bound."""
         if not self._could_help.value & _POD_BOUND:
             return False
-        return any(parked.is_helped_by(Change.POD_BOUND, shape) for parked in self._parked.values())
+        return any(
+            parked.is_helped_by(Change.POD_BOUND, shape)
+            and any(self._backoff.is_over(self._expiry(turn), self._now) for turn in parked.turns())
+            for parked in self._parked.values()
+        )
 
     def is_parked(self, entry: Entry) -> bool:
         return self._where.get(entry.record.key) == "parked"
@@ -179,5 +273,56 @@ class Queue:
         return iter(self._parked.values())
 
     def gated(self) -> Iterator[tuple[Entry, Rejection]]:
+        """The pods that may not be tried, each with the reason."""
         for entry, verdict in self._gated.values():
             yield entry, verdict.rejection
+        self._settle_gangs()
+        yield from self.gangs.gathering()
+
+    # Gangs.
+
+    def gang_changed(self, key: str) -> None:
+        """A gang was declared, changed or withdrawn: its members may belong together in another way."""
+        for gang in self.gangs.affected_by(key):
+            self._requeue(gang)
+
+    def take(self, gang: GangEntry) -> bool:
+        """Take a gang out of its turn; False if it cannot be tried at all."""
+        self._settle_gangs()
+        if gang.where not in ("active", "backoff", "parked"):
+            return False
+        self._set_aside(gang)
+        gang.where = "taken"
+        return True
+
+    def gang_started(self, gang: GangEntry) -> None:
+        """A gang runs; those of its members that it does not need wait by themselves."""
+        self._requeue(gang)
+        self.gangs.ran(gang.root.key)
+
+    def _requeue(self, gang: GangEntry) -> None:
+        self._set_aside(gang)
+        for entry in self.gangs.disband(gang):
+            self._enter(entry)
+
+    def _settle_gangs(self) -> None:
+        """Let gangs take their places as soon as enough of them is there, and no longer than that."""
+        for gang, is_complete in self.gangs.settle():
+            if gang.where == "taken":
+                continue
+            self._set_aside(gang)
+            if is_complete:
+                gang.key = gang.sort_key()
+                self._activate(gang)
+
+    def _set_aside(self, gang: GangEntry) -> None:
+        if gang.where in ("active", "backoff"):
+            self._removed.add(gang.arrival)
+            gang.arrival = self._new_arrival()
+        elif gang.where == "parked":
+            self._parked.pop(("gang", gang.root.key), None)
+        gang.where = "gathering"
+
+
+def _pod_keys(turn: Turn) -> Sequence[str]:
+    return [turn.record.key] if isinstance(turn, Entry) else list(turn.entries)

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from mooring.model.custom_workloads import CUSTOM_WORKLOADS, custom_workload, spec_path
 from mooring.model.daemons import expand_daemon_set
 from mooring.model.defaults import (
     DEFAULT_NAMESPACE,
@@ -26,7 +27,10 @@ from mooring.model.expansion import (
     replica_set_of,
     template_of,
 )
-from mooring.model.kinds import Kind, decode, find_kind, ignored_name
+from mooring.model.gang_annotations import carry_annotations
+from mooring.model.gang_declarations import check_trees, gangs_of
+from mooring.model.gangs import Gang
+from mooring.model.kinds import Kind, decode, find_kind, ignored_name, kind_of_type
 from mooring.model.label_keys import merge_label_keys
 from mooring.model.meta import Namespace
 from mooring.model.nodes import Node
@@ -34,8 +38,14 @@ from mooring.model.places import Place, describe
 from mooring.model.pods import Pod
 from mooring.model.policies import PodDisruptionBudget, PriorityClass, Service
 from mooring.model.priorities import Priorities, collect_priorities
+from mooring.model.queued_checks import name_default_queues, validate_queued
+from mooring.model.queued_work import hold_queued
+from mooring.model.queueing import QUEUEING_KINDS, Workload, default_queueing
+from mooring.model.quotas.admission import admit_to_namespaces
+from mooring.model.quotas.refusals import Refusal
 from mooring.model.replicas import expand_node, expand_pod
 from mooring.model.validation import validate
+from mooring.model.volcano_queues import Queue, default_queue
 from mooring.model.volumes import (
     CsiDriver,
     CsiNode,
@@ -54,6 +64,8 @@ from mooring.model.workloads import (
     ReplicationController,
     StatefulSet,
 )
+
+KindT = TypeVar("KindT")
 
 
 @dataclass(slots=True)
@@ -83,8 +95,18 @@ class Manifests:
     daemon_sets: list[DaemonSet] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     cron_jobs: list[CronJob] = field(default_factory=list)
+    gangs: list[Gang] = field(default_factory=list)
+    """Every gang that anything declares, in whichever dialect."""
+    others: dict[type[Any], list[Any]] = field(default_factory=dict)
+    """All further kinds, by type; see `of`."""
+    refused: list[Refusal] = field(default_factory=list)
+    """What the quotas and limits of its namespace keep out; not in the other lists."""
     ignored: Counter[str] = field(default_factory=Counter)
     """How many objects there were of each kind that scheduling does not read."""
+
+    def of(self, type_: type[KindT]) -> list[KindT]:
+        """The objects of a kind that has no list of its own, in the order given."""
+        return self.others.setdefault(type_, [])
 
 
 class Collection:
@@ -92,8 +114,8 @@ class Collection:
 
     def __init__(self) -> None:
         self._manifests = Manifests()
-        self._places: dict[str, list[Place]] = {}
-        self._first: dict[tuple[str, str, str], Place] = {}
+        self._places: dict[type[Any], list[Place]] = {}
+        self._first: dict[tuple[type[Any], str, str], Place] = {}
         self._generated: Counter[tuple[str, str, str]] = Counter()
 
     def add_document(self, document: Document) -> None:
@@ -118,25 +140,52 @@ class Collection:
             default_pod_spec(template.spec)
             if isinstance(found, ReplicationController) and not found.spec.selector:
                 found.spec.selector = template.metadata.labels
-        getattr(self._manifests, kind.list_name).append(found)
-        self._places.setdefault(kind.name, []).append(place)
-        if kind.name not in ("Pod", "Node"):  # their names count once replicas have theirs
+        elif (custom := custom_workload(kind.type)) is not None:
+            if custom.default is not None:
+                custom.default(found)
+            for _, template in custom.templates(found):
+                default_pod_spec(template.spec)
+        elif kind.type in QUEUEING_KINDS:
+            default_queueing(found)
+        elif isinstance(found, Queue):
+            default_queue(found)
+        self._list_of(kind).append(found)
+        self._places.setdefault(kind.type, []).append(place)
+        if kind.type not in (Pod, Node):  # their names count once replicas have theirs
             self._claim_name(found, place)
 
     def finish(self) -> Manifests:
         """Take the steps that need all objects, in the order in which they need one another."""
         manifests = self._manifests
-        self._resolve_priorities(collect_priorities(self._placed("PriorityClass", manifests.priority_classes)))
+        priorities = collect_priorities(self._placed(PriorityClass, manifests.priority_classes))
+        self._resolve_priorities(priorities)
+        name_default_queues(manifests)
+        validate_queued(self._placed_any)
         self._expand_nodes()
         self._expand_bare_pods()
         self._expand_workloads()
         for namespace in manifests.namespaces:
             default_namespace(namespace)
         default_storage(manifests.storage_classes, manifests.persistent_volume_claims, manifests.persistent_volumes)
+        self._declare_gangs(priorities)
+        hold_queued(manifests, {workload.key: place for workload, place in self._placed_others(Workload)})
+        manifests.refused = admit_to_namespaces(manifests)
         return manifests
 
-    def _placed(self, kind_name: str, objects: Iterable[Any]) -> list[tuple[Any, Place]]:
-        return list(zip(objects, self._places.get(kind_name, ()), strict=True))
+    def _list_of(self, kind: Kind) -> list[Any]:
+        found: list[Any] = getattr(self._manifests, kind.list_name) if kind.list_name else self._manifests.of(kind.type)
+        return found
+
+    def _placed(self, type_: type[KindT], objects: Iterable[KindT]) -> list[tuple[KindT, Place]]:
+        return list(zip(objects, self._places.get(type_, ()), strict=True))
+
+    def _placed_others(self, type_: type[KindT]) -> list[tuple[KindT, Place]]:
+        return self._placed(type_, self._manifests.of(type_))
+
+    def _placed_any(self, type_: type[Any]) -> list[tuple[Any, Place]]:
+        kind = kind_of_type(type_)
+        assert kind is not None
+        return self._placed(type_, self._list_of(kind))
 
     def _generate_name(self, kind_name: str, found: Any) -> None:
         """Count where the API server would draw lots: the same manifests give the same names."""
@@ -146,7 +195,7 @@ class Collection:
         self._generated[key] += 1
 
     def _claim_name(self, found: Any, place: Place) -> None:
-        key = (found.kind, found.metadata.namespace, found.metadata.name)
+        key = (type(found), found.metadata.namespace, found.metadata.name)
         first = self._first.setdefault(key, place)
         if first is not place:
             raise place.error(
@@ -158,27 +207,31 @@ class Collection:
 
     def _resolve_priorities(self, priorities: Priorities) -> None:
         manifests = self._manifests
-        for pod, place in self._placed("Pod", manifests.pods):
+        for pod, place in self._placed(Pod, manifests.pods):
             priorities.resolve(pod.spec, place, pod)
-        workloads: tuple[tuple[str, list[Any]], ...] = (
-            ("Deployment", manifests.deployments),
-            ("ReplicaSet", manifests.replica_sets),
-            ("ReplicationController", manifests.replication_controllers),
-            ("StatefulSet", manifests.stateful_sets),
-            ("DaemonSet", manifests.daemon_sets),
-            ("Job", manifests.jobs),
-            ("CronJob", manifests.cron_jobs),
+        workloads: tuple[tuple[type[Any], list[Any]], ...] = (
+            (Deployment, manifests.deployments),
+            (ReplicaSet, manifests.replica_sets),
+            (ReplicationController, manifests.replication_controllers),
+            (StatefulSet, manifests.stateful_sets),
+            (DaemonSet, manifests.daemon_sets),
+            (Job, manifests.jobs),
+            (CronJob, manifests.cron_jobs),
         )
-        for kind_name, owners in workloads:
-            path = "spec.jobTemplate.spec.template.spec" if kind_name == "CronJob" else "spec.template.spec"
-            for owner, place in self._placed(kind_name, owners):
+        for type_, owners in workloads:
+            path = "spec.jobTemplate.spec.template.spec" if type_ is CronJob else "spec.template.spec"
+            for owner, place in self._placed(type_, owners):
                 template = template_of(owner)
                 if template is not None:
                     priorities.resolve(template.spec, place, owner, path)
+        for custom in CUSTOM_WORKLOADS:
+            for owner, place in self._placed(custom.type, manifests.of(custom.type)):
+                for path, template in custom.templates(owner):
+                    priorities.resolve(template.spec, place, owner, spec_path(path))
 
     def _expand_nodes(self) -> None:
         nodes: list[Node] = []
-        for node, place in self._placed("Node", self._manifests.nodes):
+        for node, place in self._placed(Node, self._manifests.nodes):
             for found in expand_node(node, place):
                 default_node(found)
                 self._claim_replica(found, node, place)
@@ -187,7 +240,7 @@ class Collection:
 
     def _expand_bare_pods(self) -> None:
         pods: list[Pod] = []
-        for pod, place in self._placed("Pod", self._manifests.pods):
+        for pod, place in self._placed(Pod, self._manifests.pods):
             for found in expand_pod(pod, place):
                 found.spec = merge_label_keys(found.spec, found.metadata.labels or {})
                 self._claim_replica(found, pod, place)
@@ -201,30 +254,46 @@ class Collection:
     def _expand_workloads(self) -> None:
         """Create what the controllers would, outer ones first: a Deployment's ReplicaSet, a CronJob's Job."""
         manifests = self._manifests
-        owned = index_owned([*manifests.pods, *manifests.replica_sets, *manifests.jobs])
-        for deployment, place in self._placed("Deployment", manifests.deployments):
+        custom_owners = (owner for custom in CUSTOM_WORKLOADS for owner in manifests.of(custom.type))
+        owners = (*manifests.replica_sets, *manifests.stateful_sets, *manifests.jobs, *custom_owners)
+        owned = index_owned([*manifests.pods, *owners])
+        for deployment, place in self._placed(Deployment, manifests.deployments):
             if owner_key(deployment) not in owned:
                 replica_set = replica_set_of(deployment)
                 self._add_pods(expand_replicas(replica_set, owned, name=deployment.metadata.name), place)
                 manifests.replica_sets.append(replica_set)
-        listed = len(self._places.get("ReplicaSet", ()))
-        for replica_set, place in self._placed("ReplicaSet", manifests.replica_sets[:listed]):
+        listed = len(self._places.get(ReplicaSet, ()))
+        for replica_set, place in self._placed(ReplicaSet, manifests.replica_sets[:listed]):
             self._add_pods(expand_replicas(replica_set, owned), place)
-        for controller, place in self._placed("ReplicationController", manifests.replication_controllers):
+        for controller, place in self._placed(ReplicationController, manifests.replication_controllers):
             self._add_pods(expand_replicas(controller, owned), place)
-        for stateful_set, place in self._placed("StatefulSet", manifests.stateful_sets):
+        for stateful_set, place in self._placed(StatefulSet, manifests.stateful_sets):
             pods, claims = expand_stateful_set(stateful_set, owned)
             self._add_pods(pods, place)
             self._add_claims(claims, place)
-        for job, place in self._placed("Job", manifests.jobs):
+        for job, place in self._placed(Job, manifests.jobs):
             self._add_pods(expand_job(job, owned), place)
-        for cron_job, place in self._placed("CronJob", manifests.cron_jobs):
-            if owner_key(cron_job) not in owned:
+        for cron_job, place in self._placed(CronJob, manifests.cron_jobs):
+            if owner_key(cron_job) not in owned and not cron_job.spec.suspend:
                 job = job_of(cron_job)
                 self._add_pods(expand_job(job, owned), place)
                 manifests.jobs.append(job)
-        for daemon_set, place in self._placed("DaemonSet", manifests.daemon_sets):
+        for custom in CUSTOM_WORKLOADS:
+            for owner, place in self._placed(custom.type, manifests.of(custom.type)):
+                self._add_pods(custom.expand(owner, owned), place)
+        for daemon_set, place in self._placed(DaemonSet, manifests.daemon_sets):
             self._add_pods(expand_daemon_set(daemon_set, manifests.nodes, owned), place)
+
+    def _declare_gangs(self, priorities: Priorities) -> None:
+        manifests = self._manifests
+        custom_owners = (owner for custom in CUSTOM_WORKLOADS for owner in manifests.of(custom.type))
+        owners = (*manifests.deployments, *manifests.replica_sets, *manifests.stateful_sets, *manifests.jobs)
+        carry_annotations((*owners, *custom_owners), manifests.pods)
+        check_trees(self._placed_others, manifests.nodes)
+        manifests.gangs = gangs_of(self._placed_others, manifests.pods, manifests.jobs, priorities, self._place_of)
+
+    def _place_of(self, pod: Pod) -> Place:
+        return self._first[Pod, pod.metadata.namespace, pod.metadata.name]
 
     def _add_pods(self, pods: Iterable[Pod], place: Place) -> None:
         for pod in pods:
@@ -234,6 +303,6 @@ class Collection:
     def _add_claims(self, claims: Iterable[PersistentVolumeClaim], place: Place) -> None:
         """Keep the claims that are not given; a given one is the user's word on how it is bound."""
         for claim in claims:
-            if ("PersistentVolumeClaim", claim.metadata.namespace, claim.metadata.name) not in self._first:
+            if (PersistentVolumeClaim, claim.metadata.namespace, claim.metadata.name) not in self._first:
                 self._claim_name(claim, place)
                 self._manifests.persistent_volume_claims.append(claim)

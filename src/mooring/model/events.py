@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from mooring.model.gangs import Gang
 from mooring.model.meta import Namespace
 from mooring.model.nodes import Node
 from mooring.model.pods import Pod
 from mooring.model.policies import PodDisruptionBudget, PriorityClass, Service
+from mooring.model.queueing import Topology
+from mooring.model.topology import HyperNode
 from mooring.model.volumes import (
     CsiDriver,
     CsiNode,
@@ -58,6 +61,27 @@ class ObjectLost:
     """namespace/name, or the name alone for kinds without a namespace"""
 
 
+@dataclass(frozen=True, slots=True)
+class GangSeen:
+    """A gang was declared, or changed."""
+
+    gang: Gang
+
+
+@dataclass(frozen=True, slots=True)
+class GangLost:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class BindFailed:
+    """The world refused to bind a pod as decided: it waits again."""
+
+    key: str
+    """namespace/name"""
+    message: str = ""
+
+
 Related: TypeAlias = (
     Namespace
     | Service
@@ -73,5 +97,9 @@ Related: TypeAlias = (
     | CsiDriver
     | CsiStorageCapacity
     | VolumeAttachment
+    | Topology
+    | HyperNode
 )
-Event: TypeAlias = NodeSeen | NodeLost | PodSeen | PodLost | ObjectSeen | ObjectLost
+Event: TypeAlias = (
+    NodeSeen | NodeLost | PodSeen | PodLost | ObjectSeen | ObjectLost | GangSeen | GangLost | BindFailed
+)

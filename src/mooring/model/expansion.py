@@ -17,11 +17,13 @@ from msgspec.structs import replace
 from mooring.model.label_keys import label_keys, merge_label_keys
 from mooring.model.meta import KubeObject, ObjectMeta, OwnerReference
 from mooring.model.pods import ClaimVolumeSource, Pod, PodSpec, PodTemplateSpec, Volume
+from mooring.model.queue_labels import queue_name
 from mooring.model.volumes import PersistentVolumeClaim
 from mooring.model.workloads import (
     CronJob,
     Deployment,
     Job,
+    JobSpec,
     ReplicaSet,
     ReplicationController,
     StatefulSet,
@@ -186,22 +188,48 @@ def _with_claims(spec: PodSpec, templates: list[PersistentVolumeClaim], pod_name
     return replace(spec, volumes=[volume for volume in spec.volumes or () if volume.name not in names] + volumes)
 
 
-def expand_job(owner: Job, owned: Owned) -> list[Pod]:
-    """Create the pods that a Job runs at once; a Job that has pods, is suspended or is over creates none."""
-    spec = owner.spec
-    is_over = any(
+def is_job_over(owner: Job) -> bool:
+    return any(
         condition.type in ("Complete", "Failed") and condition.status == "True"
         for condition in owner.status.conditions or ()
     )
-    if spec.suspend or is_over or owner_key(owner) in owned:
-        return []
+
+
+def job_pod_count(spec: JobSpec) -> int:
+    """How many pods a Job runs at once while most of its work is still to be done."""
     parallelism = 1 if spec.parallelism is None else spec.parallelism
-    count = parallelism if spec.completions is None else min(parallelism, spec.completions)
+    return parallelism if spec.completions is None else min(parallelism, spec.completions)
+
+
+def expand_job(owner: Job, owned: Owned) -> list[Pod]:
+    """Create the pods that a Job runs at once; a Job that has pods, is suspended or is over creates none.
+
+    Who queues is suspended until its turn comes, but its pods are made: they are what waits.
+    """
+    spec = owner.spec
+    is_suspended = spec.suspend and not queue_name(owner.metadata)
+    if is_suspended or is_job_over(owner) or owner_key(owner) in owned:
+        return []
+    count = job_pod_count(spec)
     name = owner.metadata.name
     stamp = Stamp(owner, spec.template, dict.fromkeys(JOB_NAMES, name))
     if spec.completion_mode == "Indexed":
-        return [stamp.pod(f"{name}-{index}", {COMPLETION_INDEX: str(index)}) for index in range(count)]
+        done = _completed_indexes(owner.status.completed_indexes, spec.completions or 0)
+        left = (index for index in range(spec.completions or 0) if index not in done)
+        return [stamp.pod(f"{name}-{index}", {COMPLETION_INDEX: str(index)}) for index in islice(left, count)]
+    if spec.completions is not None:
+        count = max(0, min(count, spec.completions - owner.status.succeeded))
     return [stamp.pod(f"{name}-{i}") for i in range(count)]
+
+
+def _completed_indexes(text: str, completions: int) -> set[int]:
+    """Read the indexes that are done, such as `0-2,5`; what cannot be read is taken as not done."""
+    done: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if first.isdigit() and (last or first).isdigit():
+            done.update(range(int(first), min(int(last or first) + 1, completions)))
+    return done
 
 
 def job_of(owner: CronJob) -> Job:

@@ -7,11 +7,18 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mooring.errors import ManifestError
+from mooring.model.gang_kinds import GANG_KINDS
+from mooring.model.job_kubeflow import JaxJob, PaddleJob, PyTorchJob, TfJob, XgBoostJob
+from mooring.model.job_mpi import MpiJob
+from mooring.model.job_ray import RayCluster, RayJob
+from mooring.model.job_sets import JobSet
 from mooring.model.meta import KubeObject, Namespace
 from mooring.model.nodes import Node
 from mooring.model.places import CLUSTER_SCOPED, Place, show
 from mooring.model.pods import Pod
 from mooring.model.policies import PodDisruptionBudget, PriorityClass, Service
+from mooring.model.queueing import QUEUEING_KINDS, Topology
+from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 from mooring.model.volumes import (
     CsiDriver,
     CsiNode,
@@ -33,12 +40,15 @@ from mooring.model.workloads import (
 
 
 class Kind(NamedTuple):
-    """A kind that scheduling reads: its API group, its type, and the list in `Manifests` that holds it."""
+    """A kind that scheduling reads: its API group, its type, and the list in `Manifests` that holds it.
+
+    Kinds without a list of their own are found by type: `Manifests.of(ClusterQueue)`.
+    """
 
     group: str
     name: str
     type: type[KubeObject]
-    list_name: str
+    list_name: str = ""
 
     @property
     def is_namespaced(self) -> bool:
@@ -53,6 +63,8 @@ KINDS = (
     Kind("", "PersistentVolume", PersistentVolume, "persistent_volumes"),
     Kind("", "PersistentVolumeClaim", PersistentVolumeClaim, "persistent_volume_claims"),
     Kind("", "ReplicationController", ReplicationController, "replication_controllers"),
+    Kind("", "ResourceQuota", CoreResourceQuota),
+    Kind("", "LimitRange", LimitRange),
     Kind("apps", "Deployment", Deployment, "deployments"),
     Kind("apps", "ReplicaSet", ReplicaSet, "replica_sets"),
     Kind("apps", "StatefulSet", StatefulSet, "stateful_sets"),
@@ -66,9 +78,21 @@ KINDS = (
     Kind("storage.k8s.io", "CSIDriver", CsiDriver, "csi_drivers"),
     Kind("storage.k8s.io", "CSIStorageCapacity", CsiStorageCapacity, "csi_storage_capacities"),
     Kind("storage.k8s.io", "VolumeAttachment", VolumeAttachment, "volume_attachments"),
+    *(Kind("kueue.x-k8s.io", type_.__name__, type_) for type_ in QUEUEING_KINDS),
+    Kind("jobset.x-k8s.io", "JobSet", JobSet),
+    Kind("kubeflow.org", "PyTorchJob", PyTorchJob),
+    Kind("kubeflow.org", "TFJob", TfJob),
+    Kind("kubeflow.org", "MPIJob", MpiJob),
+    Kind("kubeflow.org", "XGBoostJob", XgBoostJob),
+    Kind("kubeflow.org", "PaddleJob", PaddleJob),
+    Kind("kubeflow.org", "JAXJob", JaxJob),
+    Kind("ray.io", "RayCluster", RayCluster),
+    Kind("ray.io", "RayJob", RayJob),
+    *(Kind(group, name, type_) for group, name, type_ in GANG_KINDS),
+    Kind("kai.scheduler", "Topology", Topology),
 )
 _BY_GROUP_AND_NAME = {(kind.group, kind.name): kind for kind in KINDS}
-_BY_NAME = {kind.name: kind for kind in KINDS}
+_BY_NAME = {kind.name: kind for kind in reversed(KINDS)}  # of two with one name the first listed is meant
 _BY_TYPE = {kind.type: kind for kind in KINDS}
 
 

@@ -9,6 +9,8 @@ from mooring.errors import ManifestError
 CLUSTER_SCOPED = frozenset(
     {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
     | {"VolumeAttachment"}
+    | {"ResourceFlavor", "ClusterQueue", "Cohort", "WorkloadPriorityClass", "Topology", "AdmissionCheck"}
+    | {"HyperNode", "Queue", "ClusterTopologyBinding", "ClusterTopology"}
 )
 
 

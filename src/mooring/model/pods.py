@@ -180,6 +180,14 @@ class SchedulingGroup(KubeObject):
     pod_group_name: str | None = None
 
 
+class WorkloadReference(KubeObject):
+    """What Kubernetes 1.35 has in place of schedulingGroup."""
+
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str = ""
+
+
 class PodSpec(KubeObject):
     containers: list[Container] = []
     init_containers: list[Container] | None = None
@@ -198,6 +206,7 @@ class PodSpec(KubeObject):
     volumes: list[Volume] | None = None
     resource_claims: list[PodResourceClaim] | None = None
     scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
     host_network: bool = False
     host_users: bool | None = None
     restart_policy: str = ""

@@ -5,8 +5,15 @@ import msgspec
 from mooring.model.meta import KubeObject, LabelSelector, ObjectMeta
 
 
+class ServicePort(KubeObject):
+    node_port: int = 0
+
+
 class ServiceSpec(KubeObject):
     selector: dict[str, str] | None = None
+    type: str = ""
+    ports: list[ServicePort] | None = None
+    allocate_load_balancer_node_ports: bool | None = None
 
 
 class Service(KubeObject):

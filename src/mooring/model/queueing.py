@@ -8,12 +8,23 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from mooring.model.meta import KubeObject, LabelSelector, ObjectMeta, QuantityText, Resources
+from mooring.model.meta import Condition, KubeObject, LabelSelector, ObjectMeta, QuantityText
 from mooring.model.nodes import Taint
-from mooring.model.pods import PodTemplateSpec, Toleration
+from mooring.model.pods import Toleration
 
-GROUP = "kueue.x-k8s.io"
-API_VERSION = f"{GROUP}/v1beta2"
+# The redundant names make these a part of this module for others: whoever queues wants all kinds from one place.
+from mooring.model.queueing_workload import API_VERSION as API_VERSION
+from mooring.model.queueing_workload import GROUP as GROUP
+from mooring.model.queueing_workload import PodSet as PodSet
+from mooring.model.queueing_workload import PodSetAssignment as PodSetAssignment
+from mooring.model.queueing_workload import PriorityClassReference as PriorityClassReference
+from mooring.model.queueing_workload import QuotaAdmission as QuotaAdmission
+from mooring.model.queueing_workload import ReclaimablePod as ReclaimablePod
+from mooring.model.queueing_workload import TopologyRequest as TopologyRequest
+from mooring.model.queueing_workload import Workload as Workload
+from mooring.model.queueing_workload import WorkloadCondition as WorkloadCondition
+from mooring.model.queueing_workload import WorkloadSpec as WorkloadSpec
+from mooring.model.queueing_workload import WorkloadStatus as WorkloadStatus
 
 STRICT_FIFO, BEST_EFFORT_FIFO = "StrictFIFO", "BestEffortFIFO"
 MAY_STOP_SEARCH, TRY_NEXT_FLAVOR = "MayStopSearch", "TryNextFlavor"
@@ -75,6 +86,20 @@ class QueuePreemption(KubeObject):
     borrow_within_cohort: BorrowWithinCohort | None = None
 
 
+class AdmissionCheckRule(KubeObject):
+    name: str
+    on_flavors: list[str] | None = None
+    """The flavors for which the check is asked; none named: all."""
+
+
+class AdmissionChecksStrategy(KubeObject):
+    admission_checks: list[AdmissionCheckRule] | None = None
+
+
+class AdmissionScope(KubeObject):
+    admission_mode: str = ""
+
+
 class ClusterQueueSpec(KubeObject):
     resource_groups: list[ResourceGroup] | None = None
     cohort_name: str = ""
@@ -86,6 +111,10 @@ class ClusterQueueSpec(KubeObject):
     preemption: QueuePreemption | None = None
     stop_policy: str | None = None
     fair_sharing: FairSharing | None = None
+    admission_checks: list[str] | None = None
+    """What v1beta1 has beside admissionChecksStrategy: checks for all flavors."""
+    admission_checks_strategy: AdmissionChecksStrategy | None = None
+    admission_scope: AdmissionScope | None = None
 
 
 class ClusterQueue(KubeObject):
@@ -123,88 +152,6 @@ class LocalQueue(KubeObject):
     spec: LocalQueueSpec = msgspec.field(default_factory=LocalQueueSpec)
 
 
-class TopologyRequest(KubeObject):
-    required: str | None = None
-    preferred: str | None = None
-    unconstrained: bool | None = None
-    pod_set_group_name: str | None = None
-
-
-class PodSet(KubeObject):
-    template: PodTemplateSpec
-    name: str = "main"
-    count: int = 1
-    min_count: int | None = None
-    topology_request: TopologyRequest | None = None
-
-
-class PriorityClassReference(KubeObject):
-    group: str = ""
-    kind: str = ""
-    name: str = ""
-
-
-class WorkloadSpec(KubeObject):
-    pod_sets: list[PodSet] = []
-    queue_name: str = ""
-    priority_class_ref: PriorityClassReference | None = None
-    priority_class_name: str = ""
-    """What v1beta1 has in place of priorityClassRef, with its source beside it."""
-    priority_class_source: str = ""
-    priority: int | None = None
-    active: bool = True
-
-
-class PodSetAssignment(KubeObject):
-    name: str = "main"
-    flavors: dict[str, str] | None = None
-    resource_usage: Resources | None = None
-    count: int | None = None
-
-
-class QuotaAdmission(KubeObject):
-    cluster_queue: str
-    pod_set_assignments: list[PodSetAssignment] = []
-
-
-class WorkloadCondition(KubeObject):
-    type: str
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
-
-
-class ReclaimablePod(KubeObject):
-    name: str
-    count: int = 0
-
-
-class WorkloadStatus(KubeObject):
-    conditions: list[WorkloadCondition] | None = None
-    admission: QuotaAdmission | None = None
-    reclaimable_pods: list[ReclaimablePod] | None = None
-
-
-class Workload(KubeObject):
-    api_version: str = API_VERSION
-    kind: str = "Workload"
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: WorkloadSpec = msgspec.field(default_factory=WorkloadSpec)
-    status: WorkloadStatus = msgspec.field(default_factory=WorkloadStatus)
-
-    @property
-    def key(self) -> str:
-        return f"{self.metadata.namespace}/{self.metadata.name}"
-
-    def condition(self, type_: str) -> WorkloadCondition | None:
-        """The condition of that type, if it is true."""
-        for condition in self.status.conditions or ():
-            if condition.type == type_ and condition.status == "True":
-                return condition
-        return None
-
-
 class WorkloadPriorityClass(KubeObject):
     value: int
     api_version: str = API_VERSION
@@ -228,8 +175,31 @@ class Topology(KubeObject):
     spec: TopologySpec = msgspec.field(default_factory=TopologySpec)
 
 
+class CheckParameters(KubeObject):
+    api_group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class AdmissionCheckSpec(KubeObject):
+    controller_name: str = ""
+    parameters: CheckParameters | None = None
+
+
+class AdmissionCheckStatus(KubeObject):
+    conditions: list[Condition] | None = None
+
+
+class AdmissionCheck(KubeObject):
+    api_version: str = API_VERSION
+    kind: str = "AdmissionCheck"
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: AdmissionCheckSpec = msgspec.field(default_factory=AdmissionCheckSpec)
+    status: AdmissionCheckStatus = msgspec.field(default_factory=AdmissionCheckStatus)
+
+
 QueueingKind: TypeAlias = (
-    ResourceFlavor | ClusterQueue | Cohort | LocalQueue | Workload | WorkloadPriorityClass | Topology
+    ResourceFlavor | ClusterQueue | Cohort | LocalQueue | Workload | WorkloadPriorityClass | Topology | AdmissionCheck
 )
 QUEUEING_KINDS: tuple[type[Any], ...] = (
     ResourceFlavor,
@@ -239,6 +209,7 @@ QUEUEING_KINDS: tuple[type[Any], ...] = (
     Workload,
     WorkloadPriorityClass,
     Topology,
+    AdmissionCheck,
 )
 
 _OLD_FUNGIBILITY = {"Borrow": MAY_STOP_SEARCH, "Preempt": MAY_STOP_SEARCH}
@@ -273,6 +244,10 @@ def _default_cluster_queue(spec: ClusterQueueSpec) -> None:
     preemption.reclaim_within_cohort = preemption.reclaim_within_cohort or NEVER
     within = preemption.borrow_within_cohort = preemption.borrow_within_cohort or BorrowWithinCohort()
     within.policy = within.policy or NEVER
+    if spec.admission_checks:
+        rules = [AdmissionCheckRule(name=name) for name in spec.admission_checks]
+        spec.admission_checks_strategy = AdmissionChecksStrategy(admission_checks=rules)
+    spec.admission_checks = None
 
 
 def _default_weight(sharing: FairSharing | None) -> FairSharing:

@@ -110,3 +110,8 @@ def whole_requests(amounts: Amounts, names: Iterable[str] | None = None) -> dict
     """Round the amounts of accounted resources to column units."""
     wanted = amounts if names is None else names
     return {name: to_column_units(name, amounts[name]) for name in wanted if name in amounts and in_columns(name)}
+
+
+def column_amounts(resources: Resources) -> dict[str, int]:
+    """A list of quantities in the units of columns."""
+    return whole_requests(_amounts(resources))

@@ -8,14 +8,20 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from mooring.model.gang_annotations import check_annotations, check_job_gang
+from mooring.model.gang_kinds import GANG_CHECKS
+from mooring.model.job_checks import JOB_CHECKS
 from mooring.model.meta import LabelSelector, ObjectMeta
 from mooring.model.nodes import Node
 from mooring.model.places import Place, show
-from mooring.model.pods import Pod, PodTemplateSpec
+from mooring.model.pods import Pod
 from mooring.model.policies import PodDisruptionBudget, PriorityClass
 from mooring.model.priorities import HIGHEST_USER_PRIORITY, SYSTEM_CLASSES
-from mooring.model.selectors import compile_label_selector
+from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
+from mooring.model.quotas.validation import check_limit_range, check_resource_quota
 from mooring.model.validation_pods import PREEMPTION_POLICIES, check_pod_spec
+from mooring.model.validation_queueing import QUEUEING_CHECKS
+from mooring.model.validation_templates import check_count, check_job_spec, check_template
 from mooring.model.validation_terms import (
     Subject,
     check_choice,
@@ -31,14 +37,12 @@ from mooring.model.workloads import (
     DaemonSet,
     Deployment,
     Job,
-    JobSpec,
     ReplicaSet,
     ReplicationController,
     StatefulSet,
 )
 
 BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
-COMPLETION_MODES = ("NonIndexed", "Indexed")
 _BUDGET = re.compile(r"\d+%", re.ASCII)
 
 
@@ -55,6 +59,10 @@ def validate(found: Any, place: Place) -> None:
 
 def _check_pod(subject: Subject, pod: Pod) -> None:
     check_pod_spec(subject, "spec", pod.spec)
+    metadata = pod.metadata
+    check_annotations(
+        subject, "metadata.annotations", metadata, spec=pod.spec, has_owner=bool(metadata.owner_references)
+    )
 
 
 def _check_node(subject: Subject, node: Node) -> None:
@@ -88,41 +96,22 @@ def _check_budget(subject: Subject, found: PodDisruptionBudget) -> None:
     check_label_selector(subject, "spec.selector", spec.selector)
 
 
-def _check_template(
-    subject: Subject, template: PodTemplateSpec, selector: LabelSelector | None, path: str = "spec"
-) -> None:
-    check_pod_spec(subject, f"{path}.template.spec", template.spec)
-    if selector is None:
-        return
-    check_label_selector(subject, f"{path}.selector", selector)
-    labels = template.metadata.labels or {}
-    if not compile_label_selector(selector).matches(labels):
-        shown = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
-        expected = f"labels that match {path}.selector"
-        subject.refuse(f"{path}.template.metadata.labels", expected=expected, found=shown or "none")
-
-
-def _check_count(subject: Subject, path: str, count: int | None) -> None:
-    if count is not None and count < 0:
-        subject.refuse(path, expected="a number of at least 0", found=show(count))
-
-
 def _check_replicated(subject: Subject, owner: Deployment | ReplicaSet) -> None:
-    _check_count(subject, "spec.replicas", owner.spec.replicas)
-    _check_template(subject, owner.spec.template, owner.spec.selector)
+    check_count(subject, "spec.replicas", owner.spec.replicas)
+    check_template(subject, owner.spec.template, owner.spec.selector)
 
 
 def _check_controller(subject: Subject, owner: ReplicationController) -> None:
-    _check_count(subject, "spec.replicas", owner.spec.replicas)
+    check_count(subject, "spec.replicas", owner.spec.replicas)
     selector = LabelSelector(match_labels=owner.spec.selector) if owner.spec.selector else None
-    _check_template(subject, owner.spec.template, selector)
+    check_template(subject, owner.spec.template, selector)
 
 
 def _check_stateful_set(subject: Subject, owner: StatefulSet) -> None:
-    _check_count(subject, "spec.replicas", owner.spec.replicas)
+    check_count(subject, "spec.replicas", owner.spec.replicas)
     if owner.spec.ordinals is not None:
-        _check_count(subject, "spec.ordinals.start", owner.spec.ordinals.start)
-    _check_template(subject, owner.spec.template, owner.spec.selector)
+        check_count(subject, "spec.ordinals.start", owner.spec.ordinals.start)
+    check_template(subject, owner.spec.template, owner.spec.selector)
     for index, claim in enumerate(owner.spec.volume_claim_templates or ()):
         path = f"spec.volumeClaimTemplates[{index}]"
         if not claim.metadata.name:
@@ -131,25 +120,18 @@ def _check_stateful_set(subject: Subject, owner: StatefulSet) -> None:
 
 
 def _check_daemon_set(subject: Subject, owner: DaemonSet) -> None:
-    _check_template(subject, owner.spec.template, owner.spec.selector)
+    check_template(subject, owner.spec.template, owner.spec.selector)
 
 
 def _check_job(subject: Subject, owner: Job) -> None:
-    _check_job_spec(subject, "spec", owner.spec)
+    check_job_spec(subject, "spec", owner.spec)
+    check_job_gang(subject, "metadata.annotations", owner.metadata, owner.spec)
 
 
 def _check_cron_job(subject: Subject, owner: CronJob) -> None:
-    _check_job_spec(subject, "spec.jobTemplate.spec", owner.spec.job_template.spec)
-
-
-def _check_job_spec(subject: Subject, path: str, spec: JobSpec) -> None:
-    _check_count(subject, f"{path}.parallelism", spec.parallelism)
-    _check_count(subject, f"{path}.completions", spec.completions)
-    if spec.completion_mode is not None:
-        check_choice(subject, f"{path}.completionMode", spec.completion_mode, COMPLETION_MODES)
-        if spec.completion_mode == "Indexed" and spec.completions is None:
-            subject.refuse(f"{path}.completions", expected="a number, as completionMode is Indexed", found="none")
-    _check_template(subject, spec.template, None, path)
+    template = owner.spec.job_template
+    check_job_spec(subject, "spec.jobTemplate.spec", template.spec)
+    check_job_gang(subject, "spec.jobTemplate.metadata.annotations", template.metadata, template.spec)
 
 
 def _check_volume(subject: Subject, volume: PersistentVolume) -> None:
@@ -163,6 +145,7 @@ def _check_claim(subject: Subject, claim: PersistentVolumeClaim, path: str = "sp
     if claim.spec.resources is not None:
         check_resources(subject, f"{path}.resources.requests", claim.spec.resources.requests)
     check_label_selector(subject, f"{path}.selector", claim.spec.selector)
+    check_resources(subject, "status.allocatedResources", claim.status.allocated_resources)
 
 
 def _check_storage_class(subject: Subject, found: StorageClass) -> None:
@@ -193,5 +176,10 @@ _CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     PersistentVolumeClaim: _check_claim,
     StorageClass: _check_storage_class,
     CsiStorageCapacity: _check_capacity,
+    **QUEUEING_CHECKS,
+    **JOB_CHECKS,
+    **GANG_CHECKS,
+    CoreResourceQuota: check_resource_quota,
+    LimitRange: check_limit_range,
 }
 """Kinds that are not here have nothing that could be wrong beyond their types and their name."""

@@ -9,7 +9,6 @@ from typing import Any
 
 from mooring.model.meta import QuantityText
 from mooring.model.places import Place, show
-from mooring.model.quantity import to_units
 from mooring.model.queueing import (
     ANY,
     BEST_EFFORT_FIFO,
@@ -24,7 +23,9 @@ from mooring.model.queueing import (
     STOP_NONE,
     STRICT_FIFO,
     TRY_NEXT_FLAVOR,
+    AdmissionCheck,
     ClusterQueue,
+    ClusterQueueSpec,
     Cohort,
     LocalQueue,
     ResourceFlavor,
@@ -32,9 +33,11 @@ from mooring.model.queueing import (
     Topology,
     Workload,
 )
-from mooring.model.validation_pods import check_pod_spec
+from mooring.model.validation_queueing_workload import check_workload
+from mooring.model.validation_terms import LARGEST_AMOUNT as LARGEST_AMOUNT
 from mooring.model.validation_terms import (
     Subject,
+    check_amount,
     check_choice,
     check_label_selector,
     check_quantity,
@@ -44,11 +47,9 @@ from mooring.model.validation_terms import (
 
 MOST_GROUPS = 16
 MOST_FLAVORS = 256
-MOST_POD_SETS = 18
 HOSTNAME = "kubernetes.io/hostname"
-LARGEST_AMOUNT = 2**60
-"""Sums of quotas and of usage are kept as int64; one amount may take an eighth of that (an exbibyte of memory)."""
 
+MODES = ("UsageBasedAdmissionFairSharing", "NoAdmissionFairSharing")
 _OLD_STOPS = ("Borrow", "Preempt")
 
 
@@ -94,13 +95,6 @@ def validate_cohort_tree(cohorts: Iterable[tuple[Cohort, Place]]) -> None:
         raise place.error("spec.parentName", expected=expected, found=f"a cycle, {way}", subject=cohort)
 
 
-def _check_amount(subject: Subject, path: str, text: QuantityText) -> int:
-    nanos = check_quantity(subject, path, text)
-    if to_units(nanos) > LARGEST_AMOUNT:
-        subject.refuse(path, expected="a quantity of at most 1Ei", found=show(text))
-    return nanos
-
-
 def _check_weight(subject: Subject, weight: QuantityText | None) -> None:
     if weight is None:
         return
@@ -121,6 +115,8 @@ def _check_groups(subject: Subject, groups: list[ResourceGroup] | None, has_pare
             subject.refuse(f"{path}.coveredResources", expected="at least one resource", found="none")
         if not group.flavors:
             subject.refuse(f"{path}.flavors", expected="at least one flavor", found="none")
+        _refuse_twice(subject, f"{path}.coveredResources", group.covered_resources, "resource")
+        _refuse_twice(subject, f"{path}.flavors", [flavor.name for flavor in group.flavors], "flavor")
         for name in group.covered_resources:
             _claim(subject, f"{path}.coveredResources", name, index, group_of, "resource")
         for flavor_index, flavor in enumerate(group.flavors):
@@ -132,14 +128,14 @@ def _check_groups(subject: Subject, groups: list[ResourceGroup] | None, has_pare
                 subject.refuse(f"{here}.resources", expected=expected, found=", ".join(names) or "none")
             for quota_index, quota in enumerate(flavor.resources):
                 field = f"{here}.resources[{quota_index}]"
-                nominal = _check_amount(subject, f"{field}.nominalQuota", quota.nominal_quota)
+                nominal = check_amount(subject, f"{field}.nominalQuota", quota.nominal_quota)
                 for limit_name, limit in (
                     ("borrowingLimit", quota.borrowing_limit),
                     ("lendingLimit", quota.lending_limit),
                 ):
                     if limit is None:
                         continue
-                    nanos = _check_amount(subject, f"{field}.{limit_name}", limit)
+                    nanos = check_amount(subject, f"{field}.{limit_name}", limit)
                     if not has_parent:
                         missing = "cohortName" if is_queue else "parentName"
                         expected = f"no {limit_name} without {missing}"
@@ -158,8 +154,34 @@ def _claim(subject: Subject, path: str, name: str, index: int, owner: dict[str, 
         subject.refuse(path, expected=expected, found=f"{name} also in spec.resourceGroups[{first}]")
 
 
+def _refuse_twice(subject: Subject, path: str, names: list[str], what: str) -> None:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            subject.refuse(f"{path}[{index}]", expected=f"each {what} once", found=f"{name} again")
+
+
+def _refuse_two_names(subject: Subject, new: tuple[str, str], old: tuple[str, str]) -> None:
+    """A field and what it was called before may both be there, but not with different values."""
+    if new[1] and old[1] and new[1] != old[1]:
+        found = f"{show(new[1])} beside {old[0]} {show(old[1])}"
+        subject.refuse(f"spec.{new[0]}", expected=f"the same as spec.{old[0]}, or one of them", found=found)
+
+
+def _check_admission_rules(subject: Subject, spec: ClusterQueueSpec) -> None:
+    strategy = spec.admission_checks_strategy
+    if spec.admission_checks and strategy is not None and strategy.admission_checks:
+        expected = "none beside admissionChecksStrategy"
+        subject.refuse("spec.admissionChecks", expected=expected, found=", ".join(spec.admission_checks))
+    names = [rule.name for rule in strategy.admission_checks or ()] if strategy else spec.admission_checks or []
+    path = "spec.admissionChecksStrategy.admissionChecks" if strategy else "spec.admissionChecks"
+    _refuse_twice(subject, path, names, "check")
+    if spec.admission_scope is not None:
+        _check_optional(subject, "spec.admissionScope.admissionMode", spec.admission_scope.admission_mode, MODES)
+
+
 def _check_cluster_queue(subject: Subject, queue: ClusterQueue) -> None:
     spec = queue.spec
+    _refuse_two_names(subject, ("cohortName", spec.cohort_name), ("cohort", spec.cohort))
     has_cohort = bool(spec.cohort_name or spec.cohort)
     _check_groups(subject, spec.resource_groups, has_cohort, is_queue=True)
     _check_weight(subject, spec.fair_sharing.weight if spec.fair_sharing else None)
@@ -168,6 +190,7 @@ def _check_cluster_queue(subject: Subject, queue: ClusterQueue) -> None:
     check_label_selector(subject, "spec.namespaceSelector", spec.namespace_selector)
     _check_fungibility(subject, queue)
     _check_preemption(subject, queue)
+    _check_admission_rules(subject, spec)
 
 
 def _check_fungibility(subject: Subject, queue: ClusterQueue) -> None:
@@ -211,6 +234,7 @@ def _check_optional(subject: Subject, path: str, value: str | None, allowed: tup
 
 
 def _check_cohort(subject: Subject, cohort: Cohort) -> None:
+    _refuse_two_names(subject, ("parentName", cohort.spec.parent_name), ("parent", cohort.spec.parent))
     parent = cohort.spec.parent_name or cohort.spec.parent
     if parent == cohort.metadata.name and parent:
         subject.refuse("spec.parentName", expected="another cohort", found=show(parent))
@@ -222,6 +246,7 @@ def _check_local_queue(subject: Subject, queue: LocalQueue) -> None:
     if not queue.spec.cluster_queue:
         subject.refuse("spec.clusterQueue", expected="a ClusterQueue's name", found="none")
     _check_optional(subject, "spec.stopPolicy", queue.spec.stop_policy, (STOP_NONE, HOLD, HOLD_AND_DRAIN))
+    _check_weight(subject, queue.spec.fair_sharing.weight if queue.spec.fair_sharing else None)
 
 
 def _check_flavor(subject: Subject, flavor: ResourceFlavor) -> None:
@@ -242,31 +267,13 @@ def _check_topology(subject: Subject, topology: Topology) -> None:
             )
 
 
-def _check_workload(subject: Subject, workload: Workload) -> None:
-    pod_sets = workload.spec.pod_sets
-    if not 1 <= len(pod_sets) <= MOST_POD_SETS:
-        subject.refuse("spec.podSets", expected=f"1 to {MOST_POD_SETS} pod sets", found=str(len(pod_sets)))
-    reducible = 0
-    for index, pod_set in enumerate(pod_sets):
-        path = f"spec.podSets[{index}]"
-        if pod_set.count < 0:
-            subject.refuse(f"{path}.count", expected="a number of at least 0", found=show(pod_set.count))
-        if any(other.name == pod_set.name for other in pod_sets[:index]):
-            subject.refuse(f"{path}.name", expected="a name that is not taken", found=show(pod_set.name))
-        if pod_set.min_count is not None:
-            reducible += 1
-            if not 1 <= pod_set.min_count <= pod_set.count:
-                subject.refuse(f"{path}.minCount", expected=f"1 to {pod_set.count}", found=show(pod_set.min_count))
-        check_pod_spec(subject, f"{path}.template.spec", pod_set.template.spec)
-    if reducible > 1:
-        subject.refuse("spec.podSets", expected="minCount in at most one pod set", found=str(reducible))
-    admission = workload.status.admission
-    for index, assignment in enumerate(admission.pod_set_assignments if admission else ()):
-        path = f"status.admission.podSetAssignments[{index}]"
-        if all(assignment.name != pod_set.name for pod_set in pod_sets):
-            subject.refuse(f"{path}.name", expected="the name of a pod set", found=show(assignment.name))
-        for name, text in (assignment.resource_usage or {}).items():
-            _check_amount(subject, f"{path}.resourceUsage.{name}", text)
+def _check_admission_check(subject: Subject, check: AdmissionCheck) -> None:
+    if not check.spec.controller_name:
+        subject.refuse("spec.controllerName", expected="the controller that runs the check", found="none")
+    parameters = check.spec.parameters
+    for field, value in (("kind", parameters.kind), ("name", parameters.name)) if parameters else ():
+        if not value:
+            subject.refuse(f"spec.parameters.{field}", expected="a value", found="none")
 
 
 QUEUEING_CHECKS: dict[type, Callable[[Subject, Any], None]] = {
@@ -275,6 +282,7 @@ QUEUEING_CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     LocalQueue: _check_local_queue,
     ResourceFlavor: _check_flavor,
     Topology: _check_topology,
-    Workload: _check_workload,
+    Workload: check_workload,
+    AdmissionCheck: _check_admission_check,
 }
 """A WorkloadPriorityClass has nothing that could be wrong beyond its types and its name."""

@@ -21,13 +21,15 @@ from mooring.model.meta import (
 from mooring.model.nodes import Taint
 from mooring.model.places import Place, show
 from mooring.model.pods import Toleration
-from mooring.model.quantity import NANO, QuantityError, parse_quantity
+from mooring.model.quantity import NANO, QuantityError, parse_quantity, to_units
 from mooring.model.requests import is_extended
 from mooring.model.selectors import LABEL_OPERATORS, NODE_OPERATORS, parse_int64
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 TOLERATION_OPERATORS = ("Equal", "Exists", "Gt", "Lt")
 QUANTITY = "a quantity such as 500m, 2 or 1.5Gi"
+LARGEST_AMOUNT = 2**60
+"""Sums of quotas and of usage are kept as int64; one amount may take an eighth of that (an exbibyte of memory)."""
 
 
 class Subject(msgspec.Struct, frozen=True, gc=False):
@@ -57,6 +59,14 @@ def check_quantity(subject: Subject, path: str, text: QuantityText) -> int:
         subject.refuse(path, expected=QUANTITY, found=show(text))
     if nanos < 0:
         subject.refuse(path, expected="a quantity of at least 0", found=show(text))
+    return nanos
+
+
+def check_amount(subject: Subject, path: str, text: QuantityText) -> int:
+    """Check a quantity that is added up with many others; return it in nano-units."""
+    nanos = check_quantity(subject, path, text)
+    if to_units(nanos) > LARGEST_AMOUNT:
+        subject.refuse(path, expected="a quantity of at most 1Ei", found=show(text))
     return nanos
 
 

@@ -27,8 +27,15 @@ class PersistentVolumeClaimSpec(KubeObject):
     volume_attributes_class_name: str | None = None
 
 
+class ModifyVolumeStatus(KubeObject):
+    target_volume_attributes_class_name: str = ""
+
+
 class PersistentVolumeClaimStatus(KubeObject):
     phase: str = ""
+    allocated_resources: Resources | None = None
+    current_volume_attributes_class_name: str | None = None
+    modify_volume_status: ModifyVolumeStatus | None = None
 
 
 class PersistentVolumeClaim(KubeObject):

@@ -82,6 +82,8 @@ class JobSpec(KubeObject):
 
 class JobStatus(KubeObject):
     conditions: list[Condition] | None = None
+    succeeded: int = 0
+    completed_indexes: str = ""
 
 
 class Job(KubeObject):

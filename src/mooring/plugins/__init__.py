@@ -1,5 +1,6 @@
 """The plugins that ship with Mooring, in the order in which the default profile runs them."""
 
+from mooring.config.gangs import GangSchedulingArgs
 from mooring.engine.plugin import Plugin
 from mooring.model.meta import KubeObject
 from mooring.plugins.default_binder import DefaultBinder
@@ -53,7 +54,7 @@ class AnyArgs(KubeObject):
 
 
 PLANNED_PLUGINS: dict[str, type[KubeObject]] = {
-    "GangScheduling": AnyArgs,
+    "GangScheduling": GangSchedulingArgs,
     "TopologyPlacementGenerator": AnyArgs,
     "PodGroupPodsCount": AnyArgs,
     "DeferredPodScheduling": AnyArgs,

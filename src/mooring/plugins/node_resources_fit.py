@@ -115,6 +115,12 @@ class NodeResourcesFit(PreFilter, PreScore):
             codes |= (short & (allocatable < amount)) * np.int64(4 << (2 * index))
         return codes
 
+    def room(self, pod: Shape, nodes: NodeRows, prepared: Asked) -> NDArray[np.int64]:
+        counts = nodes.allowed_pods - nodes.pod_count
+        for name, amount in zip(prepared.names, prepared.amounts.flat, strict=True):
+            counts = np.minimum(counts, nodes.free(name) // amount)
+        return np.maximum(counts, 0)
+
     def rejection(self, pod: Shape, code: int) -> Rejection:
         reasons = ["Too many pods"] if code & TOO_MANY_PODS else []
         unresolvable = False

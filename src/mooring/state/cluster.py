@@ -7,10 +7,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.errors import InvariantBroken
-from mooring.model.events import Event, NodeLost, NodeSeen, ObjectLost, ObjectSeen, PodLost, PodSeen
+from mooring.model.events import (
+    BindFailed,
+    Event,
+    GangLost,
+    GangSeen,
+    NodeLost,
+    NodeSeen,
+    ObjectLost,
+    ObjectSeen,
+    PodLost,
+    PodSeen,
+)
+from mooring.model.membership import membership
 from mooring.model.nodes import Node
 from mooring.model.pods import Pod
 from mooring.state.effects import EffectStore, ShapeEffects
+from mooring.state.gangs import GangTable
 from mooring.state.nodes import NodeTable
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord, PodTable
 from mooring.state.related import RelatedObjects, selected_pod_keys
@@ -36,6 +49,7 @@ class Cluster:
         self.nodes = NodeTable(seed=seed)
         self.pods = PodTable()
         self.related = RelatedObjects()
+        self.gangs = GangTable()
         self.shapes = ShapeTable(all_labels=all_labels, all_annotations=all_annotations)
         self.pod_changes = PodChanges()
         self._effects = EffectStore(self.shapes)
@@ -71,6 +85,14 @@ class Cluster:
                     self.related.put(found)
                 case ObjectLost(kind, key):
                     self.related.remove(kind, key)
+                case GangSeen(gang):
+                    self.gangs.put(gang)
+                case GangLost(key):
+                    self.gangs.remove(key)
+                case BindFailed(key):
+                    record = self.pods.records.get(key)
+                    if record is not None and record.assumed and record.row != UNBOUND:
+                        self.release(key)
 
     def observe_many(self, nodes: Iterable[Node], pods: Sequence[Pod]) -> None:
         """Apply many nodes and pods at once: selectors first, so that no pod is shaped twice."""
@@ -130,6 +152,8 @@ class Cluster:
         if old is not None:
             if old.shape is shape and old.node_name == node_name:
                 old.pod, old.assumed = pod, False  # the world confirms what we know
+                if self.gangs.of_pod:
+                    self.gangs.touch(pod.key)
                 if old.row != UNBOUND:
                     self.pod_updates.append(shape.id, old.row, 0)
                 return
@@ -139,6 +163,9 @@ class Cluster:
         self.pods.records[pod.key] = record
         self.pods.by_slot[slot] = record
         self.pods.shape.writable[slot] = shape.id
+        member = membership(pod)
+        if member is not None:
+            self.gangs.join(record, member)
         if node_name:
             row = self.nodes.row_of.get(node_name)
             if row is None:
@@ -160,6 +187,7 @@ class Cluster:
         record = self.pods.records.pop(key, None)
         if record is None:
             return
+        self.gangs.leave(key)
         if record.row != UNBOUND:
             self._unbind(record)
         elif record.node_name:
@@ -202,6 +230,9 @@ class Cluster:
         row_list = rows.tolist()
         self.pods.row.writable[[record.slot for record in records]] = rows
         self.pod_changes.extend(shape.id, rows)
+        if self.gangs.of_pod:
+            for record in records:
+                self.gangs.touch(record.key)
         on_row = self.pods.on_row
         for record, row in zip(records, row_list, strict=True):
             if self._depth:
@@ -263,6 +294,8 @@ class Cluster:
             self.pods.with_volumes[slot] = row
         self.nodes.account(row, shape, 1)
         self.pod_changes.append(shape.id, row, 1)
+        if self.gangs.of_pod:
+            self.gangs.touch(record.key)
 
     def _unbind(self, record: PodRecord) -> None:
         row, shape, slot = record.row, record.shape, record.slot
@@ -275,6 +308,8 @@ class Cluster:
         self.pods.with_volumes.pop(slot, None)
         self.nodes.account(row, shape, -1)
         self.pod_changes.append(shape.id, row, -1)
+        if self.gangs.of_pod:
+            self.gangs.touch(record.key)
 
     # Reading.
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from mooring.model.events import ObjectSeen, Related
+from mooring.model.events import GangSeen, ObjectSeen, Related
 from mooring.model.manifests import Manifests
 from mooring.model.meta import Namespace, ObjectMeta
+from mooring.model.queueing import Topology
+from mooring.model.topology import HyperNode
 from mooring.state.cluster import Cluster
 
 
@@ -13,6 +15,8 @@ def populate(cluster: Cluster, manifests: Manifests) -> None:
     """Let a cluster observe everything that manifests hold."""
     for found in _related(manifests):
         cluster.observe(ObjectSeen(found))
+    for gang in manifests.gangs:
+        cluster.observe(GangSeen(gang))
     cluster.observe_many(manifests.nodes, manifests.pods)
 
 
@@ -41,4 +45,6 @@ def _related(manifests: Manifests) -> Iterator[Related]:
         manifests.csi_drivers,
         manifests.csi_storage_capacities,
         manifests.volume_attachments,
+        manifests.of(Topology),
+        manifests.of(HyperNode),
     )

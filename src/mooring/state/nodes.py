@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mooring.model.nodes import Node, Taint
 from mooring.model.quantity import parse_quantity, to_units
 from mooring.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, in_columns, to_column_units
-from mooring.state.amounts import AmountMatrix
+from mooring.state.amounts import ALLOCATABLE, KINDS, REQUESTED, AmountColumn, Amounts, Lines, Taken
 from mooring.state.columns import Column, Interner
 from mooring.state.shapes import Shape
 
@@ -28,8 +28,8 @@ MISSING = -1
 TIE_BITS = 24
 """Enough that few of 10,000 nodes draw the same number; those keep row order."""
 
-Share = tuple[int, int, int]
-"""(resource code, amount requested, amount that scoring counts)"""
+PLACES = ""
+"""Instead of a resource's name: places for pods. A node allows so many, and each pod takes one."""
 
 
 class LabelColumn:
@@ -70,12 +70,8 @@ class NodeTable:
         self.row_of: dict[str, int] = {}
         self.nodes: list[Node | None] = []
         self.resources = Interner()
-        inexact = set[int]()
-        self.matrices = {what: AmountMatrix(capacity, inexact) for what in ("allocatable", "requested", "nonzero")}
-        """`nonzero` is what scoring counts as requested: every container takes at least a little CPU and memory."""
+        self.cube = Amounts(capacity)
         self.alive = Column(np.bool_, capacity)
-        self.pod_count = Column(np.int64, capacity)
-        self.allowed_pods = Column(np.int64, capacity)
         self.unschedulable = Column(np.bool_, capacity)
         self.tie = Column(np.int64, capacity)
         """Breaks ties between equal totals: the higher wins. A number drawn from seed and name, so that neither the
@@ -87,13 +83,18 @@ class NodeTable:
         """(protocol, port) -> row -> how many pods hold it on which ip."""
         self._labels: dict[str, LabelColumn] = {}
         self._free = list[int]()
-        self._shares: dict[int, list[Share]] = {}
+        self._taken: dict[int, Taken] = {}
         self._live_rows: NDArray[np.intp] | None = None
-        self._codes_of: dict[tuple[str, ...], tuple[int, ...]] = {}
+        self.all_rows: NDArray[np.intp] | None = None
+        """What `live_rows` returned last, if that was every row and still is."""
+        self._lines_of: dict[tuple[str, ...], Lines] = {}
         self._everywhere: dict[str, bool] = {}
         self._one_row_each: dict[str, bool] = {}
-        for name in (CPU, MEMORY, EPHEMERAL_STORAGE):
+        # These are neighbours: what nearly every pod asks for is then one slice of the amounts.
+        for name in (CPU, MEMORY, PLACES, EPHEMERAL_STORAGE):
             self.resource_code(name)
+        self.pod_count = AmountColumn(self.cube, REQUESTED, self.resource_code(PLACES))
+        self.allowed_pods = AmountColumn(self.cube, ALLOCATABLE, self.resource_code(PLACES))
 
     def __len__(self) -> int:
         return len(self.row_of)
@@ -103,6 +104,7 @@ class NodeTable:
         if self._live_rows is None:
             self._live_rows = np.flatnonzero(self.alive.values[: self.end])
             self._live_rows.flags.writeable = False
+            self.all_rows = self._live_rows if len(self._live_rows) == self.end else None
         return self._live_rows
 
     def node(self, row: int) -> Node:
@@ -119,20 +121,20 @@ class NodeTable:
         code = self.resources.code_of.get(name)
         if code is None:
             code = self.resources.code(name)
-            for matrix in self.matrices.values():
-                matrix.reserve(code + 1, self.capacity)
+            self.cube.reserve(code + 1, self.capacity)
         return code
 
-    def resource_codes(self, names: tuple[str, ...]) -> tuple[int, ...]:
-        codes = self._codes_of.get(names)
-        if codes is None:
-            codes = self._codes_of[names] = tuple(self.resource_code(name) for name in names)
-        return codes
+    def gather(self, what: str, names: tuple[str, ...], rows: NDArray[np.intp] | int) -> NDArray[Any]:
+        """(resources, rows) of `allocatable`, `requested` or `nonzero`; see Amounts.gather."""
+        lines = self._lines_of.get(names)
+        if lines is None:
+            lines = self._lines_of[names] = Lines(tuple(self.resource_code(name) for name in names))
+        return self.cube.gather(KINDS[what], lines, rows)
 
     def amounts(self, what: str, name: str) -> NDArray[np.int64]:
         """`allocatable`, `requested` or `nonzero` of one resource, one a row."""
         code = self.resource_code(name)
-        line: NDArray[np.int64] = self.matrices[what].integers[code]
+        line: NDArray[np.int64] = self.cube.integers[KINDS[what], code]
         return line
 
     def allocatable(self, name: str) -> NDArray[np.int64]:
@@ -191,9 +193,9 @@ class NodeTable:
         self._forget_images(row)
         self.nodes[row] = None
         self.alive.writable[row] = False
-        self._live_rows = None
+        self._live_rows = self.all_rows = None
         self._free.append(row)
-        self.matrices["allocatable"].clear_row(row)
+        self.cube.clear_allocatable(row)
         for label in self._labels.values():
             label.set(row, None)
         return row
@@ -214,17 +216,18 @@ class NodeTable:
         self.row_of[name] = row
         self.alive.writable[row] = True
         self.tie.writable[row] = zlib.crc32(name.encode(), self.seed) >> (32 - TIE_BITS)
-        self._live_rows = None
+        self._live_rows = self.all_rows = None
         return row
 
     def _describe(self, row: int, node: Node) -> None:
         amounts = node.status.allocatable or node.status.capacity or {}
-        self.matrices["allocatable"].clear_row(row)
+        self.cube.clear_allocatable(row)
         for name, text in amounts.items():
             if in_columns(name):
                 code = self.resource_code(name)
-                self.matrices["allocatable"].put(code, row, to_column_units(name, parse_quantity(text)))
-        self.allowed_pods.writable[row] = to_units(parse_quantity(amounts.get(PODS, 0)))
+                self.cube.put_allocatable(code, row, to_column_units(name, parse_quantity(text)))
+        allowed = to_units(parse_quantity(amounts.get(PODS, 0)))
+        self.cube.put_allocatable(self.resource_code(PLACES), row, allowed)
         self.unschedulable.writable[row] = node.spec.unschedulable
         self.taint_set.writable[row] = self.taint_sets.code(tuple(node.spec.taints or ()))
         labels = node.metadata.labels or {}
@@ -246,44 +249,41 @@ class NodeTable:
 
     def _columns(self) -> Iterator[Column]:
         yield from (label.column for label in self._labels.values())
-        yield from (self.alive, self.pod_count, self.allowed_pods)
-        yield from (self.unschedulable, self.taint_set, self.tie)
+        yield from (self.alive, self.unschedulable, self.taint_set, self.tie)
 
     def _grow(self) -> None:
         self.capacity *= 2
         for column in self._columns():
             column.grow(self.capacity)
-        for matrix in self.matrices.values():
-            matrix.reserve(0, self.capacity)
+        self.cube.reserve(0, self.capacity)
 
     # Pods take and give back.
 
-    def shares(self, shape: Shape) -> list[Share]:
+    def taken_by(self, shape: Shape) -> Taken:
         """What a pod of a shape takes."""
-        found = self._shares.get(shape.id)
+        found = self._taken.get(shape.id)
         if found is None:
             nonzero = dict(shape.requests) | dict(zip((CPU, MEMORY), shape.nonzero, strict=True))
-            found = [(self.resource_code(name), shape.request(name), amount) for name, amount in nonzero.items()]
-            self._shares[shape.id] = found
+            codes = {name: self.resource_code(name) for name in nonzero}
+            amounts = np.zeros((2, 1 + max(*codes.values(), self.resource_code(PLACES))), np.int64)
+            for name, code in codes.items():
+                amounts[:, code] = shape.request(name), nonzero[name]
+            amounts[:, self.resource_code(PLACES)] = 1
+            found = self._taken[shape.id] = Taken(amounts)
         return found
 
     def account(self, row: int, shape: Shape, sign: int) -> None:
         """Let one pod of this shape take its share of a row (sign 1), or give it back (sign -1)."""
-        requested, nonzero = self.matrices["requested"], self.matrices["nonzero"]
-        for code, amount, padded in self.shares(shape):
-            if amount:
-                requested.add(code, row, sign * amount)
-            nonzero.add(code, row, sign * padded)
-        self.pod_count.writable[row] += sign
+        if sign > 0:
+            self.cube.take(row, self.taken_by(shape))
+        else:
+            self.cube.give_back(row, self.taken_by(shape))
         for ip, protocol, port in shape.host_ports:
             self._account_port(row, ip, (protocol, port), sign)
 
     def account_many(self, rows: NDArray[np.intp], counts: NDArray[np.int64], shape: Shape) -> None:
         """Let `counts` pods of one shape take their share of distinct rows at once."""
-        for code, amount, padded in self.shares(shape):
-            self.matrices["requested"].add_many(code, rows, counts * amount)
-            self.matrices["nonzero"].add_many(code, rows, counts * padded)
-        self.pod_count.writable[rows] += counts
+        self.cube.take_many(rows, counts, self.taken_by(shape))
         for ip, protocol, port in shape.host_ports:
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
                 self._account_port(row, ip, (protocol, port), count)
@@ -303,7 +303,7 @@ class NodeTable:
         end = self.end
         columns = {
             f"{what}:{name}": self.amounts(what, name)[:end].tolist()
-            for what in self.matrices
+            for what in KINDS
             for name in list(self.resources.values)
         }
         for name in ("alive", "pod_count", "allowed_pods", "unschedulable"):

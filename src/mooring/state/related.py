@@ -6,6 +6,8 @@ from typing import Any
 from mooring.model.events import Related
 from mooring.model.meta import Labels, Namespace
 from mooring.model.policies import PodDisruptionBudget, PriorityClass, Service
+from mooring.model.queueing import Topology
+from mooring.model.topology import HyperNode
 from mooring.model.volumes import (
     CsiDriver,
     CsiNode,
@@ -25,6 +27,8 @@ CLUSTER_WIDE = (
     "CSINode",
     "CSIDriver",
     "VolumeAttachment",
+    "Topology",
+    "HyperNode",
 )
 
 
@@ -47,6 +51,8 @@ class RelatedObjects:
         self.csi_drivers: dict[str, CsiDriver] = {}
         self.csi_storage_capacities: dict[str, CsiStorageCapacity] = {}
         self.volume_attachments: dict[str, VolumeAttachment] = {}
+        self.topologies: dict[str, Topology] = {}
+        self.hyper_nodes: dict[str, HyperNode] = {}
         self._by_kind: dict[str, dict[str, Any]] = {
             "Namespace": self.namespaces,
             "Service": self.services,
@@ -62,6 +68,8 @@ class RelatedObjects:
             "CSIDriver": self.csi_drivers,
             "CSIStorageCapacity": self.csi_storage_capacities,
             "VolumeAttachment": self.volume_attachments,
+            "Topology": self.topologies,
+            "HyperNode": self.hyper_nodes,
         }
 
     def put(self, found: Related) -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mooring.model.nodes import Node, Taint
 from mooring.model.requests import CPU, MEMORY
-from mooring.state.nodes import MISSING, NodeTable
+from mooring.state.nodes import MISSING, PLACES, NodeTable
 from mooring.state.shapes import Shape
 
 Rows = NDArray[np.intp]
@@ -29,13 +29,15 @@ class NodeRows:
     usage through these methods answers for the future without knowing it.
     """
 
-    __slots__ = ("_extra", "_known", "_shape", "_stacks", "index", "table")
+    __slots__ = ("_extra", "_known", "_shape", "_stacks", "_where", "index", "table")
 
     def __init__(
         self, table: NodeTable, index: Rows, extra: NDArray[np.int64] | None = None, shape: Shape | None = None
     ) -> None:
         self.table = table
         self.index = index
+        self._where: Rows | int = table.end if index is table.all_rows and extra is None else index
+        """The same as `index`; the table's end if that is every row, so that nothing needs to be gathered."""
         self._extra = extra
         self._shape = shape
         self._stacks: dict[tuple[str, tuple[str, ...]], NDArray[Any]] = {}
@@ -49,7 +51,7 @@ class NodeRows:
     def _column(self, kind: str, name: str, column: NDArray[Any], a_pod_adds: int) -> NDArray[Any]:
         found = self._known.get((kind, name))
         if found is None:
-            found = column[self.index]
+            found = column[: self._where] if isinstance(self._where, int) else column.take(self._where)
             if self._extra is not None and a_pod_adds:
                 found += self._extra * a_pod_adds
             found.flags.writeable = False
@@ -59,6 +61,8 @@ class NodeRows:
     def _a_pod_adds(self, what: str, resource: str) -> int:
         if self._shape is None or what == "allocatable":
             return 0
+        if resource == PLACES:
+            return 1
         if what == "nonzero" and resource in (CPU, MEMORY):
             return self._shape.nonzero[resource == MEMORY]
         return self._shape.request(resource)
@@ -75,7 +79,7 @@ class NodeRows:
         """
         found = self._stacks.get((what, resources))
         if found is None:
-            found = self.table.matrices[what].gather(self.table.resource_codes(resources), self.index)
+            found = self.table.gather(what, resources, self._where)
             if self._extra is not None and what != "allocatable":
                 adds = np.array([[self._a_pod_adds(what, resource)] for resource in resources])
                 found = found + self._extra * adds
@@ -98,11 +102,11 @@ class NodeRows:
 
     @property
     def pod_count(self) -> NDArray[np.int64]:
-        return self._column("pods", "count", self.table.pod_count.values, 1)
+        return self.requested(PLACES)
 
     @property
     def allowed_pods(self) -> NDArray[np.int64]:
-        return self._column("pods", "allowed", self.table.allowed_pods.values, 0)
+        return self.allocatable(PLACES)
 
     # How the nodes are described.
 

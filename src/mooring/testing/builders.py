@@ -320,5 +320,5 @@ def _manifests(nodes: Iterable[Node], pods: Iterable[Pod], related: Iterable[Rel
     for found in related:
         kind = kind_of_type(type(found))
         assert kind is not None, f"{type(found).__name__} is not a kind that manifests hold"
-        getattr(manifests, kind.list_name).append(found)
+        (getattr(manifests, kind.list_name) if kind.list_name else manifests.of(kind.type)).append(found)
     return manifests

@@ -160,11 +160,24 @@ def test_at_most_so_many_pods_a_cycle() -> None:
 def test_a_batch_lets_nobody_pass_a_more_urgent_pod() -> None:
     near_web = make_affinity(near=[make_pod_term(labels={"app": "web"})])
     urgent = make_pod("urgent", cpu=1, priority=10, affinity=near_web)
+    scheduler = make_scheduler(nodes=[make_node("a", cpu=2)], pods=[urgent])
+    scheduler.cycle(1.0)
+
+    scheduler.handle(*map(PodSeen, make_pods(2, prefix="web", cpu=1, labels={"app": "web"})))
+
+    assert scheduler.cycle(9.0)[:2] == [Bind("default/web-0", "a"), Bind("default/urgent", "a")]
+
+
+def test_a_pod_tried_in_vain_stays_behind_the_others_for_a_second() -> None:
+    near_web = make_affinity(near=[make_pod_term(labels={"app": "web"})])
+    urgent = make_pod("urgent", cpu=1, priority=10, affinity=near_web)
     scheduler = make_scheduler(
-        nodes=[make_node("a", cpu=2)], pods=[urgent, *make_pods(2, prefix="web", cpu=1, labels={"app": "web"})]
+        nodes=[make_node("a", cpu=3)], pods=[urgent, *make_pods(2, prefix="web", cpu=1, labels={"app": "web"})]
     )
 
-    assert scheduler.cycle(1.0)[:2] == [Bind("default/web-0", "a"), Bind("default/urgent", "a")]
+    placed = [decision.pod for decision in scheduler.cycle(1.0) if isinstance(decision, Bind)]
+
+    assert placed == ["default/web-0", "default/web-1", "default/urgent"]
 
 
 class NotTheFirst(Permit):

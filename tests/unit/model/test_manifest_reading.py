@@ -83,11 +83,11 @@ def test_kinds_that_scheduling_does_not_read_are_counted_with_their_group_where_
         [
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}},
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}},
-            {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "c"}},
+            {"apiVersion": "hpc.example.com/v1", "kind": "Job", "metadata": {"name": "c"}},
         ]
     )
 
-    assert manifests.ignored == {"ConfigMap": 2, "Job (batch.volcano.sh/v1alpha1)": 1}
+    assert manifests.ignored == {"ConfigMap": 2, "Job (hpc.example.com/v1)": 1}
 
 
 def test_null_means_absent() -> None:

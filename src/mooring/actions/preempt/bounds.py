@@ -35,7 +35,17 @@ def least_costs(crowd: Crowd, by_usage: Sequence[AskedFilter], shape: Shape) -> 
     lowest_first = np.sort(np.where(up_to, crowd.priorities, NO_POD), axis=0)
     total = np.where(others, lowest_first + LOWEST_PRIORITY, 0).sum(axis=0) + on_level * (highest + LOWEST_PRIORITY)
     latest = np.where(up_to & ~below, crowd.starts, NOBODY).max(axis=0)
-    return _least_violations(crowd, by_usage, shape), highest, total, count, ~latest, tie(crowd)
+    violations = _least_violations(crowd, by_usage, shape)
+    has_least_lost = crowd.cost is not None and crowd.cost.has_least_lost
+    lost = (_least_lost(crowd, up_to, count),) if has_least_lost else ()
+    return (violations, highest, *lost, total, count, ~latest, tie(crowd))
+
+
+def _least_lost(crowd: Crowd, among: Mask, count: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The work of those who would lose the least, so many of them."""
+    least_first = np.sort(np.where(among, crowd.lost, np.iinfo(np.int64).max), axis=0)
+    least: NDArray[np.int64] = np.where(np.arange(len(among))[:, np.newaxis] < count, least_first, 0).sum(axis=0)
+    return least
 
 
 def _least_violations(crowd: Crowd, by_usage: Sequence[AskedFilter], shape: Shape) -> NDArray[np.int64]:

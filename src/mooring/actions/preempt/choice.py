@@ -1,4 +1,8 @@
-"""What it would cost to preempt on each row, and the cheapest one, by kube-scheduler's criteria in their order."""
+"""What it would cost to preempt on each row, and the cheapest one, by kube-scheduler's criteria in their order.
+
+Where a policy asks for it, the work that is lost comes after broken budgets and the most important victim, and before
+the sum of priorities, which counts victims.
+"""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -31,6 +35,12 @@ def highest_priority(crowd: Crowd) -> Values:
     return highest
 
 
+def work_lost(crowd: Crowd) -> Values:
+    """How much work the victims would lose in all: the less the better."""
+    lost: Values = np.where(crowd.gone, crowd.lost, 0).sum(axis=0)
+    return lost
+
+
 def total_priority(crowd: Crowd) -> Values:
     """The sum of the victims' priorities: the lower the better."""
     total: Values = np.where(crowd.gone, crowd.priorities + LOWEST_PRIORITY, 0).sum(axis=0)
@@ -54,25 +64,25 @@ def tie(crowd: Crowd) -> Values:
     return ~crowd.ties
 
 
-CRITERIA: tuple[Callable[[Crowd], Values], ...] = (
-    violations,
-    highest_priority,
-    total_priority,
-    victim_count,
-    earliest_start,
-    tie,
-)
+Criterion: TypeAlias = Callable[[Crowd], Values]
+FIRST: tuple[Criterion, ...] = (violations, highest_priority)
+THEN: tuple[Criterion, ...] = (total_priority, victim_count, earliest_start, tie)
+
+
+def criteria(crowd: Crowd) -> tuple[Criterion, ...]:
+    has_least_lost = crowd.cost is not None and crowd.cost.has_least_lost
+    return (*FIRST, work_lost, *THEN) if has_least_lost else FIRST + THEN
 
 
 def key_of(crowd: Crowd, position: int) -> Key:
     one = crowd.at(np.array([position]))
-    return tuple(int(criterion(one)[0]) for criterion in CRITERIA)
+    return tuple(int(criterion(one)[0]) for criterion in criteria(crowd))
 
 
 def cheapest(crowd: Crowd) -> int:
     """The position of the row to choose, if those who are gone are evicted; every row must have one."""
     left = np.arange(len(crowd))
-    for criterion in CRITERIA:
+    for criterion in criteria(crowd):
         if len(left) == 1:
             break
         crowd_left = crowd.at(left)  # each criterion is worked out only for the rows that are equal in those before

@@ -6,16 +6,18 @@ longest list.
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.actions.preempt.cost import Cost
 from mooring.actions.preempt.running import Matrix, RunningPods
 from mooring.engine.plugin import Mask
 from mooring.model.requests import CPU, MEMORY
 from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects
+from mooring.state.nodes import PLACES
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
 
@@ -34,11 +36,13 @@ class Shares:
         effects = self._known.get(amount)
         if effects is None:
             shape_table = self._cluster.shapes
-            effects = self._known[amount] = ShapeEffects(shape_table, _share_of(*amount), shape_table.all)
+            effects = self._known[amount] = ShapeEffects(shape_table, share_of(*amount), shape_table.all)
         return effects.values()[shapes]
 
 
-def _share_of(what: str, resource: str) -> Callable[[Shape], int]:
+def share_of(what: str, resource: str) -> Callable[[Shape], int]:
+    if resource == PLACES:
+        return lambda shape: 1
     if what == "nonzero" and resource in (CPU, MEMORY):
         return lambda shape: shape.nonzero[resource == MEMORY]
     return lambda shape: shape.request(resource)
@@ -47,17 +51,14 @@ def _share_of(what: str, resource: str) -> Callable[[Shape], int]:
 class SupposedRows(NodeRows):
     """Some rows as they would be without some pods: filters by usage answer for that without knowing it."""
 
-    __slots__ = ("_given_back", "_left")
+    __slots__ = ("_given_back",)
 
-    def __init__(
-        self, rows: NodeRows, given_back: Callable[[Amount], NDArray[np.int64]], left: NDArray[np.int64]
-    ) -> None:
-        """`given_back` says how much of an amount each row gets back, `left` how many pods are gone from it."""
+    def __init__(self, rows: NodeRows, given_back: Callable[[Amount], NDArray[np.int64]]) -> None:
+        """`given_back` says how much of an amount each row gets back."""
         super().__init__(rows.table, rows.index)
         # What was gathered of the rows as they are serves every supposition about them.
         self._stacks, self._known = rows._stacks, rows._known
         self._given_back = given_back
-        self._left = left
 
     def requested(self, resource: str) -> NDArray[np.int64]:
         return super().requested(resource) - self._given_back(("requested", resource))
@@ -71,10 +72,6 @@ class SupposedRows(NodeRows):
             return found
         return found - np.stack([self._given_back((what, resource)) for resource in resources])
 
-    @property
-    def pod_count(self) -> NDArray[np.int64]:
-        return super().pod_count - self._left
-
 
 class Crowd:
     """Rows with their possible victims, and which of these are gone for now: all of them at first."""
@@ -87,15 +84,17 @@ class Crowd:
         index: Matrix,
         gone: Mask,
         violating: Mask | None = None,
+        cost: Cost | None = None,
     ) -> None:
         """`index` says where each victim is in the matrices of `running`, flattened; padding is never gone."""
         self._running = running
         self._shares = shares
         self.rows = rows
-        self._index = index
+        self.index = index
         self.gone = gone
         self.violating = np.zeros(gone.shape, np.bool_) if violating is None else violating
         """Whose eviction would break a disruption budget."""
+        self.cost = cost
         self._each: dict[Amount, Matrix] = {}
         self._back: dict[Amount, NDArray[np.int64]] = {}
 
@@ -106,23 +105,29 @@ class Crowd:
 
     @cached_property
     def slots(self) -> Matrix:
-        return self._running.slots.ravel().take(self._index)
+        return self._running.slots.ravel().take(self.index)
 
     @cached_property
     def priorities(self) -> Matrix:
-        return self._running.priorities.ravel().take(self._index)
+        return self._running.priorities.ravel().take(self.index)
 
     @cached_property
     def starts(self) -> Matrix:
-        return self._running.starts.ravel().take(self._index)
+        return self._running.starts.ravel().take(self.index)
 
     @cached_property
     def shapes(self) -> Matrix:
-        return self._running.shapes.ravel().take(self._index)
+        return self._running.shapes.ravel().take(self.index)
 
     @cached_property
     def budget_sets(self) -> Matrix:
-        return self._running.budget_sets.ravel().take(self._index)
+        return self._running.budget_sets.ravel().take(self.index)
+
+    @cached_property
+    def lost(self) -> Matrix:
+        """The work that each would lose, in microseconds."""
+        assert self.cost is not None
+        return self.cost.lost(self.index)
 
     @property
     def ties(self) -> NDArray[np.int64]:
@@ -137,21 +142,21 @@ class Crowd:
             return self
         gone = self.gone[:, positions]
         used = int(np.flatnonzero(gone.any(axis=1))[-1]) + 1 if gone.any() else 0
-        violating, index = self.violating[:used, positions], self._index[:used, positions]
-        return Crowd(self._running, self._shares, self.rows[positions], index, gone[:used], violating)
+        violating, index = self.violating[:used, positions], self.index[:used, positions]
+        return Crowd(self._running, self._shares, self.rows[positions], index, gone[:used], violating, self.cost)
 
     def ordered(self, order: Matrix) -> "Crowd":
         """A copy with each row's victims in another order."""
-        index, gone = np.take_along_axis(self._index, order, axis=0), np.take_along_axis(self.gone, order, axis=0)
+        index, gone = np.take_along_axis(self.index, order, axis=0), np.take_along_axis(self.gone, order, axis=0)
         violating = np.take_along_axis(self.violating, order, axis=0)
-        return Crowd(self._running, self._shares, self.rows, index, gone, violating)
+        return Crowd(self._running, self._shares, self.rows, index, gone, violating, self.cost)
 
     def with_gone(self, gone: Mask) -> "Crowd":
         """The same rows and victims with others of them gone."""
-        other = Crowd(self._running, self._shares, self.rows, self._index, gone, self.violating)
+        other = Crowd(self._running, self._shares, self.rows, self.index, gone, self.violating, self.cost)
         # What was gathered about the victims and the rows serves both.
         other._each = self._each
-        gathered = ("slots", "priorities", "starts", "shapes", "budget_sets", "nodes")
+        gathered = ("slots", "priorities", "starts", "shapes", "budget_sets", "lost", "nodes")
         other.__dict__.update({name: self.__dict__[name] for name in gathered if name in self.__dict__})
         return other
 
@@ -161,12 +166,6 @@ class Crowd:
     def nodes(self) -> NodeRows:
         """The rows as they are."""
         return self._running.cluster.rows(self.rows)
-
-    @cached_property
-    def left(self) -> NDArray[np.int64]:
-        """How many victims are gone from each row."""
-        left: NDArray[np.int64] = self.gone.sum(axis=0)
-        return left
 
     def share_of_each(self, amount: Amount) -> Matrix:
         """What each victim takes."""
@@ -184,13 +183,11 @@ class Crowd:
 
     def supposed(self) -> SupposedRows:
         """The rows without those that are gone."""
-        return SupposedRows(self.nodes, self.given_back, self.left)
+        return SupposedRows(self.nodes, self.given_back)
 
     def with_back(self, victim: int) -> SupposedRows:
         """The rows if the victim of this number, who is gone, were back; rows that have none so late are no use."""
-        return SupposedRows(
-            self.nodes, lambda amount: self.given_back(amount) - self.share_of_each(amount)[victim], self.left - 1
-        )
+        return SupposedRows(self.nodes, lambda amount: self.given_back(amount) - self.share_of_each(amount)[victim])
 
     def bring_back(self, victim: int, where: Mask) -> None:
         """Let the victim of this number stay on some rows."""
@@ -198,10 +195,20 @@ class Crowd:
         self.gone[victim] &= ~where
         for amount, back in self._back.items():
             back -= self.share_of_each(amount)[victim] * where
-        self.left = self.left - where
 
 
-def gather_crowd(running: RunningPods, shares: Shares, rows: Rows, priority: int) -> Crowd:
+Spared: TypeAlias = Callable[[Matrix], Mask]
+"""Tells of pods, by their index in the matrices of `running`, whether they are no victims."""
+
+
+def gather_crowd(
+    running: RunningPods,
+    shares: Shares,
+    rows: Rows,
+    priority: int,
+    spared: Spared | None = None,
+    cost: Cost | None = None,
+) -> Crowd:
     """The pods on some rows with less than this priority, the most important first; rows without any are left out."""
     below = running.count_below(rows, priority)
     rows, below = rows[below > 0], below[below > 0]
@@ -210,4 +217,13 @@ def gather_crowd(running: RunningPods, shares: Shares, rows: Rows, priority: int
     # Each row is sorted by priority: those below come last.
     first = rows * running.priorities.shape[1] + running.counts[rows] - below
     index = np.where(gone, first + numbers, 0)
-    return Crowd(running, shares, rows, index, gone)
+    if spared is not None:
+        gone &= ~spared(index)
+    has_least_lost = cost is not None and cost.has_least_lost
+    crowd = Crowd(running, shares, rows, index, gone, cost=cost)
+    if has_least_lost:
+        # Of equal priority, who would lose the most is the most important.
+        crowd = crowd.ordered(np.lexsort((-crowd.lost, -crowd.priorities, ~gone), axis=0))
+    elif spared is not None:
+        crowd = crowd.ordered(np.argsort(~gone, axis=0, kind="stable"))  # padding stays behind
+    return crowd if spared is None else crowd.at(np.flatnonzero(crowd.gone.any(axis=0)))

@@ -1,6 +1,7 @@
 """The pods of every row, most important first, as matrices padded to the fullest row: kept, and read again by row.
 
 Importance is kube-scheduler's: higher priority first, then the earlier start; a pod that has not started is the newest.
+The pods of a gang have its priority.
 """
 
 from datetime import datetime
@@ -10,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.preempt.budgets import Budgets
+from mooring.actions.preempt.gang_units import GangUnits
+from mooring.model.expansion import controller_of
 from mooring.model.pods import Pod
 from mooring.state.cluster import Cluster
+from mooring.state.columns import Interner
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord
 
 Matrix = NDArray[np.int64]
@@ -20,6 +24,10 @@ NOT_STARTED = np.iinfo(np.int64).max
 """Later than any start, as kube-scheduler takes now for the start of a pod that has none."""
 NO_POD = np.iinfo(np.int64).max
 """The priority of padding: never below anybody's."""
+LAST_CHECKPOINT = "mooring.dev/last-checkpoint"
+"""The annotation by which a pod says since when its work would be lost."""
+MOST_WORKLOADS = 1 << 18
+"""So many names of workloads are kept, including those that are gone, before they are collected anew."""
 
 
 @lru_cache(maxsize=1 << 16)
@@ -36,6 +44,13 @@ def start_of(pod: Pod) -> int:
     return NOT_STARTED if text is None else _microseconds(text)
 
 
+def last_saved(pod: Pod) -> int:
+    """Since when a pod's work would be lost: its last checkpoint if it tells, else its start."""
+    text = (pod.metadata.annotations or {}).get(LAST_CHECKPOINT)
+    saved = NOT_STARTED if text is None else _microseconds(text)
+    return start_of(pod) if saved == NOT_STARTED else saved
+
+
 def importance(record: PodRecord) -> tuple[int, int, str]:
     """Sorts pods, the most important first; equal ones by name, so that the order in which they came is no matter."""
     return -record.priority, start_of(record.pod), record.key
@@ -44,23 +59,37 @@ def importance(record: PodRecord) -> tuple[int, int, str]:
 class RunningPods:
     """All bound pods by row; `refresh` before reading."""
 
-    WHAT = ("slots", "priorities", "starts", "shapes", "budget_sets")
+    ALWAYS = ("slots", "priorities", "starts", "shapes", "budget_sets")
+    FOR_COSTS = ("saved", "workloads", "classes")
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, with_costs: bool = False) -> None:
+        """`with_costs` reads of each pod what policies about the cost of preemption ask for."""
         self.cluster = cluster
         self.budgets = Budgets()
+        self.gangs = GangUnits(cluster)
         self.counts = np.zeros(0, np.int64)
         """How many pods each row has; the matrices are (rows, most pods of any row)."""
         self.slots, self.priorities, self.starts, self.shapes, self.budget_sets = (
-            np.zeros((0, 0), np.int64) for _ in self.WHAT
+            np.zeros((0, 0), np.int64) for _ in self.ALWAYS
         )
+        self.with_costs = with_costs
+        self.saved, self.workloads, self.classes = (np.zeros((0, 0), np.int64) for _ in self.FOR_COSTS)
+        self.workload_names = Interner()
+        self.class_names = Interner()
         self._positions = (-1, -1)
         self._shapes_version = -1
+        self._gangs_version = -1
         self._lowest = NO_POD
         self._lowest_positions = (-1, -1)
 
+    @property
+    def _what(self) -> tuple[str, ...]:
+        return self.ALWAYS + self.FOR_COSTS if self.with_costs else self.ALWAYS
+
     def has_below(self, priority: int) -> bool:
         """Whether any pod may run with less than this priority; False is certain, and needs no refresh."""
+        if self.cluster.gangs:
+            return True  # a gang may count for less than its pods
         logs = (self.cluster.pod_changes, self.cluster.pod_updates)
         positions = (logs[0].position, logs[1].position)
         if positions != self._lowest_positions:
@@ -75,22 +104,25 @@ class RunningPods:
     def refresh(self) -> None:
         """Read the rows again on which anything happened."""
         cluster = self.cluster
-        matched_anew = self.budgets.refresh(cluster.related)
+        matched_anew = self.budgets.refresh(cluster.related) or len(self.workload_names) > MOST_WORKLOADS
         logs = (cluster.pod_changes, cluster.pod_updates)
         positions = (logs[0].position, logs[1].position)
         rows = None
         if not matched_anew and self._shapes_version == cluster.shapes_version:
-            if positions == self._positions:
+            if positions == self._positions and self._gangs_version == cluster.gangs.version:
                 return
             rows = _changed_rows(logs, self._positions)
         self._positions, self._shapes_version = positions, cluster.shapes_version
+        self._gangs_version = cluster.gangs.version
         if rows is None or cluster.nodes.end > len(self.counts):
             self._make_room(cluster.nodes.capacity, 1)
         if rows is None:
             self.counts[:] = 0
             self.priorities[:] = NO_POD
-            rows = np.array(list(cluster.pods.on_row), np.intp)
-        for row in rows.tolist():
+            self.workload_names = Interner()
+        changed = list(cluster.pods.on_row) if rows is None else rows.tolist()
+        also = self.gangs.refresh(None if rows is None else changed)
+        for row in changed if rows is None or not also else {*changed, *also}:
             self._read(row)
 
     def count_below(self, rows: NDArray[np.intp], priority: int) -> NDArray[np.int64]:
@@ -115,7 +147,7 @@ class RunningPods:
         return record is not None and record.row != UNBOUND and not record.shape.terminating
 
     def _read(self, row: int) -> None:
-        records = sorted(self.cluster.pods.on(row), key=importance)
+        records = sorted(self.cluster.pods.on(row), key=self._importance if self.cluster.gangs else importance)
         count = len(records)
         if count > self.slots.shape[1]:
             self._make_room(len(self.counts), count + count // 4)
@@ -123,14 +155,32 @@ class RunningPods:
         self.priorities[row] = NO_POD
         if not records:
             return
+        priority_of = self.gangs.priority_of
         self.slots[row, :count] = [record.slot for record in records]
-        self.priorities[row, :count] = [record.priority for record in records]
+        self.priorities[row, :count] = [priority_of(record) for record in records]
         self.starts[row, :count] = [start_of(record.pod) for record in records]
         self.shapes[row, :count] = [record.shape.id for record in records]
         if self.budgets:
             self.budget_sets[row, :count] = [self.budgets.set_of(record.pod) for record in records]
         else:
             self.budget_sets[row, :count] = 0
+        if self.with_costs:
+            self.saved[row, :count] = [last_saved(record.pod) for record in records]
+            self.workloads[row, :count] = [self.workload_names.code(self.workload_of(record)) for record in records]
+            names = self.class_names
+            self.classes[row, :count] = [names.code(record.pod.spec.priority_class_name) for record in records]
+
+    def _importance(self, record: PodRecord) -> tuple[int, int, str]:
+        return -self.gangs.priority_of(record), start_of(record.pod), record.key
+
+    def workload_of(self, record: PodRecord) -> str:
+        """What is hit when a pod is evicted: its gang, its controller, or it alone."""
+        gangs = self.cluster.gangs
+        key = gangs.of_pod.get(record.key)
+        if key is not None:
+            return gangs.root_of(gangs.records[key]).key
+        owner = controller_of(record.pod.metadata)
+        return record.key if owner is None else f"{owner.kind}/{record.pod.metadata.namespace}/{owner.name}"
 
     def _make_room(self, rows: int, width: int) -> None:
         old_rows, old_width = self.slots.shape
@@ -140,7 +190,7 @@ class RunningPods:
         counts = np.zeros(rows, np.int64)
         counts[:old_rows] = self.counts
         self.counts = counts
-        for what in self.WHAT:
+        for what in self._what:
             grown = np.full((rows, width), NO_POD if what == "priorities" else 0, np.int64)
             grown[:old_rows, :old_width] = getattr(self, what)
             setattr(self, what, grown)

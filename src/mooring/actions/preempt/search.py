@@ -1,11 +1,12 @@
 """One preemption from beginning to end: may the pod, where could it help, who would have to go, and which is cheapest.
 
-Every node is looked at, where kube-scheduler stops at a sample: see docs/preemption.md.
+Every node is looked at, where kube-scheduler stops at a sample: see docs/preemption.md. First only pods may go that go
+by themselves; where that is in vain, whole gangs.
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,15 @@ from numpy.typing import NDArray
 from mooring.actions.preempt.bounds import least_costs
 from mooring.actions.preempt.choice import Key, cheapest, key_of
 from mooring.actions.preempt.concern import Concerns
-from mooring.actions.preempt.crowd import Crowd, Shares, gather_crowd
+from mooring.actions.preempt.cost import Cost, Preemptions
+from mooring.actions.preempt.crowd import Crowd, Shares
 from mooring.actions.preempt.eligible import NOT_HELPFUL, potential_rows, why_not
 from mooring.actions.preempt.reprieve import AskedFilter, mark_violating, passes_all, reprieve
 from mooring.actions.preempt.running import RunningPods, importance
+from mooring.actions.preempt.victims import Victims
 from mooring.actions.preempt.what_if import WhatIf
+from mooring.actions.preempt.whole_gangs import Asking, cheapest_with_gangs
+from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.answers import is_by_usage
 from mooring.engine.evaluate import Evaluation, ask_filter, prepare_filters, run_filters
 from mooring.engine.plugin import SKIP
@@ -27,9 +32,11 @@ from mooring.engine.verdict import Rejection, fit_message
 from mooring.model.pods import Pod
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
+from mooring.state.rows import Rows
 from mooring.state.shapes import Shape
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
+PROTECTED = "victims are protected for another {}s"
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class Found:
     """The most important first."""
     violations: int
     """How many of them a disruption budget would have protected."""
+    gangs: Mapping[str, str] = field(default_factory=dict)
+    """The victims that go because their whole gang does, by pod key: the gang's name."""
 
     @property
     def message(self) -> str:
@@ -56,6 +65,8 @@ class InVain:
     """Nobody's going would help, or the pod may not evict; the message says so in kube-scheduler's words."""
 
     message: str
+    again_after: float | None = None
+    """In so many seconds it could help, because somebody is protected no longer than that."""
 
 
 @dataclass
@@ -79,22 +90,26 @@ def refusals(profile: Profile, cluster: Cluster, shape: Shape) -> Evaluation:
 class Search:
     """Searches one cluster; keeps what the next search can use."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, preemptions: Preemptions | None = None, *, with_costs: bool = False) -> None:
+        """`with_costs` is for profiles that say what preemption may cost; `preemptions` then is what went before."""
         self.cluster = cluster
-        self.running = RunningPods(cluster)
-        self._shares = Shares(cluster)
-        self._settled = SettledCache()
-        self._concerns = Concerns(cluster)
+        self.running = RunningPods(cluster, with_costs=with_costs)
+        self.shares = Shares(cluster)
+        self.settled = SettledCache()
+        self.concerns = Concerns(cluster)
+        self._preemptions = preemptions or Preemptions()
 
-    def find(self, answer: Evaluation, pod: Pod) -> Found | InVain:
+    def find(
+        self, answer: Evaluation, pod: Pod, now: float = 0.0, costs: PreemptionCostArgs | None = None
+    ) -> Found | InVain:
         """Whom to evict from where, for a pod that every node has refused as `answer` says."""
         forbidden = why_not(answer, pod)
         if forbidden is not None:
             return InVain(f"preemption: {forbidden}")
         # 1. The nodes on which evicting could help at all, and whom the pod may evict there.
         rows = potential_rows(answer)
-        priority = pod.spec.priority or 0
-        crowd = self._crowd(rows, priority)
+        victims = self.victims(pod.spec.priority or 0, pod.key, rows, now, costs)
+        crowd = victims.going_alone
         # 2. Those that would do if all of them were gone, as far as columns can tell.
         filters = Filters(answer)
         room = crowd.at(np.flatnonzero(self._has_room(crowd, filters)))
@@ -105,24 +120,28 @@ class Search:
         best, refused = self._cheapest_one_by_one(one_by_one, filters, best)
         if best is not None:
             return self._found(best)
-        # 4. Nothing helps: say why, node by node.
-        tally = Counter({NOT_HELPFUL: len(answer.rows) - len(rows), NO_VICTIMS: len(rows) - len(crowd)})
-        for rejection in (*refused, *self._refusals(crowd, filters, set(one_by_one.rows.tolist()))):
-            tally.update(rejection.reasons)
-        counted = ((Rejection((reason,)), count) for reason, count in tally.items() if count)
-        return InVain(f"preemption: {fit_message(len(answer.rows), counted)}")
+        # 4. Where pods by themselves are not enough, whole gangs.
+        if victims.has_gangs:
+            found, refused_with_gangs = self._with_gangs(victims, filters)
+            if found is not None:
+                return found
+            refused |= refused_with_gangs
+        # 5. Nothing helps: say why, node by node.
+        return self._in_vain(victims, filters, refused)
 
-    def _crowd(self, rows: NDArray[np.intp], priority: int) -> Crowd:
+    def victims(self, priority: int, pod_key: str, rows: Rows, now: float, costs: PreemptionCostArgs | None) -> Victims:
+        """Who might have to go from some rows, for a pod or a gang of this priority."""
         if not len(rows) or not self.running.has_below(priority):
-            return gather_crowd(self.running, self._shares, rows[:0], priority)
+            return Victims(self.running, self.shares, priority, rows[:0], pod_key)
         self.running.refresh()
-        return gather_crowd(self.running, self._shares, rows, priority)
+        cost = None if costs is None or costs.is_off else Cost(costs, self.running, self._preemptions, now)
+        return Victims(self.running, self.shares, priority, rows, pod_key, cost)
 
     def _has_room(self, crowd: Crowd, filters: "Filters") -> NDArray[np.bool_]:
         if not len(crowd):
             return np.zeros(0, np.bool_)
         answer = filters.answer
-        settled = self._settled.of(answer.profile, self.cluster, answer.shape)
+        settled = self.settled.of(answer.profile, self.cluster, answer.shape)
         if settled.refused:
             return np.zeros(len(crowd), np.bool_)
         return settled.is_row[crowd.rows] & passes_all(filters.by_usage, answer.shape, crowd.supposed())
@@ -132,7 +151,7 @@ class Search:
         if not len(crowd) or not filters.elsewhere:
             return np.zeros(len(crowd), np.bool_)
         answer = filters.answer
-        is_concern = self._concerns.of(answer.profile.name, answer.shape, filters.elsewhere)
+        is_concern = self.concerns.of(answer.profile.name, answer.shape, filters.elsewhere)
         goes: NDArray[np.bool_] = is_concern[crowd.shapes] & crowd.gone
         concerned: NDArray[np.bool_] = np.logical_or.reduce(goes, axis=0)
         return concerned
@@ -153,9 +172,9 @@ class Search:
 
     def _cheapest_one_by_one(
         self, crowd: Crowd, filters: "Filters", best: Candidate | None
-    ) -> tuple[Candidate | None, list[Rejection]]:
+    ) -> tuple[Candidate | None, dict[int, Rejection]]:
         """The cheapest of the best so far and these rows, tried while they could cost less; why others will not do."""
-        refused = list[Rejection]()
+        refused = dict[int, Rejection]()
         if not len(crowd):
             return best, refused
         shape = filters.answer.shape
@@ -167,7 +186,7 @@ class Search:
                 break
             gone = what_if.victims(crowd, position)
             if isinstance(gone, Rejection):
-                refused.append(gone)
+                refused[int(crowd.rows[position])] = gone
             elif gone.any():
                 one = crowd.with_gone(np.where(np.arange(len(crowd)) == position, gone[:, np.newaxis], False))
                 key = key_of(one, position)
@@ -175,10 +194,43 @@ class Search:
                     best = Candidate(one, position, key)
         return best, refused
 
-    def _refusals(self, crowd: Crowd, filters: "Filters", tried: set[int]) -> Iterator[Rejection]:
-        """Why rows will not do even without their victims, those aside that were tried one by one."""
+    def _with_gangs(self, victims: Victims, filters: "Filters") -> tuple[Found | None, dict[int, Rejection]]:
         answer = filters.answer
-        crowd = crowd.at(np.flatnonzero([row not in tried for row in crowd.rows.tolist()]))
+        settled = self.settled.of(answer.profile, self.cluster, answer.shape)
+        pool = victims.pool()
+        asking = Asking(
+            answer.shape,
+            filters.by_usage,
+            filters.elsewhere,
+            WhatIf(self.cluster, answer.shape, filters.unsettled),
+            lambda: self.concerns.of(answer.profile.name, answer.shape, filters.elsewhere),
+        )
+        rows = victims.rows[settled.is_row[victims.rows]] if not settled.refused else victims.rows[:0]
+        found, refused = cheapest_with_gangs(pool, self.shares, rows, asking)
+        if found is None:
+            return None, refused
+        going, gangs = pool.goers(found.units)
+        return Found(found.row, self.cluster.nodes.name(found.row), going, found.violations, gangs), refused
+
+    def _in_vain(self, victims: Victims, filters: "Filters", refused: dict[int, Rejection]) -> InVain:
+        answer = filters.answer
+        crowd = victims.everybody
+        is_protected = self._has_room(crowd, filters) & ~np.isin(crowd.rows, list(refused)) & victims.protects(crowd)
+        not_helpful = len(answer.rows) - len(potential_rows(answer))
+        tally = Counter({NOT_HELPFUL: not_helpful, NO_VICTIMS: len(answer.rows) - not_helpful - len(crowd)})
+        again_after = None
+        if is_protected.any():
+            again_after = victims.seconds_protected(crowd.at(np.flatnonzero(is_protected)))
+            tally[PROTECTED.format(again_after)] = int(np.count_nonzero(is_protected))
+        others = crowd.at(np.flatnonzero(~is_protected & ~np.isin(crowd.rows, list(refused))))
+        for rejection in (*refused.values(), *self._refusals(others, filters)):
+            tally.update(rejection.reasons)
+        counted = ((Rejection((reason,)), count) for reason, count in tally.items() if count)
+        return InVain(f"preemption: {fit_message(len(answer.rows), counted)}", again_after)
+
+    def _refusals(self, crowd: Crowd, filters: "Filters") -> Iterator[Rejection]:
+        """Why rows will not do even without their victims."""
+        answer = filters.answer
         failed = np.zeros(len(crowd), np.bool_)
         for plugin, prepared in filters.asked:
             if not len(crowd):

@@ -11,7 +11,7 @@ from mooring.engine.evaluate import ask_filter
 from mooring.engine.plugin import SKIP, Incremental, Mask, PreFilter
 from mooring.engine.verdict import Rejection
 from mooring.state.cluster import Cluster
-from mooring.state.pods import PodRecord
+from mooring.state.pods import UNBOUND, PodRecord
 from mooring.state.shapes import Shape
 
 
@@ -26,39 +26,59 @@ class WhatIf:
 
     def victims(self, crowd: Crowd, position: int) -> Mask | Rejection:
         """Which victims of a row cannot be spared, or why the pod cannot run there even without all of them."""
-        row = int(crowd.rows[position])
         gone = crowd.gone[:, position].copy()
-        records = [_record(self._cluster, slot) for slot in crowd.slots[gone, position].tolist()]
+        groups = [[_record(self._cluster, slot)] for slot in crowd.slots[gone, position].tolist()]
+        found = self.groups_gone(int(crowd.rows[position]), groups)
+        if isinstance(found, Rejection):
+            return found
+        gone[gone] = found
+        return gone
+
+    def groups_gone(
+        self, row: int, groups: Sequence[Sequence[PodRecord]], needs: Sequence[int] | None = None
+    ) -> list[bool] | Rejection:
+        """Which groups of pods cannot be spared, tried in order, or why the pod cannot run there without all of them.
+
+        `needs` says of each group which other one, before it, has to stay for it to stay; a negative number for none.
+        """
+        gone = [True] * len(groups)
+        before = [[(record, record.row) for record in group] for group in groups]
         checkpoint = self._cluster.checkpoint()
         try:
-            for record in records:
-                self._cluster.release(record.key)
-            self._count(records, row, -1)
-            refused = self._refusal(row)
+            for group in before:
+                self._release(group)
+            refused = self.refusal(row)
             if refused is not None:
                 return refused
-            for number, record in zip(np.flatnonzero(gone).tolist(), records, strict=True):
-                self._cluster.assume(record.key, row)
-                self._count([record], row, 1)
-                if self._refusal(row) is None:
-                    gone[number] = False
-                else:
-                    self._cluster.release(record.key)
-                    self._count([record], row, -1)
+            for number, group in enumerate(before):
+                if needs is not None and needs[number] >= 0 and gone[needs[number]]:
+                    continue
+                for record, at in group:
+                    self._cluster.assume(record.key, at)
+                self.count(group, 1)
+                gone[number] = self.refusal(row) is not None
+                if gone[number]:
+                    self._release(group)
             return gone
         finally:
-            self._count([record for record in records if record.row != row], row, 1)
+            self.count([pod for group in before for pod in group if pod[0].row == UNBOUND], 1)
             self._cluster.rollback(checkpoint)
 
-    def _count(self, records: Sequence[PodRecord], row: int, sign: int) -> None:
-        if not records:
+    def _release(self, group: Sequence[tuple[PodRecord, int]]) -> None:
+        for record, _ in group:
+            self._cluster.release(record.key)
+        self.count(group, -1)
+
+    def count(self, pods: Sequence[tuple[PodRecord, int]], sign: int) -> None:
+        """Take in that pods came to rows (sign 1) or went from them (sign -1)."""
+        if not pods or not self._counts:
             return
-        shapes = np.array([record.shape.id for record in records], np.intp)
-        rows, signs = np.full(len(records), row, np.intp), np.full(len(records), sign, np.int64)
+        shapes = np.array([record.shape.id for record, _ in pods], np.intp)
+        rows, signs = np.array([row for _, row in pods], np.intp), np.full(len(pods), sign, np.int64)
         for counts in self._counts:
             counts.update(shapes, rows, signs)
 
-    def _refusal(self, row: int) -> Rejection | None:
+    def refusal(self, row: int) -> Rejection | None:
         """Why the first filter that refuses the pod on a row does so."""
         nodes = self._cluster.rows(np.array([row], np.intp))
         for plugin, prepared in self._filters:

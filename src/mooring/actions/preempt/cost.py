@@ -1,0 +1,110 @@
+"""What a profile says preemption may cost, at one moment: who is protected until when, and what work would be lost.
+
+All of it is column arithmetic over the matrices of `running`: an index there in, one value a pod out.
+"""
+
+import math
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.actions.preempt.running import NOT_STARTED, Matrix, RunningPods
+from mooring.config.preemption_cost import PreemptionCostArgs
+from mooring.engine.plugin import Mask
+
+SECOND = 1_000_000
+"""Times are in microseconds."""
+
+
+class Preemptions:
+    """When which workload was preempted: one for each decision, however many of its pods had to go."""
+
+    def __init__(self, longest_window_seconds: int = 0) -> None:
+        self._window = longest_window_seconds
+        self._times: dict[str, deque[float]] = {}
+
+    def note(self, workload: str, now: float) -> None:
+        if self._window:
+            self._times.setdefault(workload, deque()).append(now)
+
+    def forget_before(self, now: float) -> None:
+        """Give up what is too long ago to matter."""
+        for workload, times in list(self._times.items()):
+            while times and times[0] <= now - self._window:
+                times.popleft()
+            if not times:
+                del self._times[workload]
+
+    def spared(self, args: PreemptionCostArgs, now: float) -> dict[str, float]:
+        """The workloads that were preempted often enough, and until when they are spared."""
+        most = args.most_preemptions_per_workload
+        if not most:
+            return {}
+        found = {}
+        for workload, times in self._times.items():
+            recent = [time for time in times if time > now - args.window_seconds]
+            if len(recent) >= most:
+                found[workload] = recent[-most] + args.window_seconds
+        return found
+
+
+class Cost:
+    """The policy of one profile at one moment; `running` is up to date."""
+
+    def __init__(self, args: PreemptionCostArgs, running: RunningPods, preemptions: Preemptions, now: float) -> None:
+        self.args = args
+        self._running = running
+        self._spared = preemptions.spared(args, now)
+        self._now = now
+        # Manifests in files come without a clock: the moment is then that of the latest start.
+        latest = int(running.starts[running.starts != NOT_STARTED].max(initial=0))
+        self.moment = max(latest, int(now * SECOND)) if math.isfinite(now) else latest
+
+    @property
+    def has_least_lost(self) -> bool:
+        return self.args.least_work_lost
+
+    def lost(self, index: Matrix) -> Matrix:
+        """How much work each pod would lose, in microseconds; nothing if it has not started."""
+        saved = self._running.saved.ravel().take(index)
+        return np.where(saved == NOT_STARTED, 0, np.maximum(self.moment - saved, 0))
+
+    def is_protected(self, index: Matrix) -> Mask:
+        """Who is no victim at this moment."""
+        protected: Mask = self.protected_until(index) > self.moment
+        return protected
+
+    def protected_until(self, index: Matrix) -> Matrix:
+        """Until when each pod is protected; 0 if it is not."""
+        until = np.zeros(index.shape, np.int64)
+        if self.args.has_minimum_runtime:
+            starts = self._running.starts.ravel().take(index)
+            minimum = self._minimum_runtime()[self._running.classes.ravel().take(index)]
+            # Who has not started loses nothing by going.
+            is_free = (starts == NOT_STARTED) | (minimum == 0)
+            until = np.where(is_free, 0, np.minimum(starts, self.moment) + minimum)
+        if self._spared:
+            spared = self._spared_until()[self._running.workloads.ravel().take(index)]
+            until = np.maximum(until, spared)
+        return until
+
+    def seconds_left(self, until: int) -> int:
+        """How long it is until then, in whole seconds, rounded up."""
+        return -(-(until - self.moment) // SECOND)
+
+    def _minimum_runtime(self) -> NDArray[np.int64]:
+        """By the code of a priority class."""
+        by_class = self.args.minimum_runtime_seconds_by_priority_class
+        names = self._running.class_names.values
+        seconds = [by_class.get(name, self.args.minimum_runtime_seconds) for name in names]
+        return np.array(seconds, np.int64) * SECOND
+
+    def _spared_until(self) -> NDArray[np.int64]:
+        """By the code of a workload."""
+        until = np.zeros(max(1, len(self._running.workload_names)), np.int64)
+        for workload, end in self._spared.items():
+            code = self._running.workload_names.code_of.get(workload)
+            if code is not None:
+                until[code] = self.moment + int((end - self._now) * SECOND)
+        return until

@@ -1,0 +1,53 @@
+"""How shares are to be decided."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from mooring.errors import ConfigError
+
+
+class Division(Enum):
+    """Where deserved shares come from; the values are the names of Volcano's plugins."""
+
+    PROPORTION = "proportion"
+    """From weights and from what is asked for, anew in each cycle."""
+    CAPACITY = "capacity"
+    """From the queues' specs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareSettings:
+    """Settings of one `Sharing`."""
+
+    division: Division = Division.PROPORTION
+    stays_within_deserved: bool = True
+    """With proportion: whether a queue stops at what it deserves, even while others leave their share unused."""
+    is_hierarchical: bool = False
+    """Whether hierarchical dominant shares decide which queue comes first, and who gives back."""
+    resource_weights: Mapping[str, float] = field(default_factory=dict)
+    """What resources count for in dominant shares; 1 if not named. See `weights_by_worth`."""
+    orders_jobs_by_share: bool = True
+    """Whether of a queue's jobs with equal priority the one with the smaller dominant share comes first."""
+    half_life_seconds: float | None = None
+    """With proportion: after how long past use counts half; None: the past does not count."""
+    k_value: float = 1.0
+    """How much past use counts against the weights; 0: not at all."""
+    minimum_runtime_seconds: float = 0.0
+    """How long a job runs before anything can be reclaimed from it, where its queue does not say."""
+
+    def __post_init__(self) -> None:
+        if self.is_hierarchical and self.division is Division.PROPORTION:
+            self._refuse("is_hierarchical", "division by capacity, as proportion has an order of its own", "proportion")
+        for name, weight in self.resource_weights.items():
+            if not 0 <= weight < float("inf"):
+                self._refuse(f"resource_weights.{name}", "a number of at least 0", str(weight))
+        if self.half_life_seconds is not None and not self.half_life_seconds > 0:
+            self._refuse("half_life_seconds", "a number above 0", str(self.half_life_seconds))
+        for field_name in ("k_value", "minimum_runtime_seconds"):
+            value = getattr(self, field_name)
+            if not 0 <= value < float("inf"):
+                self._refuse(field_name, "a number of at least 0", str(value))
+
+    def _refuse(self, name: str, expected: str, found: str) -> None:
+        raise ConfigError("share settings", name, expected=expected, found=found)

@@ -1,0 +1,23 @@
+"""A pod in the queue."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from mooring.engine.profile import Profile
+from mooring.state.pods import PodRecord
+
+
+@dataclass(order=True, slots=True)
+class Entry:
+    """A pod in the queue; entries compare by the profile's order, then by arrival."""
+
+    key: Any
+    arrival: int
+    record: PodRecord = field(compare=False)
+    profile: Profile = field(compare=False)
+    queued_at: float = field(default=0.0, compare=False)
+    attempts: int = field(default=0, compare=False)
+    """How often it was tried in vain."""
+    tried_at: float = field(default=0.0, compare=False)
+    """When that was last so."""
+    size = 1

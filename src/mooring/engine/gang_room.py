@@ -1,0 +1,91 @@
+"""Where the members of gangs gather: one entry for each outermost gang, tried when enough of it is there."""
+
+from collections.abc import Iterable, Iterator
+
+from mooring.engine.entry import Entry
+from mooring.engine.gang_entry import GangEntry, what_is_missing
+from mooring.engine.verdict import Rejection
+from mooring.state.gangs import GangRecord, GangTable
+
+
+class GangRoom:
+    """Gangs with members that wait. Whether one is complete is found out when the queue next asks, not pod by pod."""
+
+    def __init__(self, table: GangTable) -> None:
+        self.table = table
+        self._gangs: dict[str, GangEntry] = {}
+        """By the outermost gang's key."""
+        self._gang_of: dict[str, GangEntry] = {}
+        """By pod key."""
+        self._changed: dict[str, GangEntry] = {}
+
+    def __iter__(self) -> Iterator[GangEntry]:
+        return iter(self._gangs.values())
+
+    def get(self, root: str) -> GangEntry | None:
+        return self._gangs.get(root)
+
+    def join(self, entry: Entry) -> bool:
+        """Let a pod wait with its gang; one that its gang does not need waits by itself, unless it has to be near."""
+        record = self.table.of(entry.record.key) if self.table else None
+        if record is None:
+            return False
+        root = self.table.root_of(record)
+        gang = self._gangs.get(root.key)
+        if gang is None:
+            if record.gang is not None and record.gang.wish is None and record.is_whole():
+                return False
+            gang = self._gangs[root.key] = GangEntry(root, entry.arrival, entry.profile)
+        gang.root = root  # it may have been declared anew
+        gang.entries[entry.record.key] = entry
+        self._gang_of[entry.record.key] = gang
+        self._changed[root.key] = gang
+        return True
+
+    def leave(self, key: str) -> None:
+        gang = self._gang_of.pop(key, None)
+        if gang is not None:
+            gang.entries.pop(key, None)
+            self._changed[gang.root.key] = gang
+
+    def disband(self, gang: GangEntry) -> list[Entry]:
+        """Give up a gang's entry; its members are to be queued anew, by themselves or with what has become of it."""
+        entries = list(gang.entries.values())
+        self._gangs.pop(gang.root.key, None)
+        self._changed.pop(gang.root.key, None)
+        for entry in entries:
+            self._gang_of.pop(entry.record.key, None)
+        gang.entries = {}
+        return entries
+
+    def affected_by(self, key: str) -> list[GangEntry]:
+        """The entries that have to do with a gang: as itself, or as a part of it."""
+        found = {key}
+        record: GangRecord | None = self.table.records.get(key)
+        if record is not None:
+            found |= {self.table.root_of(record).key, *(part.key for part in self.table.parts_of(record))}
+        return [gang for root, gang in self._gangs.items() if root in found]
+
+    def look_again(self, gangs: Iterable[GangEntry]) -> None:
+        self._changed.update((gang.root.key, gang) for gang in gangs)
+
+    def ran(self, key: str) -> None:
+        """A gang runs now: those that wait for it to run first may be tried."""
+        self.look_again(gang for gang in self if gang.root.gang is not None and gang.root.gang.after == key)
+
+    def settle(self) -> list[tuple[GangEntry, bool]]:
+        """The gangs to which something happened since the last time, and whether enough of each is there."""
+        if not self._changed:
+            return []
+        changed, self._changed = self._changed, {}
+        for gang in changed.values():
+            if not gang.entries:
+                self._gangs.pop(gang.root.key, None)
+        return [(gang, bool(gang.entries) and not what_is_missing(gang, self.table)) for gang in changed.values()]
+
+    def gathering(self) -> Iterator[tuple[Entry, Rejection]]:
+        """The pods whose gang lacks something, each with what that is."""
+        for gang in self:
+            if gang.where == "gathering":
+                rejection = Rejection((what_is_missing(gang, self.table),))
+                yield from ((entry, rejection) for entry in gang.entries.values())

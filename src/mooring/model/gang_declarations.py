@@ -1,0 +1,184 @@
+"""All gangs that a set of objects declares, whichever dialect each is written in.
+
+Who declares a gang goes in this order: an object for the gang itself (a PodGroup, a PodGang); a workload whose
+controller would make such an object; the pods' own annotations. A gang that pods name and nobody declares is no gang
+here: its pods wait for somebody who does.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from mooring.model.expansion import controller_of
+from mooring.model.gang_annotations import Member, declared_by_pods, with_wishes
+from mooring.model.gang_coscheduling import CoschedulingPodGroup
+from mooring.model.gang_coscheduling import pod_group_gang as coscheduling_gang
+from mooring.model.gang_grove import ClusterTopologyBinding, PodCliqueSet, PodGang
+from mooring.model.gang_grove_gangs import Bindings, bindings_of, clique_set_gangs, pod_gang_gang
+from mooring.model.gang_kai import KaiPodGroup
+from mooring.model.gang_kai import pod_group_gang as kai_gang
+from mooring.model.gang_kubernetes import (
+    CompositePodGroup,
+    NativePodGroup,
+    NativeWorkload,
+    check_composite_tree,
+    composite_gang,
+    workload_gangs,
+)
+from mooring.model.gang_kubernetes import pod_group_gang as native_gang
+from mooring.model.gang_lws import LeaderWorkerSet, set_gangs
+from mooring.model.gang_volcano import Tiers, VolcanoPodGroup, tiers_of
+from mooring.model.gang_volcano import pod_group_gang as volcano_gang
+from mooring.model.gang_volcano_job import VolcanoJob, volcano_job_gang
+from mooring.model.gangs import Gang
+from mooring.model.membership import membership, owned_gang_key
+from mooring.model.nodes import Node
+from mooring.model.places import Place, show
+from mooring.model.pods import Pod, PodSpec
+from mooring.model.priorities import Priorities
+from mooring.model.topology import HyperNode
+from mooring.model.validation_terms import Subject
+from mooring.model.validation_topology import validate_hypernode_tree
+from mooring.model.validation_volcano_queues import validate_queue_tree
+from mooring.model.volcano_queues import Queue
+from mooring.model.workloads import Job
+
+KindT = TypeVar("KindT")
+
+
+class Placed(Protocol):
+    """Finds the objects of a kind, each with its place."""
+
+    def __call__(self, type_: type[KindT], /) -> list[tuple[KindT, Place]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a declaration is read against."""
+
+    tiers: Tiers
+    bindings: Bindings
+    keys: Iterable[str]
+    """Of all gangs that some pod names."""
+
+    def replica_keys(self, group: str) -> list[str]:
+        """The keys of replicas by which pods name a pod group inside a Workload."""
+        return [key.removeprefix(f"{group}/") for key in self.keys if key.startswith(f"{group}/")]
+
+
+class Dialect(NamedTuple):
+    """A kind that declares gangs."""
+
+    type: type[Any]
+    gangs: Callable[[Subject, Any, Surroundings], Iterable[Gang]]
+    is_implied: bool = False
+    """Whether the gang would be declared by an object that the kind's controller makes; that object goes first."""
+    priority_at: str = "spec"
+    """The part that has a priorityClassName; empty if none has."""
+
+
+DIALECTS = (
+    Dialect(NativePodGroup, lambda subject, found, around: [native_gang(found)]),
+    Dialect(CompositePodGroup, lambda subject, found, around: [composite_gang(found)]),
+    Dialect(NativeWorkload, lambda subject, found, around: workload_gangs(found, around.replica_keys), priority_at=""),
+    Dialect(VolcanoPodGroup, lambda subject, found, around: [volcano_gang(found, around.tiers)]),
+    Dialect(CoschedulingPodGroup, lambda subject, found, around: [coscheduling_gang(found)], priority_at=""),
+    Dialect(KaiPodGroup, lambda subject, found, around: [kai_gang(found)]),
+    Dialect(PodGang, lambda subject, found, around: [pod_gang_gang(found)]),
+    Dialect(VolcanoJob, lambda subject, found, around: [volcano_job_gang(found, around.tiers)], is_implied=True),
+    Dialect(LeaderWorkerSet, lambda subject, found, around: set_gangs(found), is_implied=True, priority_at=""),
+    Dialect(
+        PodCliqueSet,
+        lambda subject, found, around: clique_set_gangs(subject, found, around.bindings),
+        is_implied=True,
+        priority_at="spec.template",
+    ),
+)
+
+
+def check_trees(placed: Placed, nodes: Iterable[Node]) -> None:
+    """Refuse contradictions between objects that are right as such: composite groups, HyperNodes, Volcano's queues."""
+    check_composite_tree(placed(CompositePodGroup))
+    hypernodes = placed(HyperNode)
+    if hypernodes:
+        validate_hypernode_tree(hypernodes, {node.name: node.metadata.labels for node in nodes})
+    validate_queue_tree(placed(Queue))
+
+
+def gangs_of(
+    placed: Placed,
+    pods: Iterable[Pod],
+    jobs: Iterable[Job],
+    priorities: Priorities,
+    place_of: Callable[[Pod], Place],
+) -> list[Gang]:
+    """Every gang that is declared, in the order of DIALECTS, then those that only their pods declare."""
+    members = members_by_gang(pods)
+    around = Surroundings(
+        tiers_of(found for found, _ in placed(HyperNode)),
+        bindings_of(found for found, _ in placed(ClusterTopologyBinding)),
+        members,
+    )
+    gangs: dict[str, Gang] = {}
+    for dialect in DIALECTS:
+        for found, place in placed(dialect.type):
+            for gang in dialect.gangs(Subject(found, place), found, around):
+                if not dialect.is_implied or (gang.key in members and gang.key not in gangs):
+                    gangs[gang.key] = _with_priority(gang, dialect, found, place, priorities)
+    if members:
+        _check_tasks(placed, members)
+        by_key = {
+            owned_gang_key(job.api_version, job.kind, job.metadata.namespace, job.metadata.name): job for job in jobs
+        }
+        for key in members:
+            declared = declared_by_pods(key, members[key], place_of, by_key.get(key)) if key not in gangs else None
+            if declared is not None:
+                gangs[key] = declared
+    return [with_wishes(gang, members[key], place_of) if key in members else gang for key, gang in gangs.items()]
+
+
+def members_by_gang(pods: Iterable[Pod]) -> dict[str, list[Member]]:
+    """The pods of each gang that some pod names, in order."""
+    found: dict[str, list[Member]] = {}
+    for pod in pods:
+        belongs = membership(pod)
+        if belongs is not None:
+            found.setdefault(belongs.gang, []).append(Member(pod, belongs))
+    return found
+
+
+def _with_priority(gang: Gang, dialect: Dialect, found: Any, place: Place, priorities: Priorities) -> Gang:
+    """Resolve a gang's priority class as a pod's is resolved; a gang without one is as urgent as its members."""
+    if not dialect.priority_at:
+        return gang
+    part = found.spec if dialect.priority_at == "spec" else found.spec.template
+    spec = PodSpec(
+        priority_class_name=part.priority_class_name,
+        priority=getattr(part, "priority", None),
+        preemption_policy=getattr(part, "preemption_policy", None),
+    )
+    if not spec.priority_class_name and spec.priority is None:
+        return replace(gang, preemption_policy=spec.preemption_policy)
+    priorities.resolve(spec, place, found, dialect.priority_at)
+    return replace(gang, priority=spec.priority, preemption_policy=spec.preemption_policy)
+
+
+def _check_tasks(placed: Placed, members: Mapping[str, list[Member]]) -> None:
+    """Refuse minimums of tasks that are none: of the Job that a PodGroup is for, or of its pods once all are there."""
+    jobs = {(job.metadata.namespace, job.metadata.name): job for job, _ in placed(VolcanoJob)}
+    for found, place in placed(VolcanoPodGroup):
+        wanted = found.spec.min_task_member
+        if not wanted:
+            continue
+        gang = volcano_gang(found, Tiers())
+        owner = controller_of(found.metadata)
+        job = jobs.get((found.metadata.namespace, owner.name)) if owner is not None and owner.kind == "Job" else None
+        if job is not None:
+            tasks = {task.name for task in job.spec.tasks}
+        else:
+            pods = members.get(gang.key, [])
+            tasks = {member.membership.role for member in pods} if len(pods) >= gang.minimum else set()
+        unknown = next((name for name in wanted if name not in tasks), None) if tasks - {""} else None
+        if unknown is not None:
+            expected = f"the name of a task ({', '.join(sorted(tasks - {''}))})"
+            raise place.error(f"spec.minTaskMember.{unknown}", expected=expected, found=show(unknown), subject=found)

@@ -1,0 +1,42 @@
+"""Durations are read as Go reads them; a pod's own word goes before its deadline."""
+
+import pytest
+
+from mooring.model.durations import DURATION, duration_seconds, parse_duration
+from mooring.model.meta import ObjectMeta
+from mooring.model.pods import Pod, PodSpec
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30m", 1800.0),
+        ("1h30m", 5400.0),
+        ("90s", 90.0),
+        ("1.5h", 5400.0),
+        ("250ms", 0.25),
+        (".5s", 0.5),
+        ("0", 0.0),
+        ("", None),
+        ("30", None),
+        ("10 m", None),
+        ("-5m", None),
+        ("1d", None),
+        ("m", None),
+        ("٣s", None),
+    ],
+)
+def test_durations_are_those_of_go(text: str, seconds: float | None) -> None:
+    assert parse_duration(text) == seconds
+
+
+def pod(annotation: str | None = None, deadline: int | None = None) -> Pod:
+    annotations = None if annotation is None else {DURATION: annotation}
+    return Pod(metadata=ObjectMeta(annotations=annotations), spec=PodSpec(active_deadline_seconds=deadline))
+
+
+def test_a_pod_runs_as_long_as_it_says_or_else_until_its_deadline() -> None:
+    assert duration_seconds(pod("30m", deadline=60)) == 1800.0
+    assert duration_seconds(pod(deadline=60)) == 60.0
+    assert duration_seconds(pod("soon", deadline=60)) == 60.0
+    assert duration_seconds(pod()) is None
