@@ -1,24 +1,21 @@
 """The composition root: everything that runs is named here, and put together from configuration."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mooring.actions.admit.action import Admit
 from mooring.actions.gangs.keep_whole import KeepWhole
 from mooring.actions.place import Place
 from mooring.actions.preempt.action import Preempt
 from mooring.config.batching import BatchingArgs
 from mooring.config.gangs import GangSchedulingArgs
 from mooring.config.old_scoring import rewrite
-from mooring.config.scheduler import (
-    DEFAULT_SCHEDULER,
-    PluginConfig,
-    ProfileConfig,
-    SchedulerConfig,
-    convert,
-    load_config,
-)
+from mooring.config.queueing import QueueingSettings
+from mooring.config.scheduler import DEFAULT_SCHEDULER, PluginConfig, ProfileConfig, SchedulerConfig, convert
+from mooring.config.settings import Settings, load_settings
+from mooring.config.tenant_policy import TenantPolicy
 from mooring.engine.backoff import Backoff
 from mooring.engine.cycle import Action, Scheduler
 from mooring.engine.merge import POINTS, Enabled, Naming, plugins_by_point
@@ -70,6 +67,8 @@ class Assembly:
     batching: dict[str, BatchingArgs]
     """How many equal pods are placed together, by profile."""
     gangs: GangSchedulingArgs
+    queueing: QueueingSettings = field(default_factory=QueueingSettings)
+    tenants: TenantPolicy = field(default_factory=TenantPolicy)
 
     @property
     def default_profile(self) -> Profile:
@@ -94,7 +93,8 @@ class Assembly:
             on_batch=on_batch,
             reserve_after_seconds=self.gangs.reserve_after_seconds,
         )
-        actions: list[Action] = [KeepWhole(place.gangs, self.gangs.timeout_seconds), place, Preempt()]
+        admit = Admit(self.profiles, self.queueing, self.tenants)
+        actions: list[Action] = [admit, KeepWhole(place.gangs, self.gangs.timeout_seconds), place, Preempt()]
         backoff = Backoff(self.config.pod_initial_backoff_seconds, self.config.pod_max_backoff_seconds)
         return Scheduler(self.new_cluster(seed), self.profiles, actions, backoff)
 
@@ -109,7 +109,7 @@ class Assembly:
 
 
 def assemble(
-    config: SchedulerConfig | Path | None = None,
+    config: Settings | SchedulerConfig | Path | None = None,
     *,
     plugin_files: Sequence[Path] = (),
     extra_plugins: Iterable[type[Plugin]] = (),
@@ -118,8 +118,9 @@ def assemble(
     """Put profiles together from a configuration (or its file) and everybody's plugins."""
     if isinstance(config, Path):
         source = str(config)
-        config = load_config(config)
-    config = config or SchedulerConfig()
+        config = load_settings(config)
+    settings = config if isinstance(config, Settings) else Settings(config or SchedulerConfig())
+    config = settings.scheduler
     registry = Registry(plugin for plugin, _ in DEFAULT_PLUGINS)
     registry.add_installed()
     for path in plugin_files:
@@ -139,7 +140,9 @@ def assemble(
         gangs = gangs or arguments.get("GangScheduling")
         built.append(made)
     _check_queue_sort(built, source)
-    return Assembly(config, {profile.name: profile for profile in built}, batching, gangs or GangSchedulingArgs())
+    by_name = {profile.name: profile for profile in built}
+    gangs = gangs or GangSchedulingArgs()
+    return Assembly(config, by_name, batching, gangs, settings.queueing, settings.tenants)
 
 
 def _naming(registry: Registry, source: str, index: int) -> Naming:

@@ -105,7 +105,7 @@ def test_a_guarantee_stays_free_whoever_else_is_busy() -> None:
     assert sharing.report("kept").allocated == {GPU: 4}
 
 
-def test_a_queue_may_use_its_guarantee_even_if_the_cluster_has_shrunk() -> None:
+def test_in_a_cluster_that_has_shrunk_a_guarantee_goes_as_far_as_there_is_anything() -> None:
     queues = [make_share_queue("kept", guarantee=amounts(gpu=4)), make_share_queue("busy")]
     sharing = make_sharing(
         queues, [make_share_job("busy", "busy", members=6, held=6)], total=amounts(gpu=10), capacity=True
@@ -113,10 +113,13 @@ def test_a_queue_may_use_its_guarantee_even_if_the_cluster_has_shrunk() -> None:
 
     sharing.set_total(amounts(gpu=8))
     sharing.add(make_share_job("kept", "kept", members=5))
+    sharing.add(make_share_job("more", "busy"))
     sharing.start_cycle(1.0)
     fill(sharing)
 
-    assert sharing.report("kept").allocated == {GPU: 4}
+    assert sharing.report("kept").allocated == {GPU: 2}
+    assert sharing.report("busy").allocated == {GPU: 6}
+    assert sharing.why("kept") == "the cluster has 8 nvidia.com/gpu, 8 of it held; 1 more are asked for"
 
 
 def test_a_job_is_let_in_if_its_minimum_fits_beside_those_of_the_others() -> None:

@@ -9,7 +9,6 @@ from mooring.actions.share.settings import Division, ShareSettings
 from mooring.testing.share_builders import amounts, fill, make_share_job, make_share_queue, make_sharing
 
 GIB = 2**30
-OPEN_ENDED = ShareSettings(stays_within_deserved=False)
 
 
 def test_dominant_shares_come_out_equal_as_far_as_whole_tasks_allow() -> None:
@@ -74,7 +73,8 @@ def test_weights_change_who_is_next() -> None:
     worth = weights_by_worth(total, {"cpu": 0.001, "nvidia.com/gpu": 10.0})
 
     plain = make_sharing([make_share_queue("all")], jobs, total=total)
-    weighted = make_sharing([make_share_queue("all")], jobs, total=total, settings=ShareSettings(resource_weights=worth))
+    by_worth = ShareSettings(resource_weights=worth)
+    weighted = make_sharing([make_share_queue("all")], jobs, total=total, settings=by_worth)
 
     first, second = plain.next_job(), weighted.next_job()
     assert first is not None and first.job == "cpus"

@@ -30,7 +30,7 @@ def divided(
     ("expected", "found"),
     [
         pytest.param([4, 8, 12], divided(24, [1, 2, 3]), id="by weight"),
-        pytest.param([2, 11, 11], divided(24, [1, 1, 1], high=[2, MUCH, MUCH]), id="what one leaves goes to the others"),
+        pytest.param([2, 11, 11], divided(24, [1, 1, 1], high=[2, MUCH, MUCH]), id="what one leaves is for the others"),
         pytest.param([1, 3, 4], divided(24, [1, 1, 1], high=[1, 3, 4]), id="nobody gets more than they ask for"),
         pytest.param([8, 1, 1], divided(10, [1, 1, 1], low=[8, 0, 0]), id="a guarantee comes first"),
         pytest.param([6, 2, 4], divided(12, [1, 1, 2], low=[6, 0, 0]), id="the others share the rest by weight"),

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+from mooring.actions.gangs.explain import GangExplanation
 from mooring.cli.inquiry import Finding
 from mooring.engine.evaluate import PASSED
 from mooring.engine.explain import Explanation, contest
@@ -23,6 +24,8 @@ def to_data(finding: Finding) -> Json:
         "schedulerName": pod.spec.scheduler_name,
         "priority": pod.spec.priority or 0,
     }
+    if finding.gang is not None:
+        data["gang"] = gang_data(finding.gang)
     explanation = finding.explanation
     if explanation is None:
         return data
@@ -45,6 +48,43 @@ def to_data(finding: Finding) -> Json:
     }
     data["nodes"] = nodes_data(explanation)
     return data
+
+
+def gang_data(gang: GangExplanation) -> Json:
+    """The gang that a pod waits with."""
+    return {
+        "name": gang.name,
+        "minimum": gang.minimum,
+        "members": gang.members,
+        "running": gang.running,
+        "message": gang.message,
+        "wants": gang.wants,
+        "groups": [
+            {
+                "role": group.role,
+                "requests": group.requests,
+                "waiting": group.waiting,
+                "needed": group.needed,
+                "fitting": group.fitting,
+                "nodes": [{"node": name, "room": room} for name, room in group.nodes],
+                "levels": [
+                    {"level": level.level, "title": level.title, "domains": level.domains, "largest": level.domain}
+                    | {"holds": level.holds}
+                    for level in group.levels
+                ],
+            }
+            for group in gang.groups
+        ],
+        "ahead": [
+            {
+                "gang": ahead.name,
+                "members": ahead.members,
+                "message": ahead.message,
+                "hasReservation": ahead.has_reservation,
+            }
+            for ahead in gang.ahead
+        ],
+    }
 
 
 def count_refusals(explanation: Explanation) -> dict[tuple[str, str], tuple[int, int]]:

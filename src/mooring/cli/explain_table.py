@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mooring.cli.explain_data import count_refusals
+from mooring.cli.explain_gang import print_gang
 from mooring.cli.inquiry import Finding
 from mooring.cli.tables import count, make_table, print_table
 from mooring.engine.explain import Explanation, contest
@@ -19,13 +20,16 @@ def print_finding(console: Console, finding: Finding, *, every: bool) -> None:
     console.print(_headline(finding), soft_wrap=True)
     if finding.as_of:
         console.print(f"shown {finding.as_of}", style="dim", soft_wrap=True)
+    if finding.gang is not None:
+        print_gang(console, finding.gang, every=every)
     explanation = finding.explanation
     if explanation is None or explanation.evaluation.refused is not None:
         return
     if finding.row >= 0:
         _print_choice(console, finding, explanation)
     _print_refusals(console, explanation)
-    if finding.state in ("waiting", "gated"):
+    has_room = finding.gang is not None and len(explanation.evaluation.feasible)
+    if finding.state in ("waiting", "gated") and not has_room:  # one member would fit: it is the gang that does not
         _print_remedies(console, explanation)
     if len(explanation.evaluation.feasible):
         _print_scores(console, explanation, every=every)

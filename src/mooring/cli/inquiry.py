@@ -5,13 +5,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mooring.cli.offline import Loaded, decide, step
+from mooring.cli.offline import Loaded, Offline
 from mooring.cli.progress import Progress
 from mooring.cli.workloads import Workload, Workloads
 from mooring.errors import InputError
 from mooring.model.pods import Pod
 
 if TYPE_CHECKING:
+    from mooring.actions.gangs.explain import GangExplanation
     from mooring.engine.cycle import Scheduler
     from mooring.engine.explain import Explanation
     from mooring.model.decisions import Decision
@@ -34,6 +35,7 @@ class Finding:
     as_of: str = ""
     explanation: "Explanation | None" = None
     row: int = -1
+    gang: "GangExplanation | None" = None
 
 
 def find_pods(loaded: Loaded, wanted: str) -> list[Pod]:
@@ -57,7 +59,20 @@ def find_pods(loaded: Loaded, wanted: str) -> list[Pod]:
     if owned:
         several = ", ".join(f"{owner.namespace}/{owner.kind.lower()}/{owner.name}" for owner in owned)
         raise InputError(f"pod {wanted}: expected the name of one workload, found {several}")
+    members = _members(loaded, wanted, pods)
+    if members:
+        return members
     raise InputError(f"pod {wanted}: expected the name of a pod{_near(wanted, pods)}, found none with it")
+
+
+def _members(loaded: Loaded, wanted: str, pods: list[Pod]) -> list[Pod]:
+    """The pods of the gang of this name: `train`, `research/train`, `gang/train`."""
+    from mooring.model.membership import membership
+
+    name = wanted.removeprefix("gang/").removeprefix("podgroup/")
+    keys = {gang.key for gang in loaded.manifests.gangs if name in (gang.name, gang.name.rpartition("/")[2])}
+    found = [(pod, membership(pod)) for pod in pods] if keys else []
+    return [pod for pod, member in found if member is not None and member.gang in keys]
 
 
 def _means(wanted: str, owner: Workload) -> bool:
@@ -78,46 +93,64 @@ def inquire(loaded: Loaded, wanted: str, progress: Progress) -> Finding:
     """Decide as `schedule` does, up to the pod asked about, and explain what is decided there."""
     pods = find_pods(loaded, wanted)
     reasons = {refusal.key: refusal.reason for refusal in loaded.manifests.refused if isinstance(refusal.found, Pod)}
-    scheduler = loaded.new_scheduler()
+    offline = loaded.start()
     pod = pods[0]
     if len(pods) > 1:
         # Of a workload, the pod that waits is the one worth asking about, if there is one.
-        decide(scheduler, progress)
-        records = scheduler.cluster.pods.records
+        offline.decide(progress)
+        records = offline.scheduler.cluster.pods.records
         pod = next((found for found in pods if found.key in reasons), pod)
         pod = next((found for found in pods if found.key in records and not records[found.key].node_name), pod)
-        scheduler = loaded.new_scheduler()
+        offline = loaded.start()
     if pod.key in reasons:
         return Finding(pod, "forbidden", "", reasons[pod.key])
-    settled = _settled_before(pod, scheduler)
+    settled = _settled_before(pod, offline.scheduler)
     if settled is not None:
         return settled
     if pod.spec.node_name:
-        decisions = decide(scheduler, progress)
-        record = scheduler.cluster.pods.records.get(pod.key)
-        return _explain_bound(record, scheduler) if record is not None else _explain_evicted(pod, decisions)
-    return _explain_pending(pod, loaded, scheduler, progress)
+        decisions = offline.decide(progress)
+        record = offline.scheduler.cluster.pods.records.get(pod.key)
+        return _explain_bound(record, offline.scheduler) if record is not None else _explain_evicted(pod, decisions)
+    return _explain_pending(pod, loaded, offline, progress)
 
 
-def _explain_pending(pod: Pod, loaded: Loaded, scheduler: "Scheduler", progress: Progress) -> Finding:
+def _explain_pending(pod: Pod, loaded: Loaded, offline: Offline, progress: Progress) -> Finding:
+    from mooring.cli.result import why_waits
     from mooring.engine.explain import explain
 
+    scheduler = offline.scheduler
     record = scheduler.cluster.pods.records[pod.key]
-    placed = _follow(record, scheduler, progress, patient=False)
+    placed = _follow(record, offline, progress, patient=False)
     if placed is not None:
         return placed
-    decide(scheduler, progress)
+    offline.decide(progress)
+    record = scheduler.cluster.pods.records[pod.key]  # admission may have made another of it
     if record.node_name:
         # Refused at first and placed later, when a pod that it wants to be near had come: again, step by step.
-        scheduler = loaded.new_scheduler()
-        placed = _follow(scheduler.cluster.pods.records[pod.key], scheduler, progress, patient=True)
+        again = loaded.start()
+        placed = _follow(again.scheduler.cluster.pods.records[pod.key], again, progress, patient=True)
         assert placed is not None, f"{pod.key} was placed once and not again"
         return placed
     explanation = explain(scheduler.profiles[pod.spec.scheduler_name], scheduler.cluster, record.shape)
+    gang = _explain_gang(record, scheduler)
     gate = next((rejection for entry, rejection in scheduler.queue.gated() if entry.record is record), None)
     if gate is not None:
-        return Finding(pod, "gated", "", ", ".join(gate.reasons), AT_THE_END, explanation)
-    return Finding(pod, "waiting", "", explanation.evaluation.message(), AT_THE_END, explanation)
+        message = why_waits(scheduler, pod.key) or ", ".join(gate.reasons)
+        return Finding(pod, "gated", "", message, AT_THE_END, explanation, gang=gang)
+    message = (gang.message if gang is not None else "") or explanation.evaluation.message()
+    return Finding(pod, "waiting", "", message, AT_THE_END, explanation, gang=gang)
+
+
+def _explain_gang(record: "PodRecord", scheduler: "Scheduler") -> "GangExplanation | None":
+    """What the gang of a pod waits for, if it waits with one."""
+    from mooring.actions.gangs.explain import explain_gang
+    from mooring.actions.place import Place
+
+    gang = next((found for found in scheduler.queue.gangs if found.has(record.key)), None)
+    place = next((action for action in scheduler.actions if isinstance(action, Place)), None)
+    if gang is None or place is None:
+        return None
+    return explain_gang(scheduler.cluster, scheduler.queue, gang, place.gangs, place.reservation)
 
 
 def _explain_evicted(pod: Pod, decisions: Iterable["Decision"]) -> Finding:
@@ -156,17 +189,20 @@ def _settled_before(pod: Pod, scheduler: "Scheduler") -> Finding | None:
     return None
 
 
-def _follow(record: "PodRecord", scheduler: "Scheduler", progress: Progress, *, patient: bool) -> Finding | None:
+def _follow(record: "PodRecord", offline: Offline, progress: Progress, *, patient: bool) -> Finding | None:
     """Run up to the moment at which the pod gets its node; None if it does not, or (not patient) not at once."""
     from mooring.engine.explain import explain
 
-    decide(scheduler, progress, at_most=scheduler.queue.count_ahead_of(record.key))
-    while (entry := scheduler.queue.peek()) is not None:
-        if entry.record is not record:
-            step(scheduler, at_most=1)
+    scheduler = offline.scheduler
+    has_more = offline.step(at_most=0)[1]  # admission first: it decides which pods are in the queue at all
+    offline.decide(progress, at_most=scheduler.queue.count_ahead_of(record.key))
+    while (turn := scheduler.queue.peek()) is not None or has_more:
+        record = scheduler.cluster.pods.records.get(record.key, record)
+        if turn is None or not turn.has(record.key):
+            has_more = offline.step(at_most=1)[1]
             continue
-        explanation = explain(entry.profile, scheduler.cluster, record.shape)
-        decisions, _ = step(scheduler, at_most=1)
+        explanation = explain(turn.profile, scheduler.cluster, record.shape)
+        decisions, _ = offline.step(at_most=1)
         if record.node_name:
             if len(explanation.evaluation.feasible):
                 return Finding(record.pod, "placed", record.node_name, "", AS_MET, explanation, record.row)

@@ -1,9 +1,12 @@
-"""Manifests in, a scheduler that has them out: what the offline commands have in common."""
+"""Manifests in, a driver that has them out: what the offline commands have in common."""
 
 import sys
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from mooring.cli.progress import Progress
 
@@ -12,9 +15,14 @@ if TYPE_CHECKING:
     from mooring.engine.cycle import Scheduler
     from mooring.model.decisions import Decision
     from mooring.model.manifests import Manifests
+    from mooring.model.pods import Pod
 
 SLICE = 1024
 """Pods a cycle: a bar that moves a few times a second. Where nobody preempts, decisions are the same for any size."""
+
+
+MOST_SUSPENSIONS = 3
+"""How often one workload may be suspended before we take it that admission never comes to rest."""
 
 
 @dataclass(frozen=True)
@@ -29,16 +37,18 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Everything that was read, and a scheduler that knows it."""
+    """Everything that was read."""
 
     assembly: "Assembly"
     manifests: "Manifests"
     seed: int
 
-    def new_scheduler(self) -> "Scheduler":
+    def start(self) -> "Offline":
+        """A driver that has all of it, and has decided nothing yet."""
         scheduler = self.assembly.new_scheduler(seed=self.seed)
-        scheduler.load(self.manifests)
-        return scheduler
+        now = latest_moment(self.manifests)
+        scheduler.load(self.manifests, now)
+        return Offline(scheduler, now, {pod.key: pod for pod in self.manifests.pods})
 
 
 def read(inputs: Inputs, progress: Progress) -> Loaded:
@@ -54,38 +64,94 @@ def read(inputs: Inputs, progress: Progress) -> Loaded:
     return Loaded(assembly, manifests, inputs.seed)
 
 
-def decide(scheduler: "Scheduler", progress: Progress, at_most: int | None = None) -> list["Decision"]:
-    """Run cycles until nothing is left to try, or for so many pods."""
-    total = len(scheduler.queue) if at_most is None else at_most
-    progress.phase("placing pods", total)
-    decisions: list[Decision] = []
-    done = 0
-    room_is_made = False
-    while (len(scheduler.queue) or room_is_made) and (at_most is None or done < at_most):
-        size = SLICE if at_most is None else min(SLICE, at_most - done)
-        made, room_is_made = step(scheduler, size)
-        decisions += made
-        done += size
-        progress.reached(total - len(scheduler.queue) if at_most is None else done)
-    return decisions
+def latest_moment(manifests: "Manifests") -> float:
+    """The last moment that the manifests speak of: as far as they know, it is now."""
+    from mooring.model.meta import timestamp_seconds
+
+    stamps = ((pod.metadata.creation_timestamp, pod.status.start_time) for pod in manifests.pods)
+    known = {text for pair in stamps for text in pair if text}
+    return max((timestamp_seconds(text) or 0.0 for text in known), default=0.0)
 
 
-def step(scheduler: "Scheduler", at_most: int) -> tuple[list["Decision"], bool]:
-    """Run one cycle and complete its evictions at once; tell whether there were any, for whom a next cycle is due.
+@dataclass
+class Offline:
+    """The driver for manifests: time stands still unless it is told to pass, and decisions are carried out at once."""
 
-    Pods that ran before are gone. Pods that got their place only here wait again, as their workloads would see to it.
-    """
-    from mooring.model.decisions import Evict
-    from mooring.model.events import PodLost, PodSeen
+    scheduler: "Scheduler"
+    now: float
+    given: dict[str, "Pod"]
+    """The pods as the manifests have them, by key."""
+    placed: dict[str, str] = field(default_factory=dict)
+    """pod key -> node: what was decided here and still stands."""
 
-    decisions = scheduler.cycle(0.0, at_most=at_most)
-    evicted = [decision.pod for decision in decisions if isinstance(decision, Evict)]
-    for key in evicted:
-        pod = scheduler.cluster.pods.records[key].pod
-        scheduler.handle(PodLost(key))
-        if not pod.spec.node_name:
-            scheduler.handle(PodSeen(pod))
-    return decisions, bool(evicted)
+    def decide(self, progress: Progress, at_most: int | None = None) -> list["Decision"]:
+        """Run cycles until nothing is left to try, or for so many pods."""
+        from mooring.model.decisions import Suspend
+
+        queue = self.scheduler.queue
+        total = len(queue) if at_most is None else at_most
+        progress.phase("placing pods", total)
+        decisions: list[Decision] = []
+        done = 0
+        suspensions = Counter[str]()
+        room_is_made = True
+        while (len(queue) or room_is_made) and (at_most is None or done < at_most):
+            size = SLICE if at_most is None else min(SLICE, at_most - done)
+            made, room_is_made = self.step(size)
+            decisions += made
+            done += size
+            suspensions.update(found.workload for found in made if isinstance(found, Suspend))
+            if suspensions and max(suspensions.values()) > MOST_SUSPENSIONS:
+                break  # workloads that preempt each other would go on for ever
+            progress.reached(total - len(queue) if at_most is None else done)
+        return decisions
+
+    def step(self, at_most: int) -> tuple[list["Decision"], bool]:
+        """Run one cycle and complete its evictions at once; tell whether there were any, for whom a next cycle is due.
+
+        Pods that ran before are gone. Those that got their place only here wait again, as their workloads would see to.
+        """
+        from mooring.actions.admit.pods_of_work import unbound
+        from mooring.model.decisions import Bind, Evict, Suspend
+        from mooring.model.events import PodLost, PodSeen
+
+        decisions = self.scheduler.cycle(self.now, at_most=at_most)
+        work_of = self.scheduler.cluster.tenants.work_of
+        suspended = {decision.workload for decision in decisions if isinstance(decision, Suspend)}
+        evicted = bool(suspended)
+        for decision in decisions:
+            if isinstance(decision, Bind):
+                self.placed[decision.pod] = decision.node
+            elif isinstance(decision, Evict):
+                evicted = True
+                self.scheduler.handle(PodLost(decision.pod))
+                if self.placed.pop(decision.pod, None) is not None or work_of.get(decision.pod) in suspended:
+                    self.scheduler.handle(PodSeen(unbound(self.given[decision.pod])))
+        return decisions, evicted
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass; whoever was placed has started meanwhile."""
+        from mooring.model.events import PodSeen
+        from mooring.model.meta import timestamp_text
+
+        for key, node in self.placed.items():
+            record = self.scheduler.cluster.pods.records.get(key)
+            if record is not None and record.assumed:
+                spec = replace(record.pod.spec, node_name=node)
+                status = replace(record.pod.status, start_time=timestamp_text(self.now))
+                self.scheduler.handle(PodSeen(replace(record.pod, spec=spec, status=status)))
+        self.now += seconds
+
+    def change(self, before: "Manifests", after: "Manifests") -> None:
+        """Let what differs between two pictures of the cluster happen."""
+        from mooring.model.events import PodLost
+        from mooring.state.differences import differences
+
+        for event in differences(before, after):
+            self.scheduler.handle(event)
+            if isinstance(event, PodLost):
+                self.placed.pop(event.key, None)
+        self.given = {pod.key: pod for pod in after.pods}
 
 
 def remark_ignored(manifests: "Manifests", *, quiet: bool) -> None:

@@ -1,10 +1,11 @@
 """The result of `mooring schedule` as a value: what json and yaml print, and what the table is drawn from."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from msgspec import Struct
 
+from mooring.actions.admit.action import Admit
 from mooring.cli.pools import Pool, pools
 from mooring.cli.workloads import Workloads
 from mooring.engine.cycle import Scheduler
@@ -67,10 +68,11 @@ class Evicted(Struct, rename="camel", omit_defaults=True):
     namespace: str
     node: str
     preemptor: str
-    """namespace/name of the pod for which room is made."""
+    """namespace/name of the pod for which room is made; empty if it goes for another reason."""
     priority: int
     preemptor_priority: int
     owner: str = ""
+    reason: str = ""
 
 
 class Summary(Struct, rename="camel"):
@@ -105,9 +107,16 @@ class Result(Struct, rename="camel"):
 
 
 def make_result(
-    scheduler: Scheduler, manifests: Manifests, decisions: Iterable[Decision], pool_of: Mapping[str, str]
+    scheduler: Scheduler,
+    manifests: Manifests,
+    decisions: Iterable[Decision],
+    pool_of: Mapping[str, str],
+    ran: Set[str] | None = None,
 ) -> Result:
-    """Gather what was decided, and why the others wait, as things stand at the end."""
+    """Gather what was decided, and why the others wait, as things stand at the end.
+
+    `ran` are the pods that ran before; by default those that the manifests show on a node.
+    """
     records = scheduler.cluster.pods.records
     workloads = Workloads(manifests)
 
@@ -116,7 +125,8 @@ def make_result(
         return str(found) if found else ""
 
     placements = []
-    ran = {pod.key: pod for pod in manifests.pods if pod.spec.node_name}
+    pods = {pod.key: pod for pod in manifests.pods}
+    ran = {key for key, pod in pods.items() if pod.spec.node_name} if ran is None else ran
     evicted = []
     for decision in decisions:
         if isinstance(decision, Bind):
@@ -127,11 +137,17 @@ def make_result(
             meta = pod.metadata
             placements.append(Placement(meta.name, meta.namespace, decision.node, pod.spec.priority or 0, owner(pod)))
         elif isinstance(decision, Evict) and decision.pod in ran:
-            pod, preemptor = ran[decision.pod], records[decision.preemptor]
-            meta, priority = pod.metadata, pod.spec.priority or 0
+            pod, preemptor = pods[decision.pod], records.get(decision.preemptor)
             evicted.append(
                 Evicted(
-                    meta.name, meta.namespace, decision.node, preemptor.key, priority, preemptor.priority, owner(pod)
+                    pod.metadata.name,
+                    pod.metadata.namespace,
+                    decision.node,
+                    decision.preemptor,
+                    pod.spec.priority or 0,
+                    preemptor.priority if preemptor is not None else 0,
+                    owner(pod),
+                    decision.reason,
                 )
             )
     waiting = []
@@ -142,7 +158,7 @@ def make_result(
     gated = []
     for entry, rejection in scheduler.queue.gated():
         pod = entry.record.pod
-        meta, message = pod.metadata, ", ".join(rejection.reasons)
+        meta, message = pod.metadata, why_waits(scheduler, pod.key) or ", ".join(rejection.reasons)
         gated.append(Waiting(meta.name, meta.namespace, message, (), pod.spec.priority or 0, owner(pod)))
     not_ours = []
     for key in scheduler.foreign():
@@ -195,6 +211,12 @@ def _forbidden(manifests: Manifests, workloads: Workloads) -> list[Forbidden]:
             )
         )
     return found
+
+
+def why_waits(scheduler: Scheduler, pod_key: str) -> str:
+    """What admission says of a pod whose workload waits for quota; empty if it says nothing."""
+    said = (found.why_waits(scheduler.cluster, pod_key) for found in scheduler.actions if isinstance(found, Admit))
+    return next(said, "")
 
 
 def reasons(scheduler: Scheduler) -> list[tuple[Entry, str, tuple[str, ...]]]:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mooring.cli.offline import Inputs, decide, read, remark_ignored
+from mooring.cli.offline import Inputs, read, remark_ignored
 from mooring.cli.options import Config, Files, Format, MoreFiles, Output, PluginFiles, Quiet, Seed
 from mooring.cli.output import make_console, print_data
 from mooring.cli.progress import Progress
@@ -28,6 +28,14 @@ def schedule(
         bool,
         typer.Option("--fail-on-waiting", help="Exit with 1 if any pod waits for want of a node, or is forbidden."),
     ] = False,
+    then: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[DURATION:]FILE",
+            help="What happens next: manifests to apply over those before, a minute later unless it says 10m:FILE; "
+            "one with a deletionTimestamp takes its object away. May be repeated.",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Place all pending pods of some manifests, in queue order, each seeing the ones before.
@@ -39,21 +47,25 @@ def schedule(
     Example:
       mooring schedule -f examples/ai-platform
       kubectl get nodes,pods -A -o json | mooring schedule -f - -o json
+      mooring schedule -f cluster.yaml --then 10m:finished.yaml
     """
     from mooring.cli.pools import pool_names
     from mooring.cli.result import make_result
     from mooring.model.manifests import collector_paused
 
     inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed)
+    if then:
+        waits = _tell(inputs, then, output, pool_label, wide=wide, quiet=quiet)
+        raise typer.Exit(1 if fail_on_waiting and waits else 0)
     with collector_paused():
         with Progress(quiet=quiet) as progress:
             loaded = read(inputs, progress)
             progress.phase("taking in the cluster")
-            scheduler = loaded.new_scheduler()
-            decisions = decide(scheduler, progress)
+            offline = loaded.start()
+            decisions = offline.decide(progress)
             progress.phase("asking why the others wait")
-            pool_of = pool_names(scheduler.cluster, pool_label)
-            result = make_result(scheduler, loaded.manifests, decisions, pool_of)
+            pool_of = pool_names(offline.scheduler.cluster, pool_label)
+            result = make_result(offline.scheduler, loaded.manifests, decisions, pool_of)
         if output is Format.TABLE:
             from mooring.cli.schedule_table import print_result
 
@@ -63,3 +75,20 @@ def schedule(
         remark_ignored(loaded.manifests, quiet=quiet)
     if fail_on_waiting and (result.waiting or result.summary.forbidden):
         raise typer.Exit(1)
+
+
+def _tell(
+    inputs: Inputs, then: list[str], output: Format, pool_label: str | None, *, wide: bool, quiet: bool
+) -> bool:
+    """Print what is decided at each step; tell whether anybody waits at the end."""
+    from mooring.cli.story import parse_step, print_story, tell
+
+    steps = [parse_step(text) for text in then]
+    with Progress(quiet=quiet) as progress:
+        story, pools = tell(inputs, steps, progress, pool_label)
+    if output is Format.TABLE:
+        print_story(make_console(), story, pools, wide=wide)
+    else:
+        print_data(story, output)
+    last = story.steps[-1].result
+    return bool(last.waiting or last.forbidden)

@@ -153,8 +153,8 @@ def _print_evicted(console: Console, evicted: Sequence[Evicted]) -> None:
     console.print("EVICTED", style="bold")
     table = make_table("NAMESPACE", "POD", ">PRIORITY", "FROM", "FOR", ">PRIORITY")
     for pod in evicted:
-        priorities = f"{pod.priority}", f"{pod.preemptor_priority}"
-        table.add_row(pod.namespace, pod.pod, priorities[0], pod.node, pod.preemptor, priorities[1])
+        asker = (pod.preemptor, f"{pod.preemptor_priority}") if pod.preemptor else (pod.reason, "")
+        table.add_row(pod.namespace, pod.pod, f"{pod.priority}", pod.node, *asker)
     print_table(console, table)
 
 

@@ -12,7 +12,7 @@ from mooring.engine.backoff import Backoff
 from mooring.engine.plugin import Change
 from mooring.engine.profile import Profile
 from mooring.engine.queue import Queue
-from mooring.model.decisions import Decision, Wait
+from mooring.model.decisions import Admit, Decision, Suspend, Wait
 from mooring.model.events import (
     BindFailed,
     Event,
@@ -52,7 +52,7 @@ class Scheduler:
         self.cluster = cluster
         self.profiles = profiles
         self.queue = Queue(cluster.gangs, backoff)
-        self._actions = actions
+        self.actions = actions
         self._arrived: list[Event] = []
 
     def handle(self, *events: Event) -> None:
@@ -75,7 +75,7 @@ class Scheduler:
         self.queue.advance(now)
         # 2. Admit, place, preempt: each action in its turn, least disruptive first.
         decisions: list[Decision] = []
-        for action in self._actions:
+        for action in self.actions:
             decisions = _with_last_words(decisions, action.run(self.cluster, self.queue, now, at_most))
         # 3. The decisions are assumed already; the driver carries them out and reports what became of them.
         return decisions
@@ -131,5 +131,5 @@ def _with_last_words(before: list[Decision], after: list[Decision]) -> list[Deci
     """All decisions in order; what a later action says of a pod replaces an earlier word that it waits."""
     if not after:
         return before
-    spoken_of = {decision.pod for decision in after}
+    spoken_of = {decision.pod for decision in after if not isinstance(decision, Admit | Suspend)}
     return [found for found in before if not (isinstance(found, Wait) and found.pod in spoken_of)] + after

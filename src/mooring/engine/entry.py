@@ -21,3 +21,7 @@ class Entry:
     tried_at: float = field(default=0.0, compare=False)
     """When that was last so."""
     size = 1
+
+    def has(self, key: str) -> bool:
+        """Whether it is this pod's turn."""
+        return self.record.key == key

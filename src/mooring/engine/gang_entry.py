@@ -38,6 +38,10 @@ class GangEntry:
     def size(self) -> int:
         return len(self.entries)
 
+    def has(self, key: str) -> bool:
+        """Whether a pod is one of those whose turn it is."""
+        return key in self.entries
+
     @property
     def priority(self) -> int:
         gang = self.root.gang

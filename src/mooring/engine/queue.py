@@ -172,7 +172,7 @@ class Queue:
         """How many of the turns to be taken now come before this pod's; all of them if it has none."""
         waiting = [(turn.key, turn.arrival, turn) for *_, arrival, turn in self._active if arrival not in self._removed]
         ahead = sorted(waiting, key=lambda place: place[:2])
-        mine = (i for i, (_, _, turn) in enumerate(ahead) if key in _pod_keys(turn))
+        mine = (i for i, (_, _, turn) in enumerate(ahead) if turn.has(key))
         return next(mine, len(ahead))
 
     def put_back(self, turns: Sequence[Turn]) -> None:
@@ -322,7 +322,3 @@ class Queue:
         elif gang.where == "parked":
             self._parked.pop(("gang", gang.root.key), None)
         gang.where = "gathering"
-
-
-def _pod_keys(turn: Turn) -> Sequence[str]:
-    return [turn.record.key] if isinstance(turn, Entry) else list(turn.entries)

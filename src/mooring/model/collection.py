@@ -206,26 +206,18 @@ class Collection:
             )
 
     def _resolve_priorities(self, priorities: Priorities) -> None:
-        manifests = self._manifests
-        for pod, place in self._placed(Pod, manifests.pods):
+        for pod, place in self._placed_any(Pod):
             priorities.resolve(pod.spec, place, pod)
-        workloads: tuple[tuple[type[Any], list[Any]], ...] = (
-            (Deployment, manifests.deployments),
-            (ReplicaSet, manifests.replica_sets),
-            (ReplicationController, manifests.replication_controllers),
-            (StatefulSet, manifests.stateful_sets),
-            (DaemonSet, manifests.daemon_sets),
-            (Job, manifests.jobs),
-            (CronJob, manifests.cron_jobs),
-        )
-        for type_, owners in workloads:
+        for type_ in (Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job, CronJob):
             path = "spec.jobTemplate.spec.template.spec" if type_ is CronJob else "spec.template.spec"
-            for owner, place in self._placed(type_, owners):
+            for owner, place in self._placed_any(type_):
                 template = template_of(owner)
                 if template is not None:
                     priorities.resolve(template.spec, place, owner, path)
         for custom in CUSTOM_WORKLOADS:
-            for owner, place in self._placed(custom.type, manifests.of(custom.type)):
+            for owner, place in self._placed_any(custom.type):
+                if custom.class_at:
+                    priorities.resolve(custom.named_class(owner), place, owner, custom.class_at)
                 for path, template in custom.templates(owner):
                     priorities.resolve(template.spec, place, owner, spec_path(path))
 

@@ -23,7 +23,7 @@ from mooring.model.job_ray import (
     ray_job_templates,
 )
 from mooring.model.job_sets import JobSet, expand_job_set, job_set_templates
-from mooring.model.pods import Pod, PodTemplateSpec
+from mooring.model.pods import Pod, PodSpec, PodTemplateSpec
 
 
 class CustomWorkload(NamedTuple):
@@ -36,6 +36,15 @@ class CustomWorkload(NamedTuple):
     """The pods that it lacks; they name their gang, if it makes one, as its controller would let them."""
     default: Callable[[Any], None] | None = None
     """Fills in what its webhooks and its controller would, before its templates get their own defaults."""
+    class_at: str = ""
+    """The part of it whose priorityClassName is that of its pods, where they name none; empty if there is none."""
+
+    def named_class(self, owner: Any) -> PodSpec:
+        """A spec with no more than that class, to be resolved as a pod's is."""
+        part = owner
+        for name in self.class_at.split("."):
+            part = getattr(part, name)
+        return PodSpec(priority_class_name=part.priority_class_name)
 
 
 CUSTOM_WORKLOADS: tuple[CustomWorkload, ...] = (
@@ -44,9 +53,9 @@ CUSTOM_WORKLOADS: tuple[CustomWorkload, ...] = (
     CustomWorkload(MpiJob, mpi_templates, expand_mpi_job),
     CustomWorkload(RayJob, ray_job_templates, expand_ray_job),
     CustomWorkload(RayCluster, ray_cluster_templates, expand_ray_cluster),
-    CustomWorkload(VolcanoJob, volcano_job_templates, expand_volcano_job, default_job),
+    CustomWorkload(VolcanoJob, volcano_job_templates, expand_volcano_job, default_job, "spec"),
     CustomWorkload(LeaderWorkerSet, leader_worker_templates, expand_leader_worker_set),
-    CustomWorkload(PodCliqueSet, clique_templates, expand_clique_set, default_clique_set),
+    CustomWorkload(PodCliqueSet, clique_templates, expand_clique_set, default_clique_set, "spec.template"),
 )
 _BY_TYPE = {workload.type: workload for workload in CUSTOM_WORKLOADS}
 

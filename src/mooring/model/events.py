@@ -8,7 +8,8 @@ from mooring.model.meta import Namespace
 from mooring.model.nodes import Node
 from mooring.model.pods import Pod
 from mooring.model.policies import PodDisruptionBudget, PriorityClass, Service
-from mooring.model.queueing import Topology
+from mooring.model.queued_work import QueuedWork
+from mooring.model.queueing import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Topology
 from mooring.model.topology import HyperNode
 from mooring.model.volumes import (
     CsiDriver,
@@ -82,6 +83,19 @@ class BindFailed:
     message: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class WorkloadSeen:
+    """Work that queues was added, or changed: its workload and its pods as they are now."""
+
+    work: QueuedWork
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadLost:
+    key: str
+    """namespace/name of the workload"""
+
+
 Related: TypeAlias = (
     Namespace
     | Service
@@ -99,7 +113,22 @@ Related: TypeAlias = (
     | VolumeAttachment
     | Topology
     | HyperNode
+    | ClusterQueue
+    | Cohort
+    | LocalQueue
+    | ResourceFlavor
+    | AdmissionCheck
 )
 Event: TypeAlias = (
-    NodeSeen | NodeLost | PodSeen | PodLost | ObjectSeen | ObjectLost | GangSeen | GangLost | BindFailed
+    NodeSeen
+    | NodeLost
+    | PodSeen
+    | PodLost
+    | ObjectSeen
+    | ObjectLost
+    | GangSeen
+    | GangLost
+    | BindFailed
+    | WorkloadSeen
+    | WorkloadLost
 )

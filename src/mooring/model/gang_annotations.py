@@ -67,10 +67,11 @@ class Member(NamedTuple):
     membership: Membership
 
 
-def check_annotations(
-    subject: Subject, path: str, metadata: ObjectMeta, *, spec: PodSpec | None = None, has_owner: bool = True
-) -> None:
-    """Check what annotations of a pod, a template or an owner say of gangs, durations and topology."""
+def check_annotations(subject: Subject, path: str, metadata: ObjectMeta, *, spec: PodSpec | None = None) -> None:
+    """Check what annotations of a pod, a template or an owner say of gangs, durations and topology.
+
+    Only of a pod, its spec is given too.
+    """
     if spec is not None and spec.workload_ref is not None:
         for field, text in (("name", spec.workload_ref.name), ("podGroup", spec.workload_ref.pod_group)):
             if not text:
@@ -91,7 +92,8 @@ def check_annotations(
         subject.refuse(f"{path}.{GANG_NAME}", expected="a name", found="none")
     for key in (GANG_TIMEOUT, DURATION):
         check_duration(subject, f"{path}.{key}", annotations.get(key))
-    if not has_owner and GANG_NAME not in annotations and not _OWNED.isdisjoint(annotations):
+    needs_owner = GANG_NAME not in annotations and not _OWNED.isdisjoint(annotations)
+    if spec is not None and needs_owner and annotations.get(GANG) != "false" and controller_of(metadata) is None:
         subject.refuse(f"{path}.{GANG_NAME}", expected="a name, as the pod has no controller", found="none")
     check_wish(subject, path, annotations)
 
@@ -229,6 +231,7 @@ def _agreed(
     """What the members say that say anything; refuse the first who contradicts, or says what cannot be read."""
     first: Pod | None = None
     agreed: Value | None = None
+    said = ""
     for pod, _ in members:
         field, text = read(pod)
         if text is None:
@@ -238,8 +241,8 @@ def _agreed(
             expected = EXPECTED_DURATION if field.endswith(GANG_TIMEOUT) else _EXPECTED_MINIMUM
             raise place_of(pod).error(field, expected=expected, found=show(text), subject=pod)
         if first is None:
-            first, agreed = pod, value
+            first, agreed, said = pod, value, text
         elif value != agreed:
-            expected = f"{agreed}, as {describe(first)} says of the same gang"
+            expected = f"{said}, as {describe(first)} says of the same gang"
             raise place_of(pod).error(field, expected=expected, found=show(text), subject=pod)
     return agreed

@@ -239,7 +239,7 @@ def volcano_job_gang(job: VolcanoJob, tiers: Tiers) -> Gang:
     """The gang that the Job's PodGroup would declare."""
     spec, metadata = job.spec, job.metadata
     by_task = {task.name: task.minimum for task in spec.tasks}
-    minimum = spec.min_available or sum(by_task.values())
+    minimum = spec.min_available or sum(by_task.values()) or 1
     minimums = enforced_minimums(minimum, by_task)
     slices: dict[str, TopologyWish] = {}
     for task in spec.tasks:

@@ -123,9 +123,9 @@ class TrainingKind(NamedTuple):
 
 TRAINING_KINDS: dict[type[Any], TrainingKind] = {
     PyTorchJob: TrainingKind("pytorchReplicaSpecs", (MASTER, WORKER)),
-    TfJob: TrainingKind("tfReplicaSpecs", (CHIEF, MASTER, "PS", WORKER, "Evaluator"), (CHIEF, MASTER)),
     XgBoostJob: TrainingKind("xgbReplicaSpecs", (MASTER, WORKER), required=(MASTER,)),
     PaddleJob: TrainingKind("paddleReplicaSpecs", (MASTER, WORKER), ()),
+    TfJob: TrainingKind("tfReplicaSpecs", (CHIEF, MASTER, "PS", WORKER, "Evaluator"), (CHIEF, MASTER)),
     JaxJob: TrainingKind("jaxReplicaSpecs", (WORKER,), (), (WORKER,)),
 }
 

@@ -1,6 +1,6 @@
 """What every Kubernetes object shares: metadata, owner references, selectors of labels and of nodes."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import msgspec
@@ -72,6 +72,11 @@ def timestamp_seconds(text: str | None) -> float | None:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         return None
+
+
+def timestamp_text(seconds: float) -> str:
+    """Seconds since 1970 as the API writes timestamps."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class TypeMeta(KubeObject):

@@ -59,10 +59,7 @@ def validate(found: Any, place: Place) -> None:
 
 def _check_pod(subject: Subject, pod: Pod) -> None:
     check_pod_spec(subject, "spec", pod.spec)
-    metadata = pod.metadata
-    check_annotations(
-        subject, "metadata.annotations", metadata, spec=pod.spec, has_owner=bool(metadata.owner_references)
-    )
+    check_annotations(subject, "metadata.annotations", pod.metadata, spec=pod.spec)
 
 
 def _check_node(subject: Subject, node: Node) -> None:

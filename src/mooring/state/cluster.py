@@ -18,6 +18,8 @@ from mooring.model.events import (
     ObjectSeen,
     PodLost,
     PodSeen,
+    WorkloadLost,
+    WorkloadSeen,
 )
 from mooring.model.membership import membership
 from mooring.model.nodes import Node
@@ -29,6 +31,7 @@ from mooring.state.pods import UNBOUND, PodChanges, PodRecord, PodTable
 from mooring.state.related import RelatedObjects, selected_pod_keys
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape, ShapeTable, selected_keys
+from mooring.state.tenants import TenantTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Cluster:
         self.pods = PodTable()
         self.related = RelatedObjects()
         self.gangs = GangTable()
+        self.tenants = TenantTable()
         self.shapes = ShapeTable(all_labels=all_labels, all_annotations=all_annotations)
         self.pod_changes = PodChanges()
         self._effects = EffectStore(self.shapes)
@@ -78,13 +82,21 @@ class Cluster:
                     self._lose_node(name)
                 case PodSeen(pod):
                     self._put_pod(pod)
+                    self.tenants.note_pod(pod)
                 case PodLost(key):
                     self._lose_pod(key)
+                    self.tenants.note_pod_lost(key)
                 case ObjectSeen(found):
-                    self._select_on(selected_pod_keys(found))
-                    self.related.put(found)
+                    if not self.tenants.put(found):
+                        self._select_on(selected_pod_keys(found))
+                        self.related.put(found)
                 case ObjectLost(kind, key):
-                    self.related.remove(kind, key)
+                    if not self.tenants.remove(kind, key):
+                        self.related.remove(kind, key)
+                case WorkloadSeen(work):
+                    self.tenants.put_work(work)
+                case WorkloadLost(key):
+                    self.tenants.remove_work(key)
                 case GangSeen(gang):
                     self.gangs.put(gang)
                 case GangLost(key):

@@ -3,21 +3,23 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from mooring.model.events import GangSeen, ObjectSeen, Related
+from mooring.model.events import GangSeen, ObjectSeen, Related, WorkloadSeen
 from mooring.model.manifests import Manifests
 from mooring.model.meta import Namespace, ObjectMeta
-from mooring.model.queueing import Topology
+from mooring.model.queued_work import queued_work
+from mooring.model.queueing import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Topology
 from mooring.model.topology import HyperNode
 from mooring.state.cluster import Cluster
 
 
 def populate(cluster: Cluster, manifests: Manifests) -> None:
     """Let a cluster observe everything that manifests hold."""
-    for found in _related(manifests):
+    for found in related_objects(manifests):
         cluster.observe(ObjectSeen(found))
     for gang in manifests.gangs:
         cluster.observe(GangSeen(gang))
     cluster.observe_many(manifests.nodes, manifests.pods)
+    cluster.observe(*(WorkloadSeen(work) for work in queued_work(manifests)))
 
 
 def imply_namespaces(manifests: Manifests) -> None:
@@ -29,7 +31,8 @@ def imply_namespaces(manifests: Manifests) -> None:
             manifests.namespaces.append(Namespace(metadata=ObjectMeta(name=name, labels=labels)))
 
 
-def _related(manifests: Manifests) -> Iterator[Related]:
+def related_objects(manifests: Manifests) -> Iterator[Related]:
+    """Everything that scheduling reads besides nodes, pods and gangs, what others refer to first."""
     yield from chain(
         manifests.namespaces,
         manifests.services,
@@ -47,4 +50,9 @@ def _related(manifests: Manifests) -> Iterator[Related]:
         manifests.volume_attachments,
         manifests.of(Topology),
         manifests.of(HyperNode),
+        manifests.of(ResourceFlavor),
+        manifests.of(Cohort),
+        manifests.of(ClusterQueue),
+        manifests.of(LocalQueue),
+        manifests.of(AdmissionCheck),
     )

@@ -12,7 +12,7 @@ from mooring.assembly import assemble
 from mooring.config.scheduler import parse_config
 from mooring.engine.cycle import Scheduler
 from mooring.errors import InvariantBroken
-from mooring.model.decisions import Bind
+from mooring.model.decisions import Bind, Evict, Wait
 from mooring.model.events import Event, NodeSeen, PodLost
 from mooring.model.manifests import build_manifests
 from mooring.model.nodes import Node
@@ -92,7 +92,7 @@ def _run(workload: Workload, scheduler: Scheduler, pods: int, report: Report) ->
         started = time.perf_counter()
         decisions = scheduler.cycle(now=0.0, at_most=size)
         seconds += time.perf_counter() - started
-        decided.update(decision.pod for decision in decisions)
+        decided.update(decision.pod for decision in decisions if isinstance(decision, Bind | Wait | Evict))
         bound += [decision.pod for decision in decisions if isinstance(decision, Bind)]
         placed += sum(isinstance(decision, Bind) for decision in decisions)
         # What happens in between is part of the work: the answers it costs are missed by the next decisions.

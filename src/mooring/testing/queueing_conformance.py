@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
-from mooring.actions.admit.applicants import Applicant, Holder, PodSetFlavors, parse_time
+from mooring.actions.admit.applicants import Applicant, Holder, parse_time
 from mooring.actions.admit.cycle import DEFAULT_STRATEGIES, Admission, CycleReport
 from mooring.actions.admit.structure import Structure
+from mooring.model.decisions import PodSetFlavors
 from mooring.model.places import Place
 from mooring.model.queueing import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from mooring.model.requests import CPU

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mooring.actions.admit.applicants import PodSetFlavors
-from mooring.actions.admit.cycle import Admission, Admit, Preempt
+from mooring.model.decisions import PodSetFlavors
+from mooring.actions.admit.cycle import Admission, Admitted, Preempted
 from mooring.model.meta import LabelSelector
 from mooring.model.nodes import Taint
 from mooring.model.pods import Toleration
@@ -47,7 +47,7 @@ def test_a_workload_that_fits_is_admitted_with_its_flavor() -> None:
     report = admission.run_cycle(NOW)
 
     pods = PodSetFlavors("main", 1, {"cpu": "default"})
-    assert report.admitted == [Admit("default/train", "queue", (pods,))]
+    assert report.admitted == [Admitted("default/train", "queue", (pods,))]
     assert report.outcomes == {"default/train": "QuotaReserved"}
 
 
@@ -155,7 +155,7 @@ def test_the_lower_priority_goes_for_the_higher_and_comes_back_in_line() -> None
 
     report = admission.run_cycle(NOW)
 
-    assert report.preempted == [Preempt("default/low", "queue", "InClusterQueue", "default/high")]
+    assert report.preempted == [Preempted("default/low", "queue", "InClusterQueue", "default/high")]
     assert report.outcomes == {"default/high": "WaitingForPreemptedWorkloads"}
     admission.finish_evictions(["default/low"])
     assert run(admission, cycles=2) == ["high"]
@@ -192,7 +192,7 @@ def test_a_cohort_takes_back_from_another_subtree_what_is_its_own() -> None:
     admission = make_admission([ours, theirs], [borrowing, make_workload("owner", queue="ours")], cohorts=cohorts)
 
     assert admission.run_cycle(NOW).preempted == [
-        Preempt("default/borrowing", "theirs", "InCohortReclamation", "default/owner")
+        Preempted("default/borrowing", "theirs", "InCohortReclamation", "default/owner")
     ]
 
 
@@ -237,7 +237,7 @@ def test_under_fair_sharing_who_borrowed_most_gives_first() -> None:
     admission = make_admission(queues, [*holding, make_workload("new", queue="new", cpu=3)], fair_sharing=True)
 
     assert admission.run_cycle(NOW).preempted == [
-        Preempt("default/greedy-1", "greedy", "InCohortFairSharing", "default/new")
+        Preempted("default/greedy-1", "greedy", "InCohortFairSharing", "default/new")
     ]
 
 
@@ -245,7 +245,7 @@ def test_a_stopped_queue_keeps_its_workloads_waiting() -> None:
     admission = make_admission([make_queue(stop_policy=HOLD)], [make_workload()])
 
     assert not admission.pending.has_heads
-    assert admission.structure.queues["queue"].inactive_reason == "stopped (stopPolicy Hold)"
+    assert admission.structure.queues["queue"].inactive_reason == "is stopped"
 
 
 def test_a_queue_whose_flavor_is_missing_is_inactive_and_says_so() -> None:

@@ -328,8 +328,15 @@ def test_bad_sets_are_refused(text: str, message: str) -> None:
 
 
 def test_unknown_priority_classes_are_refused_where_they_stand() -> None:
-    assert refusal(SET).startswith(
-        "1 (PodCliqueSet serve/llm): spec.template.cliques[0].spec.podSpec.priorityClassName: expected a known"
+    known = "expected a known PriorityClass (serving, system-cluster-critical, system-node-critical)"
+    text = SET.replace("priorityClassName: serving", "priorityClassName: urgent")
+    own = SET.replace("podSpec: {containers", "podSpec: {priorityClassName: urgent, containers", 1)
+
+    assert refusal(CLASS + text) == (
+        f'2 (PodCliqueSet serve/llm): spec.template.priorityClassName: {known}, found "urgent"'
+    )
+    assert refusal(CLASS + own) == (
+        f'2 (PodCliqueSet serve/llm): spec.template.cliques[0].spec.podSpec.priorityClassName: {known}, found "urgent"'
     )
 
 
@@ -395,6 +402,7 @@ def test_bad_pod_gangs_are_refused(old: str, new: str, message: str) -> None:
     ],
 )
 def test_bad_bindings_are_refused(levels: str, message: str) -> None:
-    text = f"{{apiVersion: grove.io/v1alpha1, kind: ClusterTopologyBinding, metadata: {{name: c}}, spec: {{levels: {levels}}}}}"
+    head = "apiVersion: grove.io/v1alpha1, kind: ClusterTopologyBinding, metadata: {name: c}"
+    text = f"{{{head}, spec: {{levels: {levels}}}}}"
 
     assert refusal(text) == f"1 (ClusterTopologyBinding c): {message}"

@@ -94,7 +94,8 @@ def test_exclusive_topology_is_a_place_for_the_group_alone() -> None:
     leader = pod_named(manifests, "vllm-0")
     affinity = leader.spec.affinity
     assert affinity is not None and affinity.pod_affinity is not None and affinity.pod_anti_affinity is not None
-    (near,), (apart,) = affinity.pod_affinity.required or (), affinity.pod_anti_affinity.required or ()
+    (near,) = affinity.pod_affinity.required or []
+    (apart,) = affinity.pod_anti_affinity.required or []
     key = (leader.metadata.labels or {})["leaderworkerset.sigs.k8s.io/group-key"]
     assert near.topology_key == apart.topology_key == "example.com/rack"
     assert near.label_selector is not None and apart.label_selector is not None

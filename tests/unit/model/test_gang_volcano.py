@@ -449,10 +449,17 @@ def test_bad_pod_groups_are_refused(spec: str, message: str) -> None:
             id="partitions that do not divide",
         ),
         pytest.param(
-            f"[{task('name: a, replicas: 2, partitionPolicy: {totalPartitions: 2, partitionSize: 1, minPartitions: 3}')}]",
+            f"[{task('replicas: 2, partitionPolicy: {totalPartitions: 2, partitionSize: 1, minPartitions: 3}')}]",
             "",
             "spec.tasks[0].partitionPolicy.minPartitions: expected at most 2, the partitions of the task, found 3",
             id="more partitions than there are",
+        ),
+        pytest.param(
+            f"[{task('name: a, replicas: 1')}]",
+            "  priorityClassName: urgent",
+            "spec.priorityClassName: expected a known PriorityClass "
+            '(system-cluster-critical, system-node-critical), found "urgent"',
+            id="class of the job",
         ),
         pytest.param(
             "[{name: a, replicas: 1, template: {spec: {priorityClassName: urgent, containers: [{name: main}]}}}]",

@@ -25,7 +25,7 @@ def complaint(*documents: Document) -> str:
     return str(raised.value).removeprefix("<memory>: document 1 ")
 
 
-NO_CONTAINERS = {"spec": {"containers": []}}
+NO_CONTAINERS: Document = {"spec": {"containers": []}}
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,14 @@ NO_CONTAINERS = {"spec": {"containers": []}}
         ),
         pytest.param(
             ray_cluster("ray", worker_group("a"), worker_group("a")),
-            '(RayCluster default/ray): spec.workerGroupSpecs[1].groupName: expected a name that is not taken, found "a"',
+            "(RayCluster default/ray): spec.workerGroupSpecs[1].groupName: expected a name that is not taken, "
+            'found "a"',
             id="two groups of one name",
         ),
         pytest.param(
             ray_cluster("ray", worker_group("head")),
-            "(RayCluster default/ray): spec.workerGroupSpecs[0].groupName: expected a name other than the head's, found "
-            '"head"',
+            "(RayCluster default/ray): spec.workerGroupSpecs[0].groupName: expected a name other than the head's, "
+            'found "head"',
             id="workers called head",
         ),
         pytest.param(
@@ -158,9 +159,6 @@ NO_CONTAINERS = {"spec": {"containers": []}}
 )
 def test_a_mistake_is_named_with_its_field(found: Document, expected: str) -> None:
     assert complaint(found) == expected
-
-
-QUEUED = "kueue.x-k8s.io"
 
 
 @pytest.mark.parametrize(

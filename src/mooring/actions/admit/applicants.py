@@ -1,13 +1,15 @@
 """Workloads as admission sees them: applicants that ask for quota, holders that have it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from mooring.actions.admit.quota import FlavorResource
+from mooring.actions.admit.resource_rules import ResourceRules
+from mooring.model.decisions import PodSetFlavors
 from mooring.model.defaults import default_pod_spec
 from mooring.model.pods import Container, Pod, PodSpec
 from mooring.model.quantity import parse_quantity
@@ -15,6 +17,7 @@ from mooring.model.queueing import PodSet, Workload, default_queueing
 from mooring.model.requests import PODS, pod_requests, to_column_units
 
 QUOTA_RESERVED, EVICTED = "QuotaReserved", "Evicted"
+PODS_READY_TIMEOUT, ADMISSION_CHECK = "PodsReadyTimeout", "AdmissionCheck"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +62,14 @@ class ScanPosition:
 
 @dataclass(slots=True, eq=False)
 class Applicant:
-    """A workload that asks for quota. Only its scan position ever changes."""
+    """A workload that asks for quota. Only its place in the line and its scan position ever change."""
 
     key: str
     namespace: str
     uid: str
     priority: int
-    created_at: float
+    queued_at: float
+    """Since when it stands in line: its creation, or its last eviction where that is what counts."""
     queue_name: str
     pod_sets: tuple[PodSetRequest, ...]
     shape: int
@@ -74,20 +78,18 @@ class Applicant:
 
     @property
     def queue_order(self) -> tuple[int, float, str]:
-        return (-self.priority, self.created_at, self.uid)
+        return (-self.priority, self.queued_at, self.uid)
 
     @property
     def can_shrink(self) -> bool:
         return any(pod_set.min_count < pod_set.count for pod_set in self.pod_sets)
 
 
-@dataclass(frozen=True, slots=True)
-class PodSetFlavors:
-    """What one pod set was given."""
+class PodSetClaim(NamedTuple):
+    """What the pods of one set hold: so much in all, as long as none of them has finished."""
 
-    name: str
-    count: int
-    flavors: Mapping[str, str]
+    pods: PodSetFlavors
+    amounts: Mapping[FlavorResource, int]
 
 
 @dataclass(slots=True, eq=False)
@@ -96,12 +98,30 @@ class Holder:
 
     applicant: Applicant
     node: int
-    usage: Mapping[int, int]
-    """Amounts by column."""
-    pod_sets: tuple[PodSetFlavors, ...]
+    claims: tuple[PodSetClaim, ...]
     reserved_at: float
     is_evicted: bool = False
     """Told to go, but its pods are not gone yet, and neither is its claim on the quota."""
+    reclaimed: Mapping[str, int] = field(default_factory=dict)
+    """By pod set, how many pods have finished and hold nothing any more."""
+    usage: Mapping[int, int] = field(default_factory=dict)
+    """Amounts by column, as the ledger counts them."""
+
+    @property
+    def pod_sets(self) -> tuple[PodSetFlavors, ...]:
+        return tuple(claim.pods for claim in self.claims)
+
+    def count_usage(self, column_of: Mapping[FlavorResource, int]) -> None:
+        """Work out what is held by column; what nobody has a quota for does not count."""
+        usage: dict[int, int] = {}
+        for claim in self.claims:
+            given, gone = claim.pods.count, self.reclaimed.get(claim.pods.name, 0)
+            for found, amount in claim.amounts.items():
+                column = column_of.get(found)
+                if column is not None:
+                    left = amount // given * max(0, given - gone) if gone and given else amount
+                    usage[column] = usage.get(column, 0) + left
+        self.usage = usage
 
     @property
     def victim_order(self) -> tuple[bool, int, float, str]:
@@ -114,12 +134,18 @@ class Holder:
 class Intake:
     """Turns Workload objects into applicants, numbering the shapes and selections that recur."""
 
+    rules: ResourceRules = field(default_factory=ResourceRules)
+    orders_by_eviction: bool = True
+    """Whether a workload that was evicted because its pods did not get ready goes to the end of the line."""
     _numbers: dict[bytes, int] = field(default_factory=dict)
 
-    def make_applicant(self, workload: Workload, queue_name: str) -> Applicant:
+    def make_applicant(
+        self, workload: Workload, queue_name: str, finished: Mapping[str, int] | None = None
+    ) -> Applicant:
+        """`finished` says how many pods of each set are done, if it is not what the workload's status says."""
         default_queueing(workload)
         spec = workload.spec
-        reclaimable = {pods.name: pods.count for pods in workload.status.reclaimable_pods or ()}
+        reclaimable = reclaimable_pods(workload) if finished is None else finished
         pod_sets = tuple(self._make_pod_set(found, reclaimable.get(found.name, 0)) for found in spec.pod_sets)
         priority = spec.priority or 0
         shape = [priority, *(_shape(found, request) for found, request in zip(spec.pod_sets, pod_sets, strict=True))]
@@ -128,7 +154,7 @@ class Intake:
             namespace=workload.metadata.namespace,
             uid=workload.metadata.uid,
             priority=priority,
-            created_at=parse_time(workload.metadata.creation_timestamp),
+            queued_at=queued_at(workload, orders_by_eviction=self.orders_by_eviction),
             queue_name=queue_name,
             pod_sets=pod_sets,
             shape=self._number(shape),
@@ -137,7 +163,7 @@ class Intake:
     def _make_pod_set(self, found: PodSet, reclaimable: int) -> PodSetRequest:
         spec = found.template.spec
         default_pod_spec(spec)
-        amounts = pod_requests(Pod(spec=spec))
+        amounts = self.rules.apply(pod_requests(Pod(spec=spec)))
         count = max(0, found.count - reclaimable)
         affinity = spec.affinity.node_affinity.required if spec.affinity and spec.affinity.node_affinity else None
         return PodSetRequest(
@@ -177,36 +203,52 @@ def parse_time(text: str | None) -> float:
     return datetime.fromisoformat(text).timestamp() if text else 0.0
 
 
-def make_holder(workload: Workload, applicant: Applicant, node: int, column_of: Mapping[FlavorResource, int]) -> Holder:
+def queued_at(workload: Workload, *, orders_by_eviction: bool) -> float:
+    """Since when a workload stands in line: its creation, unless it was evicted in a way that costs it its place."""
+    evicted = workload.condition(EVICTED)
+    if evicted is not None:
+        loses_place = evicted.reason == ADMISSION_CHECK or (evicted.reason == PODS_READY_TIMEOUT and orders_by_eviction)
+        if loses_place and evicted.last_transition_time:
+            return parse_time(evicted.last_transition_time)
+    return parse_time(workload.metadata.creation_timestamp)
+
+
+def reclaimable_pods(workload: Workload) -> dict[str, int]:
+    """By pod set, how many pods are done according to the workload's status."""
+    return {pods.name: pods.count for pods in workload.status.reclaimable_pods or ()}
+
+
+def claims_of(applicant: Applicant, pod_sets: Iterable[PodSetFlavors]) -> tuple[PodSetClaim, ...]:
+    """What an applicant's pods hold, once they are given these flavors."""
+    requests = {found.name: found for found in applicant.pod_sets}
+    claims = []
+    for pods in pod_sets:
+        total = requests[pods.name].total(pods.count, with_pods=PODS in pods.flavors)
+        amounts = {FlavorResource(flavor, resource): total[resource] for resource, flavor in pods.flavors.items()}
+        claims.append(PodSetClaim(pods, amounts))
+    return tuple(claims)
+
+
+def make_holder(workload: Workload, applicant: Applicant, node: int) -> Holder:
     """Read what a workload holds from its admission; pods that finished already hold nothing."""
     admission = workload.status.admission
     assert admission is not None
     counts = {pod_set.name: pod_set.count for pod_set in applicant.pod_sets}
-    usage: dict[int, int] = {}
-    pod_sets = []
+    claims = []
     for assignment in admission.pod_set_assignments:
-        wanted = counts.get(assignment.name, 0)
-        given = assignment.count if assignment.count is not None else wanted
-        pod_sets.append(PodSetFlavors(assignment.name, given, dict(assignment.flavors or {})))
-        for resource, text in (assignment.resource_usage or {}).items():
-            column = column_of.get(FlavorResource((assignment.flavors or {}).get(resource, ""), resource))
-            if column is None:
-                continue  # nobody has a quota for it, so nothing depends on how much of it is used
-            amount = to_column_units(resource, parse_quantity(text))
-            reclaimed = _reclaimed(workload, assignment.name)
-            if reclaimed and given:
-                amount = amount // given * max(0, given - reclaimed)
-            usage[column] = usage.get(column, 0) + amount
+        given = assignment.count if assignment.count is not None else counts.get(assignment.name, 0)
+        flavors = dict(assignment.flavors or {})
+        amounts = {
+            FlavorResource(flavors.get(resource, ""), resource): to_column_units(resource, parse_quantity(text))
+            for resource, text in (assignment.resource_usage or {}).items()
+        }
+        claims.append(PodSetClaim(PodSetFlavors(assignment.name, given, flavors), amounts))
     reserved = workload.condition(QUOTA_RESERVED)
     return Holder(
         applicant=applicant,
         node=node,
-        usage=usage,
-        pod_sets=tuple(pod_sets),
+        claims=tuple(claims),
         reserved_at=parse_time(reserved.last_transition_time if reserved else None),
         is_evicted=workload.condition(EVICTED) is not None,
+        reclaimed=reclaimable_pods(workload),
     )
-
-
-def _reclaimed(workload: Workload, pod_set: str) -> int:
-    return sum(pods.count for pods in workload.status.reclaimable_pods or () if pods.name == pod_set)

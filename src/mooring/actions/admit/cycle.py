@@ -1,31 +1,42 @@
 """One cycle of admission: which waiting workloads get quota, and who has to give some back.
 
-In: a ledger of who holds quota, lines of who waits. Out: a report of what was decided. Drivers carry it out and tell
-`Admission` what became of it; time comes in as an argument.
+In: a ledger of who holds quota, lines of who waits. Out: a report of what was decided. Whoever runs the cycles carries
+it out and tells `Admission` what became of it; time comes in as an argument.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mooring.actions.admit import preemption
-from mooring.actions.admit.applicants import Applicant, Holder, Intake, PodSetFlavors, make_holder
+from mooring.actions.admit.applicants import Applicant, Holder, Intake, claims_of, make_holder
 from mooring.actions.admit.fair_preemption import FINAL_SHARE, INITIAL_SHARE, FairPreemption
 from mooring.actions.admit.fair_sharing import Share, Shares
-from mooring.actions.admit.flavors import Assignment, Mode
+from mooring.actions.admit.flavors import Assignment
+from mooring.actions.admit.grades import Mode
+from mooring.actions.admit.held_room import HeldRoom
 from mooring.actions.admit.ledger import Ledger
 from mooring.actions.admit.nomination import Entry, Nominator
 from mooring.actions.admit.order import FairOrder, by_rank
+from mooring.actions.admit.outcome import describe
 from mooring.actions.admit.pending import Pending, Requeue
+from mooring.actions.admit.resource_rules import ResourceRules
 from mooring.actions.admit.structure import Queue, Structure
-from mooring.actions.admit.turns import Turns
+from mooring.actions.admit.turns import MayStart, Turns
+from mooring.actions.admit.words import MISCONFIGURED, SUSPENDED, Words
+from mooring.model.decisions import PodSetFlavors
 from mooring.model.queueing import STOP_NONE, LocalQueue, Workload
 
 DEFAULT_STRATEGIES = (FINAL_SHARE, INITIAL_SHARE)
 
+_KEEPS_ITS_HOLD = frozenset(
+    {Requeue.PENDING_PREEMPTION, Requeue.PASSED_OVER, Requeue.PODS_NOT_READY, Requeue.ROOM_HELD}
+)
+"""After these, what is held for a workload stays so."""
+
 
 @dataclass(frozen=True, slots=True)
-class Admit:
-    """Give quota: these pods, on these flavors."""
+class Admitted:
+    """Who was given quota: these pods, on these flavors."""
 
     workload: str
     queue: str
@@ -33,8 +44,8 @@ class Admit:
 
 
 @dataclass(frozen=True, slots=True)
-class Preempt:
-    """Take quota back, for the sake of another workload."""
+class Preempted:
+    """Whose quota is taken back, for the sake of which workload."""
 
     workload: str
     queue: str
@@ -51,8 +62,11 @@ class CycleReport:
     """By queue, the workload that was tried."""
     outcomes: dict[str, str] = field(default_factory=dict)
     """By workload tried, the reason of its QuotaReserved condition."""
-    admitted: list[Admit] = field(default_factory=list)
-    preempted: list[Preempt] = field(default_factory=list)
+    words: dict[str, Words] = field(default_factory=dict)
+    """By workload that waits on, tried or alike one that was: why."""
+    admitted: list[Admitted] = field(default_factory=list)
+    preempted: list[Preempted] = field(default_factory=list)
+    tried: list[Applicant] = field(default_factory=list, compare=False)
 
 
 class Admission:
@@ -66,32 +80,66 @@ class Admission:
         namespace_labels: Mapping[str, Mapping[str, str]] | None = None,
         fair_sharing: bool = False,
         strategies: Sequence[str] = DEFAULT_STRATEGIES,
+        rules: ResourceRules | None = None,
+        orders_by_eviction: bool = True,
+        holds_freed_room: bool = False,
     ) -> None:
+        self.cycle = 0
+        self.intake = Intake(rules or ResourceRules(), orders_by_eviction)
+        self._namespace_labels = namespace_labels if namespace_labels is not None else {}
+        self._fair_sharing = fair_sharing
+        self._strategies = strategies
+        self._holds_freed_room = holds_freed_room
+        self._adrift: dict[str, Holder] = {}
+        """Those who hold quota of a queue that is not there: they run on, and count again when it is back."""
+        self._build(structure, local_queues)
+
+    def _build(self, structure: Structure, local_queues: Iterable[LocalQueue]) -> None:
         self.structure = structure
         self.ledger = Ledger(structure.tree)
-        self.pending = Pending(structure, namespace_labels or {})
-        self.cycle = 0
+        self.pending = Pending(structure, self._namespace_labels)
+        self.held = HeldRoom(self.ledger) if self._holds_freed_room else None
         self._shares = Shares(structure.tree)
         self._local_queues = {(found.metadata.namespace, found.metadata.name): found for found in local_queues}
-        self._intake = Intake()
-        find_victims = (
-            FairPreemption(self._shares, strategies).find_victims if fair_sharing else preemption.find_victims
+        find_victims = preemption.find_victims
+        if self._fair_sharing:
+            find_victims = FairPreemption(self._shares, self._strategies).find_victims
+        self._nominator = Nominator(
+            structure,
+            self.ledger,
+            find_victims,
+            fair_sharing=self._fair_sharing,
+            ignores_undeclared=self.intake.rules.ignores_undeclared,
         )
-        self._nominator = Nominator(structure, self.ledger, find_victims, fair_sharing=fair_sharing)
-        self._order = FairOrder(self.ledger, self._shares) if fair_sharing else by_rank
+        self._order = FairOrder(self.ledger, self._shares) if self._fair_sharing else by_rank
 
-    def run_cycle(self, now: float) -> CycleReport:
-        """Decide once for the head of every queue."""
+    def restructure(self, structure: Structure, local_queues: Iterable[LocalQueue]) -> list[str]:
+        """Go on with other queues: who holds quota holds it on; who waits is to be added anew, and is returned."""
+        holders = [*self.ledger.holders(), *self._adrift.values()]
+        waiting = [applicant.key for line in self.pending for applicant in line.waiting()]
+        sticky = {line.queue.name: line.sticky for line in self.pending}
+        self._build(structure, local_queues)
+        self._adrift.clear()
+        for holder in holders:
+            self._hold(holder)
+        for line in self.pending:
+            line.sticky = sticky.get(line.queue.name, "")
+        return waiting
+
+    def run_cycle(
+        self, now: float, *, asleep: Collection[int] = (), may_start: MayStart = lambda entry: None
+    ) -> CycleReport:
+        """Decide once for the head of every queue, but for the trees that sleep."""
         self.cycle += 1
         report = CycleReport(self.cycle)
         # 1. Take the first workload of every active queue.
-        heads = self.pending.pop_heads()
+        heads = report.tried = self.pending.pop_heads(asleep)
         report.heads = {applicant.queue_name: applicant.key for applicant in heads}
         # 2. Nominate: find flavors and victims for each, all against the same state.
         entries = [self._nominate(applicant) for applicant in heads]
         # 3. Order them, and give each its turn; later ones see what earlier ones took. All of this is what-if.
         mark = self.ledger.checkpoint()
-        turns = Turns(self.ledger, self._nominator)
+        turns = Turns(self.ledger, self._nominator, self.held, may_start)
         for entry in self._order([entry for entry in entries if entry.requeue is None]):
             turns.take(entry)
         self.ledger.rollback(mark)
@@ -103,9 +151,12 @@ class Admission:
             report.preempted += self._preempt(entry)
         # 5. The others go back in line, or are parked.
         for entry in entries:
-            report.outcomes[entry.applicant.key] = _outcome(entry)
+            words = describe(entry)
+            report.outcomes[entry.applicant.key] = words.reason
             if entry.requeue is not None:
-                self.pending.put_back(entry.applicant, entry.requeue)
+                peers = self.pending.put_back(entry.applicant, entry.requeue, words)
+                report.words.update(dict.fromkeys((entry.applicant.key, *peers), words))
+        self._hold_room(entries, [*turns.preempting, *turns.deferred])
         return report
 
     def _nominate(self, applicant: Applicant) -> Entry:
@@ -117,44 +168,90 @@ class Admission:
             entry.requeue = Requeue.NO_FIT  # it could take nothing from the others, so it needs no turn
         return entry
 
-    def _admit(self, entry: Entry, now: float) -> Admit:
-        applicant, assignment = entry.applicant, entry.assignment
-        holder = Holder(applicant, entry.queue.node, assignment.usage, assignment.pod_sets, reserved_at=now)
-        self.ledger.reserve(holder)
+    def _admit(self, entry: Entry, now: float) -> Admitted:
+        applicant, pod_sets = entry.applicant, entry.assignment.pod_sets
+        self.ledger.reserve(Holder(applicant, entry.queue.node, claims_of(applicant, pod_sets), reserved_at=now))
         self.pending.admitted(applicant)
         applicant.position = None
-        return Admit(applicant.key, entry.queue.name, assignment.pod_sets)
+        return Admitted(applicant.key, entry.queue.name, pod_sets)
 
-    def _preempt(self, entry: Entry) -> list[Preempt]:
+    def _preempt(self, entry: Entry) -> list[Preempted]:
         decisions = []
         for holder, reason in entry.victims:
             if not holder.is_evicted:
                 holder.is_evicted = True
                 victim = holder.applicant
-                decisions.append(Preempt(victim.key, victim.queue_name, reason, entry.applicant.key))
+                decisions.append(Preempted(victim.key, victim.queue_name, reason, entry.applicant.key))
         return decisions
+
+    def _hold_room(self, entries: Iterable[Entry], waiting_for_victims: Iterable[Entry]) -> None:
+        if self.held is None:
+            return
+        for entry in waiting_for_victims:
+            self.held.keep(entry)
+        for entry in entries:
+            if entry.requeue not in _KEEPS_ITS_HOLD:
+                self._give_up_hold(entry.applicant.key)
+
+    def _give_up_hold(self, key: str) -> None:
+        queue = None if self.held is None else self.held.give_up(key)
+        if queue is not None:
+            self.pending.retry([queue])
 
     # What happened outside
 
-    def add(self, workload: Workload) -> str:
-        """Take in a workload, waiting or holding quota; say why if it cannot wait in any queue."""
+    def local_queue(self, workload: Workload) -> LocalQueue | None:
+        return self._local_queues.get((workload.metadata.namespace, workload.spec.queue_name))
+
+    def find_queue(self, workload: Workload) -> Queue | Words:
+        """The queue in which a workload is to wait, or why there is none."""
+        name = workload.spec.queue_name
+        local = self.local_queue(workload)
+        if local is None:
+            return Words(MISCONFIGURED, f"LocalQueue {name} doesn't exist")
+        if (local.spec.stop_policy or STOP_NONE) != STOP_NONE:
+            return Words(SUSPENDED, f"LocalQueue {name} is inactive")
+        queue = self.structure.queues.get(local.spec.cluster_queue)
+        return queue or Words(MISCONFIGURED, f"ClusterQueue {local.spec.cluster_queue} doesn't exist")
+
+    def add(self, workload: Workload, finished: Mapping[str, int] | None = None) -> str:
+        """Take in a workload, waiting or holding quota; say why if it cannot wait in any queue.
+
+        `finished` says how many pods of each set are done, if it is not what the workload's status says.
+        """
         admission = workload.status.admission
         if admission is not None:
-            queue = self.structure.queues.get(admission.cluster_queue)
-            if queue is None:
-                return f"ClusterQueue {admission.cluster_queue} doesn't exist"
-            applicant = self._intake.make_applicant(workload, queue.name)
-            self.ledger.reserve(make_holder(workload, applicant, queue.node, self.structure.column_of))
-            return ""
-        local = self._local_queues.get((workload.metadata.namespace, workload.spec.queue_name))
-        if local is None:
-            return f"LocalQueue {workload.spec.queue_name} doesn't exist"
-        if (local.spec.stop_policy or STOP_NONE) != STOP_NONE:
-            return f"LocalQueue {workload.spec.queue_name} is stopped"
-        if local.spec.cluster_queue not in self.structure.queues:
-            return f"ClusterQueue {local.spec.cluster_queue} doesn't exist"
-        self.pending.add(self._intake.make_applicant(workload, local.spec.cluster_queue))
+            applicant = self.intake.make_applicant(workload, admission.cluster_queue, finished)
+            self._hold(make_holder(workload, applicant, -1))
+            known = admission.cluster_queue in self.structure.queues
+            return "" if known else f"ClusterQueue {admission.cluster_queue} doesn't exist"
+        queue = self.find_queue(workload)
+        if isinstance(queue, Words):
+            return queue.message
+        self.wait(self.intake.make_applicant(workload, queue.name, finished))
         return ""
+
+    def wait(self, applicant: Applicant) -> None:
+        """Let a workload stand in the line of its queue."""
+        self.pending.add(applicant)
+
+    def _hold(self, holder: Holder) -> None:
+        queue = self.structure.queues.get(holder.applicant.queue_name)
+        if queue is None:
+            self._adrift[holder.applicant.key] = holder
+        else:
+            holder.node = queue.node
+            self.ledger.reserve(holder)
+
+    def holder(self, key: str) -> Holder | None:
+        """What a workload holds, be its queue there or not."""
+        return self.ledger.holder(key) if key in self.ledger else self._adrift.get(key)
+
+    def reclaim(self, key: str, reclaimed: Mapping[str, int]) -> None:
+        """So many pods of each set of a workload are done: what they held is free."""
+        if key in self.ledger:
+            self.ledger.reclaim(key, reclaimed)
+            self.pending.retry([self._queue_of(self.ledger.holder(key))])
 
     def finish_evictions(self, keys: Iterable[str]) -> None:
         """The pods of these victims are gone: they wait again, and what they held is free for whoever is first."""
@@ -164,8 +261,14 @@ class Admission:
         self.pending.retry(self._queue_of(holder) for holder in freed)
 
     def finish(self, keys: Iterable[str]) -> None:
-        """These workloads are done or deleted, whether they held quota or waited for it."""
-        freed = [self._release(key) for key in keys if not self.pending.discard(key) and key in self.ledger]
+        """These workloads are done, deleted or told to wait elsewhere, whether they held quota or waited for it."""
+        freed = []
+        for key in keys:
+            self._adrift.pop(key, None)
+            if self.pending.discard(key):
+                self._give_up_hold(key)
+            elif key in self.ledger:
+                freed.append(self._release(key))
         self.pending.retry(self._queue_of(holder) for holder in freed)
 
     def _release(self, key: str) -> Holder:
@@ -178,17 +281,3 @@ class Admission:
 
     def share(self, queue: str) -> Share:
         return self._shares.share(self.structure.queues[queue].node)
-
-
-def _outcome(entry: Entry) -> str:
-    match entry.requeue:
-        case None:
-            return "QuotaReserved"
-        case Requeue.NAMESPACE_MISMATCH:
-            return "Misconfigured"
-        case Requeue.PENDING_PREEMPTION:
-            return "WaitingForPreemptedWorkloads"
-        case Requeue.NO_FIT if entry.assignment.reason:
-            return entry.assignment.reason.name
-        case _:
-            return "WaitingForQuota"

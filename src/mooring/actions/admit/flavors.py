@@ -7,54 +7,16 @@ workload that could not start with that flavor tries the ones behind it next tim
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import NamedTuple
 
-from mooring.actions.admit.applicants import Applicant, PodSetFlavors, PodSetRequest, ScanPosition
+from mooring.actions.admit.applicants import Applicant, PodSetRequest, ScanPosition
+from mooring.actions.admit.grades import BEST, WORST, Grade, Mode, Possibility, Reason, is_preferred, milder, tries_next
 from mooring.actions.admit.matching import FlavorMatcher
 from mooring.actions.admit.quota import QuotaTree
 from mooring.actions.admit.structure import FlavorGroup, FlavorOption, Queue
+from mooring.actions.admit.words import Note, Shortage, TooMuch, pod_sets_message
+from mooring.model.decisions import PodSetFlavors
 from mooring.model.queueing import NEVER
 from mooring.model.requests import PODS
-
-
-class Possibility(IntEnum):
-    """What it takes to use a flavor, best last."""
-
-    NO_FIT = 0
-    NO_CANDIDATES = 1
-    PREEMPT = 2
-    RECLAIM = 3
-    FIT = 4
-
-
-class Mode(IntEnum):
-    """What it takes to admit a workload, best last."""
-
-    NO_FIT = 0
-    PREEMPT = 1
-    DEFERRED_FIT = 2
-    FIT = 3
-
-
-class Reason(IntEnum):
-    """Why there is no fit, most telling last; the names are those of the workload's condition."""
-
-    NONE = 0
-    WaitingForQuota = 1
-    ExceedsMaxQuota = 2
-    NoMatchingFlavor = 3
-
-
-class Grade(NamedTuple):
-    """How good a flavor is: what it takes, and how far up the tree the quota would have to come from."""
-
-    possibility: Possibility
-    borrow_height: int
-
-
-BEST = Grade(Possibility.FIT, 0)
-WORST = Grade(Possibility.NO_FIT, 2**31)
 
 Oracle = Callable[[Applicant, Queue, int, int], Grade]
 """Asks preemption what could be done for (workload, queue, column, amount)."""
@@ -86,42 +48,31 @@ class Assignment:
     borrow_height: int = 0
     position: ScanPosition | None = None
     reason: Reason = Reason.NONE
-    message: str = ""
+    notes: list[tuple[str, list[Note]]] = field(default_factory=list)
+    """By pod set that does not fit as things stand: what is in its way."""
 
-
-def is_preferred(first: Grade, second: Grade, prefers_preemption: bool) -> bool:
-    """Tell whether the first grade is strictly better by the queue's preference."""
-    if first.possibility == Possibility.NO_FIT:
-        return False
-    if second.possibility == Possibility.NO_FIT:
-        return True
-    hopeless = first.possibility == Possibility.NO_CANDIDATES
-    if hopeless != (second.possibility == Possibility.NO_CANDIDATES):
-        return not hopeless
-    by_possibility = first.possibility - second.possibility
-    by_borrowing = second.borrow_height - first.borrow_height
-    if prefers_preemption:
-        return by_borrowing > 0 if by_borrowing else by_possibility > 0
-    return by_possibility > 0 if by_possibility else by_borrowing > 0
-
-
-def tries_next(grade: Grade, queue: Queue) -> bool:
-    """Tell whether the search goes on behind a flavor of this grade."""
-    if grade.possibility <= Possibility.NO_CANDIDATES:
-        return True
-    if grade.possibility != Possibility.FIT and queue.tries_next_instead_of_preempting:
-        return True
-    return grade.borrow_height > 0 and queue.tries_next_instead_of_borrowing
+    @property
+    def message(self) -> str:
+        return pod_sets_message(self.notes)
 
 
 class FlavorAssigner:
     """Assigns flavors against the tree as it stands; changes nothing."""
 
-    def __init__(self, tree: QuotaTree, matcher: FlavorMatcher, oracle: Oracle, *, fair_sharing: bool) -> None:
+    def __init__(
+        self,
+        tree: QuotaTree,
+        matcher: FlavorMatcher,
+        oracle: Oracle,
+        *,
+        fair_sharing: bool,
+        ignores_undeclared: bool = False,
+    ) -> None:
         self._tree = tree
         self._matcher = matcher
         self._oracle = oracle
         self._fair_sharing = fair_sharing
+        self.ignores_undeclared = ignores_undeclared
 
     def assign(
         self,
@@ -161,6 +112,16 @@ class FlavorAssigner:
         is_too_much = amount > self._tree.potential_of(queue.node, column)
         return Reason.ExceedsMaxQuota if is_too_much else Reason.NONE
 
+    def note(self, queue: Queue, column: int, before: int, amount: int) -> Note | None:
+        """What is in the way of so much more, in one column, in words; None if nothing is."""
+        tree, node = self._tree, queue.node
+        flavor, resource = tree.columns[column]
+        most = tree.potential_of(node, column)
+        if before + amount > most:
+            return TooMuch(resource, flavor, before, amount, most)
+        missing = before + amount - tree.available(node, column)
+        return Shortage(resource, flavor, missing) if missing > 0 else None
+
     def mismatch(self, flavor: str, pod_set: PodSetRequest) -> str:
         return self._matcher.mismatch(flavor, pod_set.selection, pod_set.spec)
 
@@ -188,38 +149,50 @@ class _Search:
         self._mode = Mode.FIT
         self._borrow_height = 0
         self._reason = Reason.NONE
-        self._messages: list[str] = []
+        self._notes: list[tuple[str, list[Note]]] = []
 
     def assign_pod_set(self, index: int, pod_set: PodSetRequest, count: int) -> bool:
         """Find flavors for one pod set; False if there are none."""
         queue = self._queue
         requests = pod_set.total(count, with_pods=PODS in queue.group_by_resource)
         chosen: dict[str, Choice] = {}
+        notes: list[Note] = []
         for resource, amount in requests.items():
             if resource in chosen:
                 continue
             group = queue.group_by_resource.get(resource)
             if group is None:
-                if amount == 0:
+                if amount == 0 or self._assigner.ignores_undeclared:
                     continue
-                self._messages.append(f"resource {resource} unavailable in ClusterQueue")
-                return self._give_up()
+                return self._give_up(pod_set, [f"resource {resource} unavailable in ClusterQueue"])
             wanted = {name: value for name, value in requests.items() if name in group.resources}
-            choice = self._find_flavor(index, pod_set, resource, group, wanted)
+            in_the_way: list[Note] = []
+            choice = self._find_flavor(index, pod_set, resource, group, wanted, in_the_way)
             if choice is None:
-                return self._give_up()
+                return self._give_up(pod_set, in_the_way)
             chosen.update(dict.fromkeys(wanted, choice))
+            if any(grade.possibility != Possibility.FIT for grade in choice.grades.values()):
+                notes += in_the_way
+        if notes:
+            self._notes.append((pod_set.name, notes))
         self._take(pod_set, count, requests, chosen)
         return True
 
-    def _give_up(self) -> bool:
+    def _give_up(self, pod_set: PodSetRequest, in_the_way: list[Note]) -> bool:
+        self._notes.append((pod_set.name, in_the_way))
         self._mode = Mode.NO_FIT
         self._tried.append({})
         self._reason = self._reason or Reason.NoMatchingFlavor
         return False
 
     def _find_flavor(
-        self, index: int, pod_set: PodSetRequest, resource: str, group: FlavorGroup, wanted: Mapping[str, int]
+        self,
+        index: int,
+        pod_set: PodSetRequest,
+        resource: str,
+        group: FlavorGroup,
+        wanted: Mapping[str, int],
+        in_the_way: list[Note],
     ) -> Choice | None:
         start = self._position.next_flavor(index, resource) if self._position is not None else 0
         best, best_grade = None, WORST
@@ -231,13 +204,13 @@ class _Search:
                 continue
             mismatch = self._assigner.mismatch(option.flavor, pod_set)
             if mismatch:
-                self._messages.append(mismatch)
-                least = _milder(least, Reason.NoMatchingFlavor)
+                in_the_way.append(mismatch)
+                least = milder(least, Reason.NoMatchingFlavor)
                 continue
             choice = Choice(option)
-            grade, reason = self._grade_option(choice, wanted)
+            grade, reason = self._grade_option(choice, wanted, in_the_way)
             if grade.possibility == Possibility.NO_FIT:
-                least = _milder(least, reason)
+                least = milder(least, reason)
             if not tries_next(grade, self._queue):
                 best = choice
                 break
@@ -249,20 +222,24 @@ class _Search:
         best.tried = -1 if tried == len(group.options) - 1 else tried
         return best
 
-    def _grade_option(self, choice: Choice, wanted: Mapping[str, int]) -> tuple[Grade, Reason]:
+    def _grade_option(self, choice: Choice, wanted: Mapping[str, int], in_the_way: list[Note]) -> tuple[Grade, Reason]:
         """The worst grade over the resources that the group must provide."""
         queue, worst, reason = self._queue, BEST, Reason.NONE
         for resource, amount in wanted.items():
             column = choice.option.columns[resource]
-            total = amount + self._usage.get(column, 0)
+            before = self._usage.get(column, 0)
+            total = amount + before
             if worst.possibility == Possibility.NO_FIT:
                 # Settled; all that the others can add is a more telling reason.
                 reason = max(reason, self._assigner.lasting_reason(queue, column, total))
+                if (note := self._assigner.note(queue, column, before, amount)) is not None:
+                    in_the_way.append(note)
                 continue
             grade, why = self._assigner.grade(self._applicant, queue, column, total)
-            if why:
+            if grade.possibility != Possibility.FIT:
                 reason = max(reason, why)
-                self._messages.append(f"insufficient quota for {resource} in flavor {choice.option.flavor}")
+                if (note := self._assigner.note(queue, column, before, amount)) is not None:
+                    in_the_way.append(note)
             if is_preferred(worst, grade, queue.prefers_preemption):
                 worst = grade
             choice.grades[resource] = grade
@@ -290,10 +267,5 @@ class _Search:
             borrow_height=self._borrow_height,
             position=ScanPosition(now_at[0], now_at[1], tuple(self._tried)),
             reason=self._reason,
-            message=", ".join(sorted(set(self._messages))),
+            notes=self._notes,
         )
-
-
-def _milder(first: Reason, second: Reason) -> Reason:
-    """Of alternatives, the one that is easiest to overcome explains the wait."""
-    return second if first == Reason.NONE else min(first, second)

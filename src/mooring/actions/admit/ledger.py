@@ -23,6 +23,7 @@ class Ledger:
 
     def __init__(self, tree: QuotaTree) -> None:
         self.tree = tree
+        self._column_of = {column: index for index, column in enumerate(tree.columns)}
         self.generation = [0] * len(tree.nodes)
         """Raised whenever something is reserved in or released from a queue (by node)."""
         self._by_node: list[dict[str, Holder]] = [{} for _ in tree.nodes]
@@ -88,14 +89,24 @@ class Ledger:
     def reserve(self, holder: Holder) -> None:
         key = holder.applicant.key
         self._by_key[key] = self._by_node[holder.node][key] = holder
-        self.add_usage(holder.node, holder.usage)
-        self.generation[holder.node] += 1
-        self.tree.settle()
+        holder.count_usage(self._column_of)
+        self._change(holder, {}, holder.usage)
+
+    def reclaim(self, key: str, reclaimed: Mapping[str, int]) -> None:
+        """So many pods of each set have finished: what they held is free."""
+        holder = self._by_key[key]
+        before, holder.reclaimed = holder.usage, reclaimed
+        holder.count_usage(self._column_of)
+        self._change(holder, before, holder.usage)
 
     def release(self, key: str) -> Holder:
         holder = self._by_key.pop(key)
         del self._by_node[holder.node][key]
-        self.remove_usage(holder.node, holder.usage)
+        self._change(holder, holder.usage, {})
+        return holder
+
+    def _change(self, holder: Holder, before: Mapping[int, int], after: Mapping[int, int]) -> None:
+        self.remove_usage(holder.node, before)
+        self.add_usage(holder.node, after)
         self.generation[holder.node] += 1
         self.tree.settle()
-        return holder

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from mooring.actions.admit.applicants import Applicant, ScanPosition
-from mooring.actions.admit.flavors import Assignment, FlavorAssigner, Grade, Mode, Pins, Possibility
+from mooring.actions.admit.flavors import Assignment, FlavorAssigner, Pins
+from mooring.actions.admit.grades import Grade, Mode, Possibility
 from mooring.actions.admit.ledger import Ledger
 from mooring.actions.admit.pending import Requeue
 from mooring.actions.admit.structure import Queue, Structure
@@ -27,10 +28,24 @@ class Entry:
 class Nominator:
     """Plans for one workload at a time, against the ledger as it stands; leaves the ledger as it was."""
 
-    def __init__(self, structure: Structure, ledger: Ledger, find_victims: FindVictims, *, fair_sharing: bool) -> None:
+    def __init__(
+        self,
+        structure: Structure,
+        ledger: Ledger,
+        find_victims: FindVictims,
+        *,
+        fair_sharing: bool,
+        ignores_undeclared: bool = False,
+    ) -> None:
         self._ledger = ledger
         self._find_victims = find_victims
-        self._assigner = FlavorAssigner(structure.tree, structure.matcher, self._ask, fair_sharing=fair_sharing)
+        self._assigner = FlavorAssigner(
+            structure.tree,
+            structure.matcher,
+            self._ask,
+            fair_sharing=fair_sharing,
+            ignores_undeclared=ignores_undeclared,
+        )
         self._known: dict[tuple[str, frozenset[tuple[int, int]], frozenset[int]], list[Victim]] = {}
 
     def nominate(self, applicant: Applicant, queue: Queue, cycle: int) -> Entry:

@@ -4,12 +4,13 @@ A strict queue always tries its first workload again, so nobody passes it. A bes
 admitted, together with everything of the same shape, until quota is freed somewhere in its tree of cohorts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from heapq import heappop, heappush
 
 from mooring.actions.admit.applicants import Applicant
 from mooring.actions.admit.structure import Queue, Structure
+from mooring.actions.admit.words import PENDING_EVALUATION, Words
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
@@ -22,9 +23,12 @@ class Requeue(Enum):
     PENDING_PREEMPTION = "waits for preempted workloads"
     PASSED_OVER = "did not fit any more after others"
     NAMESPACE_MISMATCH = "namespace not selected by the queue"
+    PODS_NOT_READY = "waits for those admitted before to be ready"
+    NO_PLACE = "no nodes to take its pods"
+    ROOM_HELD = "what it would take is held for another"
 
 
-_TRIED_AGAIN_AT_ONCE = frozenset({Requeue.PENDING_PREEMPTION, Requeue.PASSED_OVER})
+_TRIED_AGAIN_AT_ONCE = frozenset({Requeue.PENDING_PREEMPTION, Requeue.PASSED_OVER, Requeue.PODS_NOT_READY})
 _SAME_FOR_THE_SHAPE = frozenset({Requeue.NO_FIT, Requeue.NO_CANDIDATES})
 
 HeapEntry = tuple[int, float, str, str]
@@ -41,7 +45,8 @@ class Line:
         self._in_heap: set[HeapEntry] = set()
         """What the heap has; entries of workloads that left the line otherwise are skipped when they come up."""
         self._by_shape: dict[int, dict[str, None]] = {}
-        self._failed_shapes: set[int] = set()
+        self._failed_shapes: dict[int, Words] = {}
+        """The shapes of which one was tried in vain since quota was last freed, and what was said of it."""
         self._sticky = ""
         """The workload that others were preempted for: it goes first, or they would have gone for nothing."""
 
@@ -67,6 +72,9 @@ class Line:
         if entry not in self._in_heap:
             self._in_heap.add(entry)
             heappush(self._heap, entry)
+
+    def find(self, key: str) -> Applicant | None:
+        return self._active.get(key) or self.parked.get(key)
 
     def discard(self, key: str) -> Applicant | None:
         """Take a workload out, wherever it waits."""
@@ -97,22 +105,25 @@ class Line:
                 self._deactivate(applicant)
                 return applicant
 
-    def put_back(self, applicant: Applicant, why: Requeue) -> None:
-        """Return a workload that was tried and not admitted to where it belongs."""
+    def put_back(self, applicant: Applicant, why: Requeue, words: Words) -> list[str]:
+        """Return a workload that was tried and not admitted to where it belongs; those that are parked with it."""
         if why is Requeue.PENDING_PREEMPTION:
             self._sticky = applicant.key
         is_tried_again = why in _TRIED_AGAIN_AT_ONCE or (self.queue.is_strict and why is not Requeue.NAMESPACE_MISMATCH)
         has_more_flavors = applicant.position is not None and applicant.position.is_pending
         if is_tried_again or has_more_flavors:
             self.activate(applicant)
-            return
+            return []
         self.parked[applicant.key] = applicant
-        if why in _SAME_FOR_THE_SHAPE:
-            self._failed_shapes.add(applicant.shape)
-            for key in list(self._by_shape.get(applicant.shape, ())):
-                same = self._active[key]
-                self._deactivate(same)
-                self.parked[key] = same
+        if why not in _SAME_FOR_THE_SHAPE:
+            return []
+        self._failed_shapes[applicant.shape] = words
+        peers = list(self._by_shape.get(applicant.shape, ()))
+        for key in peers:
+            same = self._active[key]
+            self._deactivate(same)
+            self.parked[key] = same
+        return peers
 
     def admitted(self, key: str) -> None:
         if self._sticky == key:
@@ -130,6 +141,26 @@ class Line:
         labels = labels_of.get(namespace) or {NAMESPACE_NAME_LABEL: namespace}
         return self.queue.namespaces.matches(labels)
 
+    def words_for(self, applicant: Applicant) -> Words:
+        """What can be said of a workload that was not tried itself."""
+        known = self._failed_shapes.get(applicant.shape)
+        if known is not None and applicant.key in self.parked:
+            return known
+        return Words(PENDING_EVALUATION, f"Workload waits for its turn in ClusterQueue {self.queue.name}")
+
+    @property
+    def sticky(self) -> str:
+        return self._sticky
+
+    @sticky.setter
+    def sticky(self, key: str) -> None:
+        self._sticky = key
+
+    def waiting(self) -> Iterator[Applicant]:
+        """All who wait here, in no particular order."""
+        yield from self._active.values()
+        yield from self.parked.values()
+
     def in_order(self) -> list[Applicant]:
         """The workloads to be tried, first one first."""
         sticky = "" if self.queue.is_strict else self._sticky
@@ -144,6 +175,8 @@ class Pending:
         self._labels_of = labels_of
         self._ready: dict[str, None] = {}
         self._line_of: dict[str, Line] = {}
+        self.changed: set[int] = set()
+        """The roots of trees in which somebody came, went or may be tried again; whoever reads it clears it."""
         self._by_root: dict[int, list[Line]] = {}
         for line in self.lines.values():
             self._by_root.setdefault(line.queue.root, []).append(line)
@@ -154,6 +187,7 @@ class Pending:
     def add(self, applicant: Applicant) -> None:
         line = self._line_of[applicant.key] = self.lines[applicant.queue_name]
         line.add(applicant)
+        self.changed.add(line.queue.root)
         self._note(line)
 
     def discard(self, key: str) -> bool:
@@ -162,27 +196,54 @@ class Pending:
         if line is None or line.discard(key) is None:
             return False
         line.admitted(key)
+        self.changed.add(line.queue.root)
         self._note(line)
         del self._line_of[key]
         return True
+
+    def find(self, key: str) -> Applicant | None:
+        """The waiting workload of that name, if there is one."""
+        line = self._line_of.get(key)
+        return None if line is None else line.find(key)
+
+    def words_for(self, key: str) -> Words | None:
+        """What can be said of a waiting workload that was not tried; None if nobody of that name waits."""
+        applicant = self.find(key)
+        return None if applicant is None else self._line_of[key].words_for(applicant)
+
+    def try_again(self, keys: Iterable[str]) -> None:
+        """Something happened that may help these workloads, if they are parked."""
+        for key in keys:
+            line = self._line_of.get(key)
+            if line is not None and key in line.parked:
+                line.activate(line.parked[key])
+                self.changed.add(line.queue.root)
+                self._note(line)
 
     @property
     def has_heads(self) -> bool:
         return bool(self._ready)
 
-    def pop_heads(self) -> list[Applicant]:
-        """Take one workload from every active queue that has any."""
+    def has_heads_outside(self, asleep: Collection[int]) -> bool:
+        """Tell whether there is anyone to try in a tree that is not among the given ones."""
+        return any(self.lines[name].queue.root not in asleep for name in self._ready)
+
+    def pop_heads(self, asleep: Collection[int] = ()) -> list[Applicant]:
+        """Take one workload from every active queue that has any, but for the trees that sleep."""
         heads = []
         for name in list(self._ready):
             line = self.lines[name]
+            if line.queue.root in asleep:
+                continue
             heads.append(line.pop())
             self._note(line)
         return heads
 
-    def put_back(self, applicant: Applicant, why: Requeue) -> None:
+    def put_back(self, applicant: Applicant, why: Requeue, words: Words) -> list[str]:
         line = self.lines[applicant.queue_name]
-        line.put_back(applicant, why)
+        peers = line.put_back(applicant, why, words)
         self._note(line)
+        return peers
 
     def admitted(self, applicant: Applicant) -> None:
         self._line_of.pop(applicant.key).admitted(applicant.key)
@@ -193,6 +254,7 @@ class Pending:
     def retry(self, queues: Iterable[Queue]) -> None:
         """Quota was freed in these queues: try again what is parked anywhere in their trees."""
         for root in {queue.root: None for queue in queues}:
+            self.changed.add(root)
             for line in self._by_root[root]:
                 line.retry(self._labels_of)
                 self._note(line)

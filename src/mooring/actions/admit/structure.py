@@ -17,6 +17,7 @@ from mooring.model.queueing import (
     PREEMPTION_OVER_BORROWING,
     STRICT_FIFO,
     TRY_NEXT_FLAVOR,
+    AdmissionCheck,
     ClusterQueue,
     Cohort,
     ResourceFlavor,
@@ -64,6 +65,16 @@ class Queue:
     priority_threshold: int | None
     inactive_reason: str
     """Why nothing is admitted here; empty for an active queue."""
+    is_stopped: bool
+    is_drained: bool
+    """Whether those who hold quota here have to give it back."""
+    checks: Mapping[str, frozenset[str]]
+    """The admission checks, each with the flavors for which it is asked; none named: for all."""
+
+    def checks_for(self, flavors: Iterable[str]) -> list[str]:
+        """The checks that a workload with these flavors has to pass."""
+        used = set(flavors)
+        return sorted(name for name, on_flavors in self.checks.items() if not on_flavors or on_flavors & used)
 
     @property
     def is_active(self) -> bool:
@@ -78,7 +89,9 @@ class Structure:
         queues: Iterable[ClusterQueue],
         cohorts: Iterable[Cohort] = (),
         flavors: Iterable[ResourceFlavor] = (),
+        checks: Iterable[AdmissionCheck] | None = None,
     ) -> None:
+        """Without `checks`, every admission check that a queue names is taken to be there."""
         given_queues = sorted(queues, key=lambda queue: queue.metadata.name)
         given_cohorts = sorted(cohorts, key=lambda cohort: cohort.metadata.name)
         owners: list[ClusterQueue | Cohort] = [*given_cohorts, *given_queues]
@@ -86,6 +99,7 @@ class Structure:
             default_queueing(found)
         self.flavors = {flavor.metadata.name: flavor for flavor in flavors}
         self.matcher = FlavorMatcher(self.flavors)
+        self._checks = None if checks is None else {check.metadata.name: check for check in checks}
         self.column_of: dict[FlavorResource, int] = {}
         self._collect_columns(found.spec.resource_groups or [] for found in owners)
         self._cut = _members_of_cycles({cohort.metadata.name: cohort.spec.parent_name for cohort in given_cohorts})
@@ -179,6 +193,9 @@ class Structure:
             borrows_while_preempting=borrow.policy != NEVER,
             priority_threshold=borrow.max_priority_threshold,
             inactive_reason=self._inactive_reason(queue, node),
+            is_stopped=spec.stop_policy in (HOLD, HOLD_AND_DRAIN),
+            is_drained=spec.stop_policy == HOLD_AND_DRAIN,
+            checks=_check_rules(queue),
         )
 
     def _groups(self, groups: list[ResourceGroup] | None) -> dict[str, FlavorGroup]:
@@ -196,12 +213,15 @@ class Structure:
         return by_resource
 
     def _inactive_reason(self, queue: ClusterQueue, node: int) -> str:
+        """Everything that keeps a queue from admitting, in Kueue's words and order."""
+        reasons = []
         if queue.spec.stop_policy in (HOLD, HOLD_AND_DRAIN):
-            return f"stopped (stopPolicy {queue.spec.stop_policy})"
+            reasons.append("is stopped")
         for above in self.tree.paths[node][1:]:
             name = self.tree.nodes[above].name
             if name in self._cut:
-                return f"cohort {name} is part of a cycle of cohorts"
+                reasons.append(f"cohort {name} is part of a cycle of cohorts")
+                break
         missing = sorted(
             {
                 flavor.name
@@ -210,7 +230,28 @@ class Structure:
                 if flavor.name not in self.flavors
             }
         )
-        return f"references missing ResourceFlavor(s): {', '.join(missing)}" if missing else ""
+        if missing:
+            reasons.append(f"references missing ResourceFlavor(s): {','.join(missing)}")
+        if self._checks is not None:
+            named = sorted(_check_rules(queue))
+            absent = [name for name in named if name not in self._checks]
+            if absent:
+                reasons.append(f"references missing AdmissionCheck(s): {','.join(absent)}")
+            inactive = [name for name in named if name in self._checks and not _is_active(self._checks[name])]
+            if inactive:
+                reasons.append(f"references inactive AdmissionCheck(s): {','.join(inactive)}")
+        return ", ".join(reasons)
+
+
+def _check_rules(queue: ClusterQueue) -> dict[str, frozenset[str]]:
+    strategy = queue.spec.admission_checks_strategy
+    rules = strategy.admission_checks if strategy is not None else None
+    return {rule.name: frozenset(rule.on_flavors or ()) for rule in rules or ()}
+
+
+def _is_active(check: AdmissionCheck) -> bool:
+    """A check counts as active unless its controller says otherwise: manifests have no status."""
+    return all(found.status == "True" for found in check.status.conditions or () if found.type == "Active")
 
 
 def _weight(found: ClusterQueue | Cohort) -> float:

@@ -4,24 +4,51 @@ Nothing here is for good: usage that is taken or kept free stands in the ledger 
 hold their quota until their pods are gone, so they count as gone only where a later entry asks whether it would fit.
 """
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from mooring.actions.admit.applicants import Holder
-from mooring.actions.admit.flavors import Mode
+from mooring.actions.admit.grades import Mode
+from mooring.actions.admit.held_room import ROOM_HELD_MESSAGE, HeldRoom
 from mooring.actions.admit.ledger import Ledger
 from mooring.actions.admit.nomination import Entry, Nominator
 from mooring.actions.admit.pending import Requeue
+from mooring.actions.admit.words import NO_LONGER_FITS, OVERLAPPING_TARGETS
 from mooring.model.queueing import ANY
 
 
-class Turns:
-    """Gives each entry its turn; `admitted` and `preempting` are those that got something."""
+class Refusal(NamedTuple):
+    """Why a workload may not start although there is quota for it."""
 
-    def __init__(self, ledger: Ledger, nominator: Nominator) -> None:
+    why: Requeue
+    message: str
+
+
+MayStart = Callable[[Entry], Refusal | None]
+"""Asked of each entry that has quota, last of all; whoever is let through is admitted."""
+
+
+class Turns:
+    """Gives each entry its turn; `admitted`, `preempting` and `deferred` are those that got something."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        nominator: Nominator,
+        held: HeldRoom | None = None,
+        may_start: MayStart = lambda entry: None,
+    ) -> None:
         self._ledger = ledger
         self._nominator = nominator
+        self._held = held
+        self._may_start = may_start
+        self._served: set[str] = set()
         self._leaving: dict[int, dict[str, Holder]] = {}
         """By root of the tree, the victims so far."""
         self.admitted: list[Entry] = []
         self.preempting: list[Entry] = []
+        self.deferred: list[Entry] = []
+        """Those for whom it is enough that somebody else's victims go."""
 
     def take(self, entry: Entry) -> None:
         """Decide one entry: admit it, preempt for it, or say where it goes back to."""
@@ -33,17 +60,24 @@ class Turns:
         elif assignment.mode == Mode.PREEMPT and not entry.victims:
             entry.requeue = Requeue.NO_CANDIDATES
             self._keep_free(entry)
+        elif assignment.mode != Mode.DEFERRED_FIT and self._overlaps(entry):
+            _refuse(entry, Requeue.PASSED_OVER, OVERLAPPING_TARGETS)
+        elif assignment.mode != Mode.DEFERRED_FIT and not self._fits(entry):
+            _refuse(entry, Requeue.PASSED_OVER, NO_LONGER_FITS)
+        elif others := self._held_for_others(entry):
+            _refuse(entry, Requeue.ROOM_HELD, ROOM_HELD_MESSAGE.format(others=", ".join(others)))
         elif assignment.mode == Mode.DEFERRED_FIT:
             self._use(entry)
+            self.deferred.append(entry)
             self._wait(entry)
-        elif self._overlaps(entry) or not self._fits(entry):
-            entry.requeue = Requeue.PASSED_OVER
         elif assignment.mode == Mode.PREEMPT:
             self._use(entry)
             leaving = self._leaving.setdefault(entry.queue.root, {})
             leaving.update((victim.holder.applicant.key, victim.holder) for victim in entry.victims)
             self.preempting.append(entry)
             self._wait(entry)
+        elif refusal := self._may_start(entry):
+            _refuse(entry, refusal.why, refusal.message)
         else:
             self._use(entry)
             self.admitted.append(entry)
@@ -78,7 +112,13 @@ class Turns:
         ledger.rollback(mark)
         return fits
 
+    def _held_for_others(self, entry: Entry) -> list[str]:
+        if self._held is None:
+            return []
+        return self._held.in_the_way(entry, self._served, self._leaving.get(entry.queue.root, {}).values())
+
     def _use(self, entry: Entry) -> None:
+        self._served.add(entry.applicant.key)
         self._ledger.add_usage(entry.queue.node, entry.assignment.usage)
 
     def _wait(self, entry: Entry) -> None:
@@ -101,3 +141,7 @@ class Turns:
             elif (limit := tree.borrowing_limit_of(node, column)) is not None:
                 amount = min(amount, nominal + limit - used)
             tree.add(node, column, amount)
+
+
+def _refuse(entry: Entry, why: Requeue, message: str) -> None:
+    entry.requeue, entry.message = why, message

@@ -47,7 +47,7 @@ def may_preempt(preemptor: Applicant, candidate: Applicant, policy: str) -> bool
         return False
     if preemptor.priority != candidate.priority:
         return preemptor.priority > candidate.priority
-    return policy == LOWER_OR_NEWER_EQUAL_PRIORITY and preemptor.created_at < candidate.created_at
+    return policy == LOWER_OR_NEWER_EQUAL_PRIORITY and preemptor.queued_at < candidate.queued_at
 
 
 def candidates_in(ledger: Ledger, node: int, preemptor: Preemptor, policy: str) -> list[Holder]:

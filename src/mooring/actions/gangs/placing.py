@@ -74,6 +74,13 @@ class GangPlacer:
         self._refused.smallest[alike] = (len(needed), message)
         return self._outcome(cluster, gang, needed, message)
 
+    def place_message(self, cluster: Cluster, gang: GangEntry) -> str:
+        """Why a gang would not be placed now; empty if it would. Nothing is left behind."""
+        checkpoint = cluster.checkpoint()
+        outcome = self.place(cluster, gang)
+        cluster.rollback(checkpoint)
+        return "" if outcome.placed else outcome.message
+
     def try_together(self, cluster: Cluster, gang: GangEntry, entries: Sequence[Entry]) -> str | None:
         """Assume a place for each of some members; None if that succeeded, else why not, with nothing left behind."""
         groups = grouped(list(entries), cluster.gangs)

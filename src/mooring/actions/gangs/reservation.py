@@ -45,11 +45,12 @@ class Reservation:
         self.held: Held | None = None
         self.keeps_out = False
         """Whether anybody has been refused since room is held, who might have had it."""
-        self._holder: GangEntry | None = None
+        self.holder: GangEntry | None = None
+        """The gang for which room was held last."""
 
     def begin(self, cluster: Cluster, queue: Queue, now: float) -> None:
         """Give the gang that is to get the reservation its turn, if there is anybody to keep the room from."""
-        if self.keeps_out and (self._holder is None or self._holder.where != "parked"):
+        if self.keeps_out and (self.holder is None or self.holder.where != "parked"):
             self.keeps_out = False
             queue.note(Change.POD_GONE)  # the gang runs or is gone: what was held for it is anybody's
         if self._after < 0 or not len(queue):
@@ -67,7 +68,7 @@ class Reservation:
         if self._could_ever_fit(cluster, gang):
             start = self._start(cluster, gang, now)
             self.held = Held(gang, self._fill(cluster, gang), start)
-            self._holder = gang
+            self.holder = gang
 
     @contextmanager
     def lifted_for(self, cluster: Cluster, entry: Entry, now: float) -> Iterator[None]:

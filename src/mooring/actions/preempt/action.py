@@ -167,7 +167,7 @@ class Preempt:
             cluster.observe(PodSeen(record.pod))
             queue.add(cluster.pods.records[key], nomination.entry.profile, now)
             return False
-        if cluster.nodes.row_of.get(nomination.node) != nomination.row:
+        if cluster.nodes.row_of.get(nomination.node) != nomination.row or record.pod.spec.scheduling_gates:
             return False
         nomination.entry.record = record
         queue.remove(key)

@@ -1,4 +1,4 @@
-"""Whether a gang's members still fit where they are when others come back: asked where filters look beyond usage."""
+"""Whether a gang's members still fit where they are when others come back: asked in earnest, filter by filter."""
 
 from collections.abc import Sequence
 
@@ -18,12 +18,12 @@ class MembersInPlace:
     def __init__(self, cluster: Cluster, wants: Sequence[Want]) -> None:
         self._cluster = cluster
         self._left = MOST_CHECKS
-        self._asked = [(want, self._what_if(want)) for want in wants if want.elsewhere]
+        self._asked = [(want, self._what_if(want)) for want in wants]
 
     def _what_if(self, want: Want) -> WhatIf:
         filters = [
             (plugin, plugin.pre_filter(want.shape, self._cluster) if isinstance(plugin, PreFilter) else None)
-            for plugin, _ in want.elsewhere
+            for plugin, _ in (*want.by_usage, *want.elsewhere)
         ]
         return WhatIf(self._cluster, want.shape, filters)
 

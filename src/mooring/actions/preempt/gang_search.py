@@ -168,12 +168,21 @@ def _heed_others(search: Search, proposals: Proposals, gone: Mask, still_gone: M
     for record, row in assignments:
         cluster.assume(record.key, row)
     in_place = MembersInPlace(cluster, proposals.wants)
-    for unit in in_order(doubtful, proposals.order(gone)):
-        core = int(pool.core[unit])
-        if core >= 0 and still_gone[core]:
-            continue
-        back = proposals.core_records(unit, still_gone)
-        still_gone[unit] = not in_place.let_back([(record, rows_of[record.key]) for record in back])
+    order = proposals.order(gone)
+    # Whoever is refused leaves room for others; whoever comes back may, as with pods that spread, make others possible.
+    candidates = doubtful
+    while candidates.any():
+        came_back = False
+        for unit in in_order(candidates & still_gone, order):
+            core = int(pool.core[unit])
+            if core < 0 or not still_gone[core]:
+                back = proposals.core_records(unit, still_gone)
+                if in_place.let_back([(record, rows_of[record.key]) for record in back]):
+                    still_gone[unit] = False
+                    came_back = True
+        is_first = candidates is doubtful
+        is_over = not (doubtful & still_gone).any() if is_first else not came_back
+        candidates = np.zeros_like(still_gone) if is_over else still_gone.copy()
     cluster.rollback(checkpoint)
     return still_gone
 

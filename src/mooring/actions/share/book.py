@@ -46,11 +46,15 @@ class Book:
         self.dominant = DominantShares(self.resources, self.tree.total, self._settings.resource_weights)
         self.hierarchical: HierarchicalShares | None = None
         if self._settings.is_hierarchical:
-            ways = {leaf: self._way(leaf) for leaf in self.tree.leaves}
-            self.hierarchical = HierarchicalShares(ways, self.tree.total, self.dominant)
+            self.hierarchical = self.make_hierarchical_shares()
             self.order: QueueOrder = HierarchicalOrder(self.tree, self.hierarchical)
         else:
             self.order = ShareOrder(self.tree, self.shares)
+
+    def make_hierarchical_shares(self) -> HierarchicalShares:
+        """The tree of parts, without jobs."""
+        ways = {leaf: self._way(leaf) for leaf in self.tree.leaves}
+        return HierarchicalShares(ways, self.tree.total, self.dominant)
 
     def _way(self, leaf: int) -> Sequence[HierarchyStep]:
         given = self.tree.specs[leaf].hierarchy
@@ -121,7 +125,7 @@ class Book:
         """Bring the job's share and its place in line up to date; tell whether all queues may have changed places."""
         held = job.held_amount
         job.share = self.dominant.share(held)
-        if job.key not in self._parked:
+        if not self.is_parked(job.key):
             self._line_up(job)
         return self.hierarchical is not None and self.hierarchical.put_job(job.key, job.leaf, held, job.asked)
 
@@ -172,11 +176,15 @@ class Book:
         self.rebuild_order()
         return found
 
-    def _takes_part(self, leaf: int) -> bool:
+    def takes_part(self, leaf: int) -> bool:
+        """Whether somebody of this queue can have a turn in this cycle."""
         return leaf not in self.aside and self.lines[leaf].head() is not None
 
+    def is_parked(self, key: str) -> bool:
+        return key in self._parked
+
     def _update_order(self, leaf: int) -> None:
-        self.order.update(leaf, self._takes_part(leaf))
+        self.order.update(leaf, self.takes_part(leaf))
 
     def rebuild_order(self) -> None:
-        self.order.rebuild([leaf for leaf in self.tree.leaves if self._takes_part(leaf)])
+        self.order.rebuild([leaf for leaf in self.tree.leaves if self.takes_part(leaf)])

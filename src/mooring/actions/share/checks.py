@@ -67,22 +67,26 @@ class Checks:
         return self.describe(shortages, amount) if shortages else None
 
     def shortages(self, leaf: int, amount: Amount) -> list[Shortage]:
-        """Everywhere that claims would exceed the capability, from the leaf upwards."""
-        tree, width, below = self._tree, self._ledger.width, self._ledger.below_flat
+        """Everywhere that more would be held or claimed than the capability, from the leaf upwards."""
+        tree, width = self._tree, self._ledger.width
+        allocated, below = self._ledger.allocated_flat, self._ledger.below_flat
         capability, guarantee = tree.capability_flat, tree.guarantee_flat
         found = []
-        for column, change in amount.items():
+        for column, value in amount.items():
+            change = value
             for row in tree.paths[leaf]:
                 at = row * width + column
-                kept, before = guarantee[at], below[at]
-                after = before + change
-                claim = after if after > kept else kept
-                change = claim - (before if before > kept else kept)
-                # Within its guarantee a queue claims nothing new, and may grow even where too much is claimed.
-                if not change:
-                    break
-                if claim > capability[at]:
-                    found.append(Shortage(row, column, claim - capability[at]))
+                most = allocated[at] + value
+                if change:
+                    # Within its guarantee a queue claims nothing new, and may grow even where too much is claimed.
+                    kept, before = guarantee[at], below[at]
+                    after = before + change
+                    claim = after if after > kept else kept
+                    change = claim - (before if before > kept else kept)
+                    if change and claim > most:
+                        most = claim
+                if most > capability[at]:
+                    found.append(Shortage(row, column, most - capability[at]))
         return found
 
     def enqueueable(self, leaf: int, minimum: Amount) -> Refusal | None:

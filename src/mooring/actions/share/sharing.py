@@ -182,7 +182,7 @@ class Sharing:
         known = self.book.resources
         if known.knows(names):
             return
-        jobs = [_as_demand(job) for job in self.book.jobs.values()]
+        jobs = self.demands()
         table = ResourceTable([*known.names, *sorted(set(names) - set(known.names))])
         self.book = Book(self._queues, table, self._total, self.settings)
         for demand in jobs:
@@ -241,6 +241,10 @@ class Sharing:
             real_capability=by_name(book.tree.real_capability),
             demand=by_name(book.ledger.demand),
         )
+
+    def demands(self) -> list[JobDemand]:
+        """All jobs as they stand now: given to another `Sharing` of the same queues, it goes on from here."""
+        return [_as_demand(job) for job in self.book.jobs.values()]
 
     def _job(self, key: str) -> Job:
         job = self.book.jobs.get(key)

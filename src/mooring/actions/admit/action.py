@@ -1,0 +1,195 @@
+"""The action: gives waiting works quota, starts and stops their pods, and says why the others wait.
+
+Quota alone decides, not how many pods a cycle may place: admission runs until nothing new can be decided. What it
+decides is done to the state at once; that victims are gone, that pods are ready or done, it learns from the world.
+"""
+
+from collections.abc import Mapping
+
+from mooring.actions.admit.cycle import Admission, CycleReport
+from mooring.actions.admit.desk import Desk
+from mooring.actions.admit.following import Following, make_structure
+from mooring.actions.admit.gatekeeper import Gatekeeper
+from mooring.actions.admit.namespaces import NamespaceLabels
+from mooring.actions.admit.pods_of_work import PodsOfWork
+from mooring.actions.admit.rehearsal import Rehearsal, Rehearse
+from mooring.actions.admit.resource_rules import ResourceRules
+from mooring.actions.admit.telling import tell
+from mooring.actions.admit.words import NAMESPACE_MISMATCH
+from mooring.actions.admit.works import Stage, Work
+from mooring.config.queueing import QueueingSettings
+from mooring.config.tenant_policy import TenantPolicy
+from mooring.engine.profile import Profile
+from mooring.engine.queue import Queue
+from mooring.model.decisions import Decision, Evict
+from mooring.model.queued_work import ResumeError
+from mooring.state.cluster import Cluster
+
+
+class Admit:
+    """The action. `rehearse` is how it finds out whether pods could be placed, where a policy asks for that."""
+
+    def __init__(
+        self,
+        profiles: Mapping[str, Profile],
+        settings: QueueingSettings | None = None,
+        policy: TenantPolicy | None = None,
+        rehearse: Rehearse | None = None,
+    ) -> None:
+        self._profiles = profiles
+        self._settings = settings or QueueingSettings()
+        self._policy = policy or TenantPolicy()
+        pods_ready = self._settings.pods_ready
+        self._gatekeeper = Gatekeeper(
+            rehearse or Rehearsal(profiles),
+            blocks_admission=pods_ready is not None and pods_ready.blocks_admission,
+            check_placement=self._policy.check_placement,
+        )
+        self._opened: tuple[Desk, Following] | None = None
+        self._misplaced: set[str] = set()
+        """Works whose queue does not select their namespace."""
+        self._seen_related = -1
+
+    def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
+        if self._opened is None and not cluster.tenants.works:
+            return []
+        desk, following = self._open(cluster)
+        pods = PodsOfWork(cluster, queue, self._profiles, now)
+        # 1. Follow the world: queues, works and pods that changed.
+        for work in following.catch_up(now):
+            self._look_at(desk, work, pods)
+        self._look_at_cluster(desk, cluster)
+        # 2. Act on what is due.
+        for work in list(desk.unready.values()):
+            if work.stage is Stage.ADMITTED:
+                desk.set_ready(work, pods.is_ready(work), now)
+        desk.pass_time(now)
+        # 3. Decide, cycle after cycle, until nothing new can be decided.
+        self._decide(desk, pods, now)
+        # 4. Start and stop pods accordingly.
+        evictions = self._move_pods(desk, pods)
+        following.skip()
+        # 5. Say why the others wait.
+        decisions, desk.decisions = desk.decisions, []
+        spoken_of, desk.spoken_of = desk.spoken_of, {}
+        return decisions + evictions + tell(spoken_of.values(), pods)
+
+    @property
+    def next_wake(self) -> float | None:
+        """The time at which there is something to do even if nothing happens; None if there is none."""
+        return None if self._opened is None else self._opened[0].deadlines.next
+
+    @property
+    def desk(self) -> Desk | None:
+        """Works, lines and ledger, to be read; None as long as nothing has queued."""
+        return None if self._opened is None else self._opened[0]
+
+    def why_waits(self, cluster: Cluster, pod_key: str) -> str:
+        """What is said of a pod whose work waits for quota; empty of any other."""
+        desk, key = self.desk, cluster.tenants.work_of.get(pod_key, "")
+        return "" if desk is None or key not in desk.works else desk.works[key].told.message
+
+    def _open(self, cluster: Cluster) -> tuple[Desk, Following]:
+        if self._opened is None:
+            settings, tenants = self._settings, cluster.tenants
+            pods_ready = settings.pods_ready
+            admission = Admission(
+                make_structure(tenants),
+                local_queues=tenants.local_queues.values(),
+                namespace_labels=NamespaceLabels(cluster.related),
+                fair_sharing=settings.fair_sharing,
+                strategies=settings.preemption_strategies,
+                rules=ResourceRules(settings.excluded_prefixes, settings.transformations, settings.ignores_undeclared),
+                orders_by_eviction=pods_ready is None or pods_ready.orders_by_eviction,
+                holds_freed_room=self._policy.hold_freed_room,
+            )
+            desk = Desk(settings, admission, tenants.finished_pods)
+            self._opened = desk, Following(tenants, desk)
+        return self._opened
+
+    # Following.
+
+    def _look_at(self, desk: Desk, work: Work, pods: PodsOfWork) -> None:
+        """See how the pods of a work have fared."""
+        if work.stage is Stage.DONE:
+            return
+        if pods.is_done(work):
+            desk.finish(work)
+            return
+        holder = desk.admission.holder(work.key)
+        if work.is_holding and holder is not None:
+            gone = {given.name: given.count - pods.to_run(work, given) for given in work.pod_sets}
+            reclaimed = {name: count for name, count in gone.items() if count > 0}
+            if reclaimed != dict(holder.reclaimed):
+                desk.admission.reclaim(work.key, reclaimed)
+        if work.stage is Stage.ADMITTED:
+            desk.set_ready(work, pods.is_ready(work), pods.now)
+        desk.moved[work.key] = work
+
+    def _look_at_cluster(self, desk: Desk, cluster: Cluster) -> None:
+        """Nodes may have room that they had not; namespaces may have other labels."""
+        self._gatekeeper.look_at(cluster, desk)
+        if self._misplaced and cluster.related.version != self._seen_related:
+            desk.admission.pending.try_again(sorted(self._misplaced))
+        self._seen_related = cluster.related.version
+
+    # Deciding.
+
+    def _decide(self, desk: Desk, pods: PodsOfWork, now: float) -> None:
+        desk.run += 1
+        with self._gatekeeper.at_work(desk, pods) as may_start:
+            while True:
+                desk.complete_evictions([work for work in desk.leaving.values() if _is_gone(work, desk, pods)], now)
+                pending, settling = desk.admission.pending, desk.settling
+                settling.wake(pending.changed)
+                pending.changed.clear()
+                if not pending.has_heads_outside(settling.asleep):
+                    return
+                self._act_on(desk.admission.run_cycle(now, asleep=settling.asleep, may_start=may_start), desk, now)
+
+    def _act_on(self, report: CycleReport, desk: Desk, now: float) -> None:
+        for key, words in report.words.items():
+            desk.say(desk.works[key], words)
+            (self._misplaced.add if words.message == NAMESPACE_MISMATCH else self._misplaced.discard)(key)
+        for preempted in report.preempted:
+            desk.preempt(preempted, now)
+        for admitted in report.admitted:
+            desk.reserve(desk.works[admitted.workload], now)
+        queues = desk.admission.structure.queues
+        named = [*(found.queue for found in report.admitted), *(found.queue for found in report.preempted)]
+        desk.settling.note_cycle(report.tried, {queues[name].root for name in named})
+
+    # Carrying out.
+
+    def _move_pods(self, desk: Desk, pods: PodsOfWork) -> list[Decision]:
+        """Bring the pods of all works that moved in line with their stages."""
+        moved, desk.moved = desk.moved, {}
+        for work in moved.values():
+            try:
+                pods.bring_in_line(work)
+            except ResumeError as error:
+                desk.deactivate(work, "FailedToStart", str(error), pods.now)
+                pods.bring_in_line(work)
+            desk.spoken_of[work.key] = work
+        desk.moved.clear()
+        return [found for work in moved.values() if work.stage is Stage.LEAVING for found in _stop(work, pods)]
+
+
+def _is_gone(work: Work, desk: Desk, pods: PodsOfWork) -> bool:
+    """Tell whether an eviction is complete.
+
+    A work is admitted at most once a run: else two that take each other's quota would go on for ever.
+    """
+    return work.admitted_in_run != desk.run and not pods.placed(work)
+
+
+def _stop(work: Work, pods: PodsOfWork) -> list[Decision]:
+    """Evict the pods of a work that have a node, and were not told before."""
+    assert work.eviction is not None
+    decisions: list[Decision] = []
+    for record in pods.placed(work):
+        if record.key not in work.stopping and record.pod.metadata.deletion_timestamp is None:
+            work.stopping.add(record.key)
+            pods.cluster.gangs.expel(record.key)
+            decisions.append(Evict(record.key, record.node_name, work.eviction.preemptor, work.eviction.message))
+    return decisions

@@ -1,0 +1,139 @@
+"""`mooring schedule --then`: what is decided now, and after each of the things that happen next."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from mooring.cli.offline import Inputs, Offline
+from mooring.cli.progress import Progress
+from mooring.cli.result import Result, make_result
+from mooring.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mooring.model.manifests import Manifests
+
+BETWEEN_STEPS = 60.0
+"""Seconds that pass before a step that does not say how many."""
+_STEP = re.compile(r"(?:(?P<after>[0-9][0-9hmsd.]*):)?(?P<file>.+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A file with what happens, and after how many seconds."""
+
+    file: str
+    after: float
+
+
+class StepResult(Struct, rename="camel"):
+    """One step of a story, and what was decided then."""
+
+    file: str
+    after_seconds: float
+    said: str
+    """The comment at the top of the file."""
+    result: Result
+
+
+class Story(Struct, rename="camel"):
+    steps: list[StepResult]
+
+
+def parse_step(text: str) -> Step:
+    """`FILE`, or `10m:FILE` for what happens ten minutes later."""
+    from mooring.model.durations import parse_duration
+
+    match = _STEP.fullmatch(text)
+    if match is None:
+        raise InputError(f"--then: expected FILE or DURATION:FILE, found {text!r}")
+    if match["after"] is None:
+        return Step(match["file"], BETWEEN_STEPS)
+    after = parse_duration(match["after"])
+    if after is None:
+        raise InputError(f"--then: expected a duration such as 90s or 10m before the colon, found {match['after']!r}")
+    return Step(match["file"], after)
+
+
+def tell(
+    inputs: Inputs, steps: list[Step], progress: Progress, pool_label: str | None
+) -> tuple[Story, list[Mapping[str, str]]]:
+    """Decide, let each step happen, and decide again; with the pool of each node at each step."""
+    from mooring.assembly import assemble
+    from mooring.cli.offline import Loaded
+    from mooring.cli.pools import pool_names
+    from mooring.model.steps import load_steps
+    from mooring.state.loading import imply_namespaces
+
+    assembly = assemble(inputs.config, plugin_files=inputs.plugins)
+    progress.phase("reading manifests")
+    pictures = load_steps([inputs.files, *([step.file] for step in steps)])
+    for picture in pictures:
+        imply_namespaces(picture)
+    offline = Loaded(assembly, pictures[0], inputs.seed).start()
+    first = Step(", ".join(inputs.files), 0.0)
+    told: list[StepResult] = []
+    pools: list[Mapping[str, str]] = []
+    for number, (step, picture) in enumerate(zip([first, *steps], pictures, strict=True)):
+        if number:
+            offline.pass_time(step.after)
+            offline.change(pictures[number - 1], picture)
+        ran = _running(offline, picture)
+        decisions = offline.decide(progress)
+        pool_of = pool_names(offline.scheduler.cluster, pool_label)
+        result = make_result(offline.scheduler, picture, decisions, pool_of, ran)
+        files = inputs.files if number == 0 else [step.file]
+        told.append(StepResult(step.file, step.after, _comment(files), result))
+        pools.append(pool_of)
+    return Story(told), pools
+
+
+def _running(offline: Offline, picture: "Manifests") -> set[str]:
+    """The pods that run before anything is decided."""
+    return {pod.key for pod in picture.pods if pod.spec.node_name} | set(offline.placed)
+
+
+def _comment(files: list[str]) -> str:
+    """The comment at the top of the first file that has one."""
+    for name in files:
+        path = Path(name)
+        found = sorted(path.glob("*.y*ml")) if path.is_dir() else [path]
+        for file in found:
+            if file.suffix not in (".yaml", ".yml") or not file.is_file():
+                continue
+            lines = []
+            for line in file.read_text(errors="replace").splitlines():
+                if not line.startswith("#"):
+                    break
+                lines.append(line.lstrip("#").strip())
+            if lines:
+                return " ".join(lines).strip()
+    return ""
+
+
+def print_story(console: "Console", story: Story, pools: list[Mapping[str, str]], *, wide: bool) -> None:
+    from rich.text import Text
+
+    from mooring.cli.schedule_table import print_result
+
+    for number, (step, pool_of) in enumerate(zip(story.steps, pools, strict=True)):
+        if number:
+            console.print()
+        when = "at first" if not number else f"{_in_words(step.after_seconds)} later"
+        console.print(Text(f"STEP {number + 1}, {when}: {step.file}", style="bold reverse"))
+        if step.said:
+            console.print(Text(step.said, style="italic"))
+        console.print()
+        print_result(console, step.result, pool_of, wide=wide)
+
+
+def _in_words(seconds: float) -> str:
+    for unit, size in (("h", 3600), ("m", 60)):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:g}{unit}"
+    return f"{seconds:g}s"

@@ -1,0 +1,133 @@
+"""What the world says of tenants' queues and of the work that queues in them.
+
+Nothing is decided here. Whoever decides on quota reads the objects, and learns from `touched` which works to look at
+again: those that came, changed or went, and those of whose pods that is so.
+"""
+
+from typing import Any
+
+from mooring.model.pods import Pod
+from mooring.model.queued_work import QueuedWork
+from mooring.model.queueing import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+
+MOST_TOUCHED = 1 << 16
+
+
+class TenantTable:
+    """Queues, cohorts, flavors and checks by name, and works by their workload's key; only the cluster writes to it."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Rises with every change of queues, cohorts, flavors or checks."""
+        self.cluster_queues: dict[str, ClusterQueue] = {}
+        self.cohorts: dict[str, Cohort] = {}
+        self.local_queues: dict[str, LocalQueue] = {}
+        """By namespace/name."""
+        self.flavors: dict[str, ResourceFlavor] = {}
+        self.checks: dict[str, AdmissionCheck] = {}
+        self._by_kind: dict[str, dict[str, Any]] = {
+            "ClusterQueue": self.cluster_queues,
+            "Cohort": self.cohorts,
+            "LocalQueue": self.local_queues,
+            "ResourceFlavor": self.flavors,
+            "AdmissionCheck": self.checks,
+        }
+        self.works: dict[str, QueuedWork] = {}
+        self.work_of: dict[str, str] = {}
+        """pod key -> workload key"""
+        self._succeeded: dict[str, set[str]] = {}
+        self._touched: list[str] = []
+        self._start = 0
+
+    # Queues and what belongs to them.
+
+    def put(self, found: Any) -> bool:
+        """Take in an object; False if it is of another kind than those kept here."""
+        known = self._by_kind.get(found.kind)
+        if known is None:
+            return False
+        metadata = found.metadata
+        known[f"{metadata.namespace}/{metadata.name}" if found.kind == "LocalQueue" else metadata.name] = found
+        self.version += 1
+        return True
+
+    def remove(self, kind: str, key: str) -> bool:
+        known = self._by_kind.get(kind)
+        if known is None:
+            return False
+        known.pop(key, None)
+        self.version += 1
+        return True
+
+    # Works and their pods.
+
+    def put_work(self, work: QueuedWork) -> None:
+        key = work.workload.key
+        self._leave_pods(key)
+        self.works[key] = work
+        listed = {pod for pods in work.pods.values() for pod in pods}
+        self.work_of.update(dict.fromkeys(listed, key))
+        if work.workload.status.reclaimable_pods is not None:
+            self._succeeded.pop(key, None)  # the world has counted them
+        elif key in self._succeeded:
+            self._succeeded[key] &= listed
+        self._touch(key)
+
+    def remove_work(self, key: str) -> None:
+        self._leave_pods(key)
+        self.works.pop(key, None)
+        self._succeeded.pop(key, None)
+        self._touch(key)
+
+    def _leave_pods(self, key: str) -> None:
+        old = self.works.get(key)
+        for pods in old.pods.values() if old is not None else ():
+            for pod in pods:
+                self.work_of.pop(pod, None)
+
+    def note_pod(self, pod: Pod) -> None:
+        """A pod was seen, as it is now."""
+        key = self.work_of.get(pod.key)
+        if key is not None:
+            if pod.status.phase == "Succeeded":
+                self._succeeded.setdefault(key, set()).add(pod.key)
+            self._touch(key)
+
+    def note_pod_lost(self, pod_key: str) -> None:
+        key = self.work_of.get(pod_key)
+        if key is not None:
+            self._touch(key)
+
+    def finished_pods(self, key: str) -> dict[str, int]:
+        """By pod set of a work, how many of its pods are done, those included that the world has counted."""
+        work = self.works[key]
+        done = {found.name: found.count for found in work.workload.status.reclaimable_pods or ()}
+        succeeded = self._succeeded.get(key)
+        for name, pods in work.pods.items() if succeeded else ():
+            count = sum(1 for pod in pods if pod in (succeeded or ()))
+            if count:
+                done[name] = done.get(name, 0) + count
+        return done
+
+    def has_succeeded(self, key: str, pod_key: str) -> bool:
+        return pod_key in self._succeeded.get(key, ())
+
+    # The log.
+
+    @property
+    def position(self) -> int:
+        """One past the last touch, counted from the beginning."""
+        return self._start + len(self._touched)
+
+    def touched(self, position: int) -> list[str] | None:
+        """The works touched since a position, each once; None if that is no longer known: then look at all."""
+        if position < self._start:
+            return None
+        return list(dict.fromkeys(self._touched[position - self._start :]))
+
+    def _touch(self, key: str) -> None:
+        if len(self._touched) >= MOST_TOUCHED:
+            kept = MOST_TOUCHED // 2
+            self._start += len(self._touched) - kept
+            del self._touched[:-kept]
+        self._touched.append(key)

@@ -1,0 +1,222 @@
+"""A small world of tenants: jobs with their pods, and a driver that carries out decisions as they come."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.actions.admit.action import Admit as AdmitAction
+from mooring.actions.admit.cycle import Admission
+from mooring.actions.admit.desk import Desk
+from mooring.actions.admit.pods_of_work import unbound
+from mooring.actions.admit.works import Stage
+from mooring.assembly import assemble
+from mooring.config.queueing import QueueingSettings
+from mooring.config.settings import Settings
+from mooring.config.tenant_policy import TenantPolicy
+from mooring.model.decisions import Admit, Bind, Decision, Evict, Suspend, Wait
+from mooring.model.events import NodeSeen, ObjectSeen, PodLost, PodSeen, Related, WorkloadLost, WorkloadSeen
+from mooring.model.meta import QuantityText
+from mooring.model.nodes import Node
+from mooring.model.pods import Pod, PodStatus
+from mooring.model.queue_labels import ADMISSION_GATE
+from mooring.model.queued_work import QueuedWork
+from mooring.model.queueing import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
+from mooring.testing.builders import make_node, make_pod
+from mooring.testing.queueing_builders import make_flavor, make_local_queue, make_pod_set, make_workload
+
+
+class Job(NamedTuple):
+    """A job that queues: its work, and the pods that wait for it to be admitted."""
+
+    work: QueuedWork
+    pods: list[Pod]
+
+    @property
+    def key(self) -> str:
+        return self.work.workload.key
+
+    @property
+    def workload(self) -> Workload:
+        return self.work.workload
+
+
+def make_job(
+    name: str = "job",
+    *,
+    queue: str = "queue",
+    pods: int = 1,
+    min_pods: int | None = None,
+    cpu: QuantityText = 1,
+    priority: int = 0,
+    second: int = 0,
+    namespace: str = "default",
+    annotations: Mapping[str, str] | None = None,
+    max_seconds: int | None = None,
+    node_selector: Mapping[str, str] | None = None,
+) -> Job:
+    """Equal pods behind Kueue's gate, and the workload that they make; created at the given second of the hour."""
+    made = [
+        make_pod(
+            f"{name}-{index}",
+            namespace=namespace,
+            resources={"cpu": cpu},
+            gates=[ADMISSION_GATE],
+            node_selector=node_selector,
+        )
+        for index in range(pods)
+    ]
+    pod_set = make_pod_set(count=pods, min_count=min_pods, requests={"cpu": cpu}, node_selector=node_selector)
+    workload = make_workload(name, pod_set, queue=queue, priority=priority, second=second, namespace=namespace)
+    workload.metadata.annotations = dict(annotations) if annotations else None
+    workload.spec.maximum_execution_time_seconds = max_seconds
+    work = QueuedWork(workload, ("Job", namespace, name), {pod_set.name: [pod.key for pod in made]})
+    return Job(work, made)
+
+
+class TenantWorld:
+    """A scheduler and the world around it: pods are bound, and go, as soon as that is decided."""
+
+    def __init__(
+        self,
+        queues: Iterable[ClusterQueue],
+        jobs: Iterable[Job] = (),
+        *,
+        nodes: Iterable[Node] | None = None,
+        cohorts: Iterable[Cohort] = (),
+        flavors: Iterable[ResourceFlavor] | None = None,
+        local_queues: Iterable[LocalQueue] | None = None,
+        related: Iterable[Related] = (),
+        settings: QueueingSettings | None = None,
+        policy: TenantPolicy | None = None,
+        now: float = 2_000_000_000.0,
+    ) -> None:
+        """Flavors and local queues that nobody describes are plain ones; nodes, one with room for everything."""
+        known = list(queues)
+        groups = [group for queue in known for group in queue.spec.resource_groups or ()]
+        names = sorted({flavor.name for group in groups for flavor in group.flavors})
+        given = Settings(queueing=settings or QueueingSettings(), tenants=policy or TenantPolicy())
+        self.scheduler = assemble(given).new_scheduler()
+        self.now = now
+        self.finishes_evictions = True
+        """Whether pods go at once when they are evicted; else `let_go` says when."""
+        self._leaving: list[Pod] = []
+        self.show(
+            *cohorts,
+            *(flavors if flavors is not None else [make_flavor(name) for name in names]),
+            *known,
+            *(local_queues if local_queues is not None else [make_local_queue(queue.metadata.name) for queue in known]),
+            *related,
+        )
+        for node in nodes if nodes is not None else [make_node("node", cpu=10_000, pods=100_000)]:
+            self.scheduler.handle(NodeSeen(node))
+        for job in jobs:
+            self.submit(job)
+
+    # What happens.
+
+    def show(self, *objects: Related) -> None:
+        self.scheduler.handle(*(ObjectSeen(found) for found in objects))
+
+    def submit(self, job: Job) -> None:
+        self.scheduler.handle(*(PodSeen(pod) for pod in job.pods), WorkloadSeen(job.work))
+
+    def see(self, job: Job, **changes: object) -> Job:
+        """Let the world show a job's workload with other parts: spec or status."""
+        work = replace_work(job.work, **changes)
+        self.scheduler.handle(WorkloadSeen(work))
+        return job._replace(work=work)
+
+    def delete(self, job: Job) -> None:
+        self.scheduler.handle(WorkloadLost(job.key), *(PodLost(pod.key) for pod in job.pods))
+
+    def succeed(self, *keys: str) -> None:
+        """Let pods finish well."""
+        for key in keys:
+            pod = self.scheduler.cluster.pods.records[key].pod
+            self.scheduler.handle(PodSeen(replace(pod, status=PodStatus(phase="Succeeded"))))
+
+    def lose(self, *keys: str) -> None:
+        """Let pods disappear."""
+        self.scheduler.handle(*(PodLost(key) for key in keys))
+
+    def cycle(self, seconds: float = 0.0) -> list[Decision]:
+        """Let time pass, decide, and carry the decisions out."""
+        self.now += seconds
+        decisions = self.scheduler.cycle(self.now)
+        for decision in decisions:
+            if isinstance(decision, Bind):
+                pod = self.scheduler.cluster.pods.records[decision.pod].pod
+                bound = replace(pod, spec=replace(pod.spec, node_name=decision.node))
+                self.scheduler.handle(PodSeen(bound))
+            elif isinstance(decision, Evict):
+                self._leaving.append(self.scheduler.cluster.pods.records[decision.pod].pod)
+        if self.finishes_evictions:
+            self.let_go()
+        return decisions
+
+    def let_go(self) -> None:
+        """Pods that were evicted are gone, and their jobs make new ones."""
+        for pod in self._leaving:
+            self.scheduler.handle(PodLost(pod.key), PodSeen(unbound(pod)))
+        self._leaving.clear()
+
+    def settle(self, most: int = 20) -> list[Decision]:
+        """Run cycles until one decides nothing, at the same moment."""
+        decisions: list[Decision] = []
+        for _ in range(most):
+            made = self.cycle()
+            decisions += made
+            if not any(isinstance(found, Admit | Suspend | Bind | Evict) for found in made):
+                break
+        return decisions
+
+    # What is.
+
+    @property
+    def action(self) -> AdmitAction:
+        return next(action for action in self.scheduler.actions if isinstance(action, AdmitAction))
+
+    @property
+    def desk(self) -> Desk:
+        desk = self.action.desk
+        assert desk is not None, "nothing has queued yet"
+        return desk
+
+    @property
+    def admission(self) -> Admission:
+        return self.desk.admission
+
+    def in_stage(self, stage: Stage) -> list[str]:
+        """The names of the works in a stage, in order of their names."""
+        works = self.desk.works.values()
+        return sorted(work.workload.metadata.name for work in works if work.stage is stage)
+
+    def running(self) -> list[str]:
+        """The names of the pods that have a node."""
+        records = self.scheduler.cluster.pods.records.values()
+        return sorted(record.pod.metadata.name for record in records if record.node_name)
+
+
+def replace_work(work: QueuedWork, **changes: object) -> QueuedWork:
+    """A work whose workload has other parts."""
+    return QueuedWork(replace(work.workload, **changes), work.owner_key, work.pods)
+
+
+def admitted(decisions: Sequence[Decision]) -> list[str]:
+    """The workloads that may start, in order; those that wait for checks are not among them."""
+    return [_name(found.workload) for found in decisions if isinstance(found, Admit) and not found.pending_checks]
+
+
+def suspended(decisions: Sequence[Decision]) -> list[tuple[str, str]]:
+    """The workloads that must stop, and why."""
+    return [(_name(found.workload), found.reason) for found in decisions if isinstance(found, Suspend)]
+
+
+def waits(decisions: Sequence[Decision]) -> dict[str, str]:
+    """By pod that was told to wait, what it was told last."""
+    return {_name(found.pod): found.message for found in decisions if isinstance(found, Wait)}
+
+
+def _name(key: str) -> str:
+    return key.partition("/")[2]

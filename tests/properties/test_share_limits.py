@@ -1,0 +1,172 @@
+"""What holds for shares whatever the queues and jobs: limits, guarantees, and that nothing drifts."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from share_stories import CAPACITY, HIERARCHICAL, LOOSE, PROPORTION, TOTAL, WEIGHTED, Story, stories
+
+from mooring.actions.share.order import job_key
+from mooring.actions.share.sharing import Offer, Sharing
+from mooring.actions.share.tree import NO_PARENT
+from mooring.testing.share_builders import fill
+
+
+@given(stories())
+def test_no_capability_is_exceeded_anywhere_in_the_tree(story: Story) -> None:
+    sharing = story.sharing()
+
+    for _ in story.play(sharing):
+        book = sharing.book
+        assert (book.ledger.allocated <= book.tree.capability).all()
+        assert (book.ledger.allocated <= book.tree.real_capability).all()
+        assert (book.ledger.free() >= 0).all()
+        assert (book.ledger.claimed <= np.maximum(book.tree.capability, book.tree.guarantee)).all()
+
+
+@given(stories())
+def test_what_is_guaranteed_is_there_for_its_queue_at_any_time(story: Story) -> None:
+    sharing = story.sharing()
+
+    for _ in story.play(sharing):
+        tree, ledger, checks = sharing.book.tree, sharing.book.ledger, sharing.book.checks
+        for leaf in tree.leaves:
+            missing = tree.guarantee[leaf] - ledger.allocated[leaf]
+            amount = {column: int(value) for column, value in enumerate(missing) if value > 0}
+            assert not checks.shortages(leaf, amount)
+            assert all(value <= ledger.free()[column] for column, value in amount.items())
+
+
+@given(stories())
+def test_columns_are_what_a_recount_of_the_jobs_gives(story: Story) -> None:
+    sharing = story.sharing()
+
+    for _ in story.play(sharing):
+        book = sharing.book
+        tree, ledger = book.tree, book.ledger
+        held, demand, minimums = (np.zeros_like(ledger.allocated) for _ in range(3))
+        for job in book.jobs.values():
+            parts = ((held, job.held_amount), (demand, job.asked), (minimums, job.minimum_amount))
+            for columns, amount in parts:
+                for column, value in amount.items():
+                    columns[list(tree.paths[job.leaf]), column] += value
+        claimed = np.maximum(tree.guarantee, held)
+        for row in reversed(range(len(tree))):
+            if tree.children[row]:
+                below = claimed[tree.children[row].start : tree.children[row].stop].sum(axis=0)
+                claimed[row] = np.maximum(tree.guarantee[row], below)
+        assert np.array_equal(ledger.allocated, held)
+        assert np.array_equal(ledger.demand, demand)
+        assert np.array_equal(ledger.minimums, minimums)
+        assert np.array_equal(ledger.claimed, claimed)
+        assert ledger.checkpoint() == 0
+
+
+@given(stories())
+def test_shares_that_follow_each_change_are_those_computed_from_nothing(story: Story) -> None:
+    sharing = story.sharing()
+
+    for _ in story.play(sharing):
+        book = sharing.book
+        assert np.array_equal(book.shares.shares, book.shares.compute())
+        for job in book.jobs.values():
+            assert job.share == book.dominant.share(job.held_amount)
+        for leaf, holders in book.holders.items():
+            assert set(holders) == {job.key for job in book.jobs.values() if job.leaf == leaf and job.held_members}
+
+
+@given(stories(HIERARCHICAL))
+def test_hierarchical_shares_that_follow_each_change_are_those_computed_from_nothing(story: Story) -> None:
+    sharing = story.sharing()
+
+    for _ in story.play(sharing):
+        book = sharing.book
+        shares = book.hierarchical
+        assert shares is not None
+        fresh = book.make_hierarchical_shares()
+        for job in sorted(book.jobs.values(), key=lambda job: job.key, reverse=True):
+            fresh.put_job(job.key, job.leaf, job.held_amount, job.asked)
+        for leaf in book.tree.leaves:
+            assert shares.standings(leaf) == fresh.standings(leaf)
+
+
+@given(stories())
+def test_the_next_queue_is_the_first_of_all_that_take_part(story: Story) -> None:
+    """The heaps against a plain search: at each level the best child, all keys computed from nothing."""
+    sharing = story.sharing()
+
+    for _ in story.play(sharing):
+        book = sharing.book
+        taking_part = [leaf for leaf in book.tree.leaves if book.takes_part(leaf)]
+        best = book.order.best()
+        if not taking_part:
+            assert best is None
+            continue
+        assert best == _plain_best(sharing, taking_part)
+        by_share = sharing.settings.orders_jobs_by_share
+        line = [
+            job for job in book.jobs.values() if job.leaf == best and job.wants_more and not book.is_parked(job.key)
+        ]
+        head = book.lines[best].head()
+        assert head is min(line, key=lambda job: job_key(job, by_share))
+
+
+def _plain_best(sharing: Sharing, leaves: list[int]) -> int:
+    tree, shares = sharing.book.tree, sharing.book.shares
+    if sharing.book.hierarchical is not None:
+        standings = sharing.book.hierarchical.standings
+        return min(leaves, key=lambda leaf: (standings(leaf), tree.specs[leaf].created, tree.name(leaf)))
+    urgency = max(tree.specs[leaf].priority for leaf in leaves)
+    left = [leaf for leaf in leaves if tree.specs[leaf].priority == urgency]
+
+    def way(leaf: int) -> list[tuple[float, bool, float, str]]:
+        rows = [row for row in reversed(tree.paths[leaf]) if tree.parent[row] != NO_PARENT]
+        return [(shares[row], not shares.has_deserved[row], tree.specs[row].created, tree.name(row)) for row in rows]
+
+    return min(left, key=way)
+
+
+@given(stories(PROPORTION, LOOSE, CAPACITY, HIERARCHICAL, WEIGHTED))
+def test_starting_anew_from_what_is_there_goes_on_the_same_way(story: Story) -> None:
+    """Stop at any time, write everything down, read it again: the same offers follow."""
+    sharing, again = story.sharing(), story.sharing()
+    for _ in story.play(sharing):
+        pass
+    for demand in reversed(sharing.demands()):
+        again.add(demand)
+
+    for found in (sharing, again):
+        found.start_cycle(10.0)
+
+    assert fill(sharing) == fill(again)
+
+
+@given(stories())
+def test_the_same_jobs_in_whatever_order_get_the_same_offers(story: Story) -> None:
+    def offers(is_reversed: bool) -> list[Offer]:
+        sharing = story.sharing()
+        for job in story.jobs[::-1] if is_reversed else story.jobs:
+            sharing.add(job)
+        sharing.start_cycle(0.0)
+        return fill(sharing)
+
+    assert offers(False) == offers(True)
+
+
+@given(stories(CAPACITY), st.integers(0, 24), st.integers(0, 16))
+def test_a_cluster_that_shrinks_and_grows_back_gives_the_same_again(story: Story, cpu: int, gpu: int) -> None:
+    sharing, other = story.sharing(), story.sharing()
+    for found in (sharing, other):
+        for job in story.jobs:
+            found.add(job)
+
+    sharing.set_total({"cpu": cpu, "nvidia.com/gpu": gpu})
+    sharing.start_cycle(0.0)
+    fill(sharing)
+    assert (sharing.book.ledger.free() >= 0).all()
+    for job in list(sharing.book.jobs.values()):
+        sharing.release(job.key)
+    sharing.set_total(TOTAL)
+    for found in (sharing, other):
+        found.start_cycle(1.0)
+
+    assert fill(sharing) == fill(other)
