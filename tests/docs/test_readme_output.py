@@ -1,4 +1,4 @@
-"""What the README shows of the commands' output is what they print."""
+"""What the README and the guides show of the commands' output is what they print."""
 
 import os
 import re
@@ -14,11 +14,12 @@ SHOWN = re.compile(r"^```console\n\$ mooring (?P<arguments>.*)\n(?P<output>(?:.*
 
 
 def shown_commands() -> list[tuple[str, str]]:
-    return [(found["arguments"], found["output"]) for found in SHOWN.finditer((ROOT / "README.md").read_text())]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [(found["arguments"], found["output"]) for page in pages for found in SHOWN.finditer(page.read_text())]
 
 
 @pytest.mark.parametrize(("arguments", "output"), [pytest.param(*shown, id=shown[0]) for shown in shown_commands()])
-def test_the_readme_shows_what_a_command_prints(arguments: str, output: str) -> None:
+def test_a_page_shows_what_a_command_prints(arguments: str, output: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 
     ran = subprocess.run(
