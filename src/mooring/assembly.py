@@ -9,9 +9,13 @@ from mooring.actions.admit.action import Admit
 from mooring.actions.gangs.keep_whole import KeepWhole
 from mooring.actions.place import Place
 from mooring.actions.preempt.action import Preempt
+from mooring.actions.share.action import Share
+from mooring.actions.share.reclaiming import Reclaim
+from mooring.actions.share.settings import Division, ShareSettings
 from mooring.config.batching import BatchingArgs
 from mooring.config.gangs import GangSchedulingArgs
 from mooring.config.old_scoring import rewrite
+from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.config.queueing import QueueingSettings
 from mooring.config.scheduler import DEFAULT_SCHEDULER, PluginConfig, ProfileConfig, SchedulerConfig, convert
 from mooring.config.settings import Settings, load_settings
@@ -54,6 +58,9 @@ ABILITIES: dict[str, type[Plugin]] = {
 }
 """The extension points, and what a plugin must be able to do to run there."""
 
+SETTINGS: dict[str, type[Any]] = {"Batching": BatchingArgs, "PreemptionCost": PreemptionCostArgs}
+"""Entries of pluginConfig that are no plugins."""
+
 LARGEST_TOTAL_WEIGHT = 1_000_000_000
 """A total score and its tie-breaker share one 64-bit number."""
 
@@ -69,6 +76,8 @@ class Assembly:
     gangs: GangSchedulingArgs
     queueing: QueueingSettings = field(default_factory=QueueingSettings)
     tenants: TenantPolicy = field(default_factory=TenantPolicy)
+    preemption_costs: dict[str, PreemptionCostArgs] = field(default_factory=dict)
+    """What preemption may cost besides priorities, by the preemptor's profile."""
 
     @property
     def default_profile(self) -> Profile:
@@ -94,7 +103,10 @@ class Assembly:
             reserve_after_seconds=self.gangs.reserve_after_seconds,
         )
         admit = Admit(self.profiles, self.queueing, self.tenants)
-        actions: list[Action] = [admit, KeepWhole(place.gangs, self.gangs.timeout_seconds), place, Preempt()]
+        share = Share(place.gangs, share_settings(self.tenants))
+        keep_whole = KeepWhole(place.gangs, self.gangs.timeout_seconds)
+        reclaim, preempt = Reclaim(share, place.gangs), Preempt(self.preemption_costs, place.gangs)
+        actions: list[Action] = [admit, keep_whole, share, place, reclaim, preempt]
         backoff = Backoff(self.config.pod_initial_backoff_seconds, self.config.pod_max_backoff_seconds)
         return Scheduler(self.new_cluster(seed), self.profiles, actions, backoff)
 
@@ -131,18 +143,32 @@ def assemble(
     profiles = config.profiles or [ProfileConfig()]
     built: list[Profile] = []
     batching: dict[str, BatchingArgs] = {}
+    costs: dict[str, PreemptionCostArgs] = {}
     gangs: GangSchedulingArgs | None = None
     for index, profile in enumerate(profiles):
         rewritten = rewrite(profile, source, f"profiles[{index}]")
         arguments = _arguments(rewritten.plugin_config or [], registry, _naming(registry, source, index))
         made = _build_profile(rewritten, config, registry, arguments, _naming(registry, source, index))
         batching[made.name] = arguments.get("Batching", BatchingArgs())
+        costs[made.name] = arguments.get("PreemptionCost", PreemptionCostArgs())
         gangs = gangs or arguments.get("GangScheduling")
         built.append(made)
     _check_queue_sort(built, source)
     by_name = {profile.name: profile for profile in built}
     gangs = gangs or GangSchedulingArgs()
-    return Assembly(config, by_name, batching, gangs, settings.queueing, settings.tenants)
+    return Assembly(config, by_name, batching, gangs, settings.queueing, settings.tenants, costs)
+
+
+def share_settings(policy: TenantPolicy) -> ShareSettings:
+    """How the shares of Volcano's queues are decided."""
+    given = policy.shares
+    return ShareSettings(
+        division=Division(given.division.lower()),
+        stays_within_deserved=given.stays_within_deserved,
+        is_hierarchical=given.hierarchical,
+        resource_weights=given.resource_weights,
+        minimum_runtime_seconds=policy.minimum_runtime_before_reclaim_seconds,
+    )
 
 
 def _naming(registry: Registry, source: str, index: int) -> Naming:
@@ -220,11 +246,11 @@ def _arguments(configs: Sequence[PluginConfig], registry: Registry, naming: Nami
     arguments: dict[str, Any] = {}
     for index, given in enumerate(configs):
         at = f"pluginConfig[{index}]"
-        naming.check(given.name, f"{at}.name", also=("Batching",))
+        naming.check(given.name, f"{at}.name", also=tuple(SETTINGS))
         if given.name in arguments:
             raise naming.error(f"{at}.name", expected="each plugin once", found=f'"{given.name}" again')
         plugin = registry.classes.get(given.name)
-        others: dict[str, type[Any]] = {**PLANNED_PLUGINS, "Batching": BatchingArgs}
+        others: dict[str, type[Any]] = {**PLANNED_PLUGINS, **SETTINGS}
         args_type = plugin.args_type if plugin else others[given.name]
         field = f"{naming.field}.{at}.args"
         args = convert(given.args or {}, args_type, naming.source, field)

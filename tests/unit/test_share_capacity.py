@@ -55,7 +55,7 @@ def test_the_root_can_be_limited_like_any_queue() -> None:
     fill(sharing)
 
     assert sharing.report("root").allocated == {GPU: 5}
-    assert sharing.why("job") == "queue root may hold 5 nvidia.com/gpu, 5 of it held; 1 more are asked for"
+    assert sharing.why("job") == "queue root may hold 5 nvidia.com/gpu, 5 of it held; 1 more asked for"
 
 
 def test_deserved_shares_lie_between_guarantee_and_reach() -> None:
@@ -82,7 +82,7 @@ def test_a_no_names_the_queue_the_resource_and_the_amounts() -> None:
         "language": 3,
         "production": 9,
     }
-    expected = "queue research may hold 6 nvidia.com/gpu, 6 of it held; 1 more are asked for"
+    expected = "queue research may hold 6 nvidia.com/gpu, 6 of it held; 1 more asked for"
     assert sharing.why("vision") == sharing.why("language") == expected
     assert sharing.why("production") == ""
 
@@ -95,7 +95,7 @@ def test_a_guarantee_stays_free_whoever_else_is_busy() -> None:
 
     fill(sharing)
     assert sharing.report("root").allocated == {GPU: 6}
-    expected = "the cluster has 10 nvidia.com/gpu, 6 of it held; 1 more are asked for, and 4 are kept for guarantees"
+    expected = "the cluster has 10 nvidia.com/gpu, 6 of it held; 1 more asked for, and 4 kept for guarantees"
     assert sharing.why("b") == expected
 
     sharing.add(make_share_job("kept", "kept", members=5))
@@ -119,7 +119,7 @@ def test_in_a_cluster_that_has_shrunk_a_guarantee_goes_as_far_as_there_is_anythi
 
     assert sharing.report("kept").allocated == {GPU: 2}
     assert sharing.report("busy").allocated == {GPU: 6}
-    assert sharing.why("kept") == "the cluster has 8 nvidia.com/gpu, 8 of it held; 1 more are asked for"
+    assert sharing.why("kept") == "the cluster has 8 nvidia.com/gpu, 8 of it held; 1 more asked for"
 
 
 def test_a_job_is_let_in_if_its_minimum_fits_beside_those_of_the_others() -> None:
@@ -185,7 +185,7 @@ def test_a_resource_that_nobody_has_heard_of_gets_a_column_of_its_own() -> None:
     sharing.start_cycle(1.0)
     fill(sharing)
 
-    assert sharing.why("new") == "the cluster has 0 example.com/fpga, 0 of it held; 1 more are asked for"
+    assert sharing.why("new") == "the cluster has 0 example.com/fpga, 0 of it held; 1 more asked for"
     assert sharing.report("vision").allocated == {GPU: 4, "example.com/fpga": 0}
     sharing.set_total(amounts(gpu=16) | {"example.com/fpga": 2})
     sharing.start_cycle(2.0)

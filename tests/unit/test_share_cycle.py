@@ -101,7 +101,7 @@ def test_a_gang_waits_rather_than_start_in_part() -> None:
     sharing = make_sharing([make_share_queue("all")], jobs, total=amounts(gpu=3))
 
     assert [offer.job for offer in fill(sharing)] == ["single"]
-    assert sharing.why("gang") == "queue all deserves 3 nvidia.com/gpu and holds 0; 4 more are asked for"
+    assert sharing.why("gang") == "queue all deserves 3 nvidia.com/gpu and holds 0; 4 more asked for"
 
 
 def test_with_room_to_spare_a_queue_may_be_let_beyond_its_share() -> None:

@@ -93,7 +93,7 @@ def test_whoever_is_within_their_share_gives_nothing() -> None:
     )
 
     # It would need 5 of 4 free: beyond what it deserves.
-    expected = "queue starving deserves 4 nvidia.com/gpu and holds 0; 5 more are asked for"
+    expected = "queue starving deserves 4 nvidia.com/gpu and holds 0; 5 more asked for"
     assert refusal(sharing) == expected
 
 
@@ -315,7 +315,7 @@ def test_what_is_short_and_beyond_the_share_is_not_taken_from_others() -> None:
     ]
     sharing = make_sharing(queues, jobs, total=amounts(cpu=16, gpu=8), capacity=True)
 
-    assert refusal(sharing) == "queue starving deserves 1 cpu and holds 0; 2 more are asked for"
+    assert refusal(sharing) == "queue starving deserves 1 cpu and holds 0; 2 more asked for"
 
 
 def test_shares_that_name_gpus_only_let_the_cpus_come_along() -> None:
@@ -379,7 +379,7 @@ def test_who_cannot_have_more_cannot_reclaim() -> None:
     ]
     sharing = make_sharing(queues, jobs, total=TOTAL, capacity=True)
 
-    assert refusal(sharing) == "queue starving may hold 1 nvidia.com/gpu, 1 of it held; 1 more are asked for"
+    assert refusal(sharing) == "queue starving may hold 1 nvidia.com/gpu, 1 of it held; 1 more asked for"
     assert refusal(sharing, "done") == "job done has all its members"
 
 

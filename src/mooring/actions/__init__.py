@@ -4,10 +4,14 @@ from mooring.actions.admit.action import Admit
 from mooring.actions.gangs.keep_whole import KeepWhole
 from mooring.actions.place import Place
 from mooring.actions.preempt.action import Preempt
+from mooring.actions.share.action import Share
+from mooring.actions.share.reclaiming import Reclaim
 
 ACTIONS = (
     Admit,  # work that queues gets quota, or gives it back
     KeepWhole,  # complete gangs that lost a member, or release them
+    Share,  # pods and gangs of shared queues onto free capacity, in the order of the queues' shares
     Place,  # pods onto free capacity, batch by batch of equal shape; gangs whole
+    Reclaim,  # what a queue holds beyond its share, back to one that starves within its own
     Preempt,  # room for those that were refused, by evicting pods of lower priority
 )

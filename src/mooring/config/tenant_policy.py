@@ -41,6 +41,22 @@ class QuotaWindow(ConfigObject):
     """How long before quota is taken away those who use it are told."""
 
 
+PROPORTION, CAPACITY = "Proportion", "Capacity"
+
+
+class QueueShares(ConfigObject):
+    """How the shares of Volcano's queues are decided."""
+
+    division: str = PROPORTION
+    """Proportion: what queues deserve follows from weights and demand; Capacity: their specs say it."""
+    stays_within_deserved: bool = True
+    """With Proportion: whether a queue stops at what it deserves while others leave their share unused."""
+    hierarchical: bool = False
+    """With Capacity: hierarchical dominant shares decide which queue comes first, and who gives back."""
+    resource_weights: dict[str, float] = {}
+    """What resources count for in dominant shares; 1 if not named. A GPU may weigh ten CPUs."""
+
+
 class TenantPolicy(ConfigObject):
     """The document as a whole."""
 
@@ -53,6 +69,7 @@ class TenantPolicy(ConfigObject):
     quota_windows: list[QuotaWindow] = []
     minimum_runtime_before_reclaim_seconds: int = 0
     usage_half_life_seconds: int = 0
+    shares: QueueShares = msgspec.field(default_factory=QueueShares)
 
 
 def parse_tenant_policy(document: Any, source: str) -> TenantPolicy:
@@ -69,7 +86,18 @@ def parse_tenant_policy(document: Any, source: str) -> TenantPolicy:
         _check_at_least_zero(source, field, value)
     for index, window in enumerate(policy.quota_windows):
         _check_window(source, f"quotaWindows[{index}]", window)
+    _check_shares(source, policy.shares)
     return policy
+
+
+def _check_shares(source: str, shares: QueueShares) -> None:
+    _check_choice(source, "shares.division", shares.division, (PROPORTION, CAPACITY))
+    if shares.hierarchical and shares.division == PROPORTION:
+        raise ConfigError(source, "shares.hierarchical", expected=f"division: {CAPACITY} with it", found=PROPORTION)
+    for name, weight in shares.resource_weights.items():
+        if not 0 <= weight < float("inf"):
+            field = f"shares.resourceWeights.{name}"
+            raise ConfigError(source, field, expected="a number of at least 0", found=f"{weight:g}")
 
 
 def _check_window(source: str, path: str, window: QuotaWindow) -> None:

@@ -12,6 +12,7 @@ from mooring.engine.backoff import Backoff
 from mooring.engine.plugin import Change
 from mooring.engine.profile import Profile
 from mooring.engine.queue import Queue
+from mooring.engine.shared import share_queue
 from mooring.model.decisions import Admit, Decision, Suspend, Wait
 from mooring.model.events import (
     BindFailed,
@@ -51,7 +52,7 @@ class Scheduler:
     ) -> None:
         self.cluster = cluster
         self.profiles = profiles
-        self.queue = Queue(cluster.gangs, backoff)
+        self.queue = Queue(cluster.gangs, backoff, lambda turn: bool(share_queue(cluster, turn)))
         self.actions = actions
         self._arrived: list[Event] = []
 

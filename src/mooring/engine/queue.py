@@ -8,13 +8,13 @@ gang wait as one.
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from mooring.engine.backoff import UNSCHEDULABLE_SECONDS, Backoff
 from mooring.engine.entry import Entry
 from mooring.engine.gang_entry import PLUGIN, GangEntry
 from mooring.engine.gang_room import GangRoom
+from mooring.engine.parked import Parked, Turn
 from mooring.engine.plugin import Change
 from mooring.engine.profile import Profile
 from mooring.engine.verdict import Rejection, Verdict
@@ -26,36 +26,16 @@ __all__ = ["Entry", "GangEntry", "Parked", "Queue", "Turn"]
 
 _POD_BOUND = Change.POD_BOUND.value  # plain integers where every pod asks
 
-Turn: TypeAlias = Entry | GangEntry
-"""Who has a turn of its own: a pod, or a gang."""
-
-
-@dataclass(slots=True)
-class Parked:
-    """Pods of one shape that no node would take, or the members of a gang that does not fit."""
-
-    profile: Profile
-    helped_by: Change
-    moved_by: Callable[[Shape], bool] = lambda shape: True
-    entries: list[Entry] = field(default_factory=list)
-    verdict: Verdict | None = None
-    """Set if it was not the nodes that refused them."""
-    gang: GangEntry | None = None
-    since: float = 0.0
-
-    def is_helped_by(self, change: Change, shape: Shape | None) -> bool:
-        if not self.helped_by & change:
-            return False
-        return change is not Change.POD_BOUND or shape is None or self.moved_by(shape)
-
-    def turns(self) -> Sequence[Turn]:
-        return self.entries if self.gang is None else [self.gang]
-
 
 class Queue:
     """Active, backing off, parked and gated pods and gangs."""
 
-    def __init__(self, gangs: GangTable | None = None, backoff: Backoff | None = None) -> None:
+    def __init__(
+        self,
+        gangs: GangTable | None = None,
+        backoff: Backoff | None = None,
+        is_shared: Callable[[Turn], bool] = lambda turn: False,
+    ) -> None:
         self.gangs = GangRoom(GangTable() if gangs is None else gangs)
         self._backoff = backoff or Backoff()
         self._active: list[tuple[Any, ...]] = []
@@ -72,11 +52,14 @@ class Queue:
         """Of each pod in a heap: its entry, because a pod may be removed and added again."""
         self._arrivals = 0
         self._now = 0.0
+        self._is_shared = is_shared
+        self.shared: dict[int, Turn] = {}
+        """By arrival: those whose turn comes by the shares of their queues, not by this one's order."""
 
     def __len__(self) -> int:
         """How many pods and gangs are to be tried now."""
         self._settle_gangs()
-        return len(self._active) + len(self._backing_off) - len(self._removed)
+        return len(self._active) + len(self._backing_off) - len(self._removed) + len(self.shared)
 
     # Coming and going.
 
@@ -112,6 +95,8 @@ class Queue:
         where = self._where.pop(key, "")
         if where in ("active", "backoff"):
             self._removed.add(self._arrival_of.pop(key))
+        elif where == "shared":
+            self.shared.pop(self._arrival_of.pop(key), None)
         elif where == "gated":
             self._gated.pop(key, None)
         elif where == "gang":
@@ -125,6 +110,10 @@ class Queue:
         return self._arrivals
 
     def _activate(self, turn: Turn) -> None:
+        if self._is_shared(turn):
+            self._mark(turn, "shared")
+            self.shared[turn.arrival] = turn
+            return
         self._mark(turn, "active")
         heapq.heappush(self._active, (turn.key, turn.arrival, turn))
 
@@ -193,10 +182,10 @@ class Queue:
         key = (first.profile.name, first.record.shape.id)
         self._park(key, entries, Parked(first.profile, helped_by, moved_by))
 
-    def park_alone(self, entry: Entry, verdict: Verdict) -> None:
+    def park_alone(self, entry: Entry, verdict: Verdict, *, is_capped: bool = False) -> None:
         """Set one pod aside that a node would take and a plugin refused: others of its shape may fare better."""
         key = (entry.profile.name, entry.record.shape.id, entry.record.key)
-        self._park(key, [entry], Parked(entry.profile, Change.ANY, verdict=verdict))
+        self._park(key, [entry], Parked(entry.profile, Change.ANY, verdict=verdict, is_capped=is_capped))
 
     def park_gang(
         self,
@@ -204,6 +193,8 @@ class Queue:
         message: str,
         helped_by: Change = Change.ANY,
         moved_by: Callable[[Shape], bool] = lambda shape: True,
+        *,
+        is_capped: bool = False,
     ) -> None:
         """Set a gang aside that does not fit as a whole."""
         if not gang.attempts:
@@ -215,7 +206,7 @@ class Queue:
         entries = list(gang.entries.values())
         self._could_help |= helped_by
         self._parked["gang", gang.root.key] = Parked(
-            gang.profile, helped_by, moved_by, entries, verdict, gang, self._now
+            gang.profile, helped_by, moved_by, entries, verdict, gang, self._now, is_capped
         )
 
     def _park(self, key: tuple[str | int, ...], entries: Sequence[Entry], new: Parked) -> None:
@@ -243,7 +234,7 @@ class Queue:
         for key in keys:
             for turn in self._parked.pop(key).turns():
                 expiry = self._expiry(turn)
-                if self._backoff.is_over(expiry, self._now):
+                if self._backoff.is_over(expiry, self._now) or self._is_shared(turn):
                     self._activate(turn)
                 else:
                     self._mark(turn, "backoff")
@@ -255,6 +246,16 @@ class Queue:
 
     def _expiry(self, turn: Turn) -> float:
         return self._backoff.expiry(turn.tried_at, turn.attempts, turn.size)
+
+    def take_shared(self) -> list[Turn]:
+        """Everybody whose turn comes by shares, those tried in vain included: with any change all shares are others."""
+        self._settle_gangs()
+        if self.shared:
+            self._bring_back([key for key, found in self._parked.items() if any(map(self._is_shared, found.turns()))])
+        taken, self.shared = list(self.shared.values()), {}
+        for turn in taken:
+            self._mark(turn, "taken")
+        return taken
 
     def waits_for(self, shape: Shape) -> bool:
         """Whether some pod that was tried in vain may be the next as soon as a pod of this shape is bound."""
@@ -289,7 +290,7 @@ class Queue:
     def take(self, gang: GangEntry) -> bool:
         """Take a gang out of its turn; False if it cannot be tried at all."""
         self._settle_gangs()
-        if gang.where not in ("active", "backoff", "parked"):
+        if gang.where not in ("active", "backoff", "parked", "shared"):
             return False
         self._set_aside(gang)
         gang.where = "taken"
@@ -319,6 +320,8 @@ class Queue:
         if gang.where in ("active", "backoff"):
             self._removed.add(gang.arrival)
             gang.arrival = self._new_arrival()
+        elif gang.where == "shared":
+            self.shared.pop(gang.arrival, None)
         elif gang.where == "parked":
             self._parked.pop(("gang", gang.root.key), None)
         gang.where = "gathering"

@@ -11,6 +11,7 @@ from mooring.model.policies import PodDisruptionBudget, PriorityClass, Service
 from mooring.model.queued_work import QueuedWork
 from mooring.model.queueing import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Topology
 from mooring.model.topology import HyperNode
+from mooring.model.volcano_queues import Queue
 from mooring.model.volumes import (
     CsiDriver,
     CsiNode,
@@ -113,6 +114,7 @@ Related: TypeAlias = (
     | VolumeAttachment
     | Topology
     | HyperNode
+    | Queue
     | ClusterQueue
     | Cohort
     | LocalQueue

@@ -23,10 +23,13 @@ class GangRecord:
     """pod key -> its role"""
     leaving: set[str] = field(default_factory=set)
     """Members that run and are being evicted: the gang can no longer count on them."""
+    nominated: set[str] = field(default_factory=set)
+    """Members that hold room which is being made for them: they do not run yet."""
 
     def bound(self) -> list[PodRecord]:
         """The members that run and stay."""
-        return [record for key, record in self.members.items() if record.row != UNBOUND and key not in self.leaving]
+        absent = self.leaving | self.nominated
+        return [record for key, record in self.members.items() if record.row != UNBOUND and key not in absent]
 
     def waiting(self) -> list[PodRecord]:
         return [record for record in self.members.values() if record.row == UNBOUND and not record.node_name]
@@ -116,6 +119,7 @@ class GangTable:
         del gang.members[key]
         del gang.roles[key]
         gang.leaving.discard(key)
+        gang.nominated.discard(key)
         if not gang.members and gang.gang is None:
             del self.records[gang_key]
 
@@ -130,6 +134,14 @@ class GangTable:
         record = self.of(pod_key)
         if record is not None:
             record.leaving.add(pod_key)
+            self.touched.add(record.key)
+            self.version += 1
+
+    def nominate(self, pod_key: str, *, holds_room: bool) -> None:
+        """A member holds room that is being made for it, or does so no longer."""
+        record = self.of(pod_key)
+        if record is not None:
+            (record.nominated.add if holds_room else record.nominated.discard)(pod_key)
             self.touched.add(record.key)
             self.version += 1
 

@@ -9,6 +9,7 @@ from mooring.model.meta import Namespace, ObjectMeta
 from mooring.model.queued_work import queued_work
 from mooring.model.queueing import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Topology
 from mooring.model.topology import HyperNode
+from mooring.model.volcano_queues import Queue
 from mooring.state.cluster import Cluster
 
 
@@ -50,6 +51,7 @@ def related_objects(manifests: Manifests) -> Iterator[Related]:
         manifests.volume_attachments,
         manifests.of(Topology),
         manifests.of(HyperNode),
+        manifests.of(Queue),
         manifests.of(ResourceFlavor),
         manifests.of(Cohort),
         manifests.of(ClusterQueue),

@@ -8,6 +8,7 @@ from mooring.model.meta import Labels, Namespace
 from mooring.model.policies import PodDisruptionBudget, PriorityClass, Service
 from mooring.model.queueing import Topology
 from mooring.model.topology import HyperNode
+from mooring.model.volcano_queues import Queue
 from mooring.model.volumes import (
     CsiDriver,
     CsiNode,
@@ -29,6 +30,7 @@ CLUSTER_WIDE = (
     "VolumeAttachment",
     "Topology",
     "HyperNode",
+    "Queue",
 )
 
 
@@ -53,6 +55,7 @@ class RelatedObjects:
         self.volume_attachments: dict[str, VolumeAttachment] = {}
         self.topologies: dict[str, Topology] = {}
         self.hyper_nodes: dict[str, HyperNode] = {}
+        self.volcano_queues: dict[str, Queue] = {}
         self._by_kind: dict[str, dict[str, Any]] = {
             "Namespace": self.namespaces,
             "Service": self.services,
@@ -70,6 +73,7 @@ class RelatedObjects:
             "VolumeAttachment": self.volume_attachments,
             "Topology": self.topologies,
             "HyperNode": self.hyper_nodes,
+            "Queue": self.volcano_queues,
         }
 
     def put(self, found: Related) -> None:

@@ -2,39 +2,56 @@
 
     name: basic
     description: identical pods
+    sizes: {nodes: 5000, pods: 10000}      # what is measured if nobody asks for other sizes
+    decision: pod                          # what is counted and timed: pod, gang, preemption or admission
     nodes: [{a Node, with expressions over i}]
     objects: [{anything else: services, priority classes}]
-    running: {share: 0.1, pods: [...]}     # pods bound before the clock starts, as a share of those to place
+    each: [{perPods: 50, template: {...}}] # one of these for every 50 pods, with expressions over i
+    running: {perNode: 10, pods: [...]}    # pods bound before the clock starts, on the nodes in turn
     pods:
       - weight: 1                          # how many of these in a round of all templates
         run: 1                             # how many of them stand together in the queue
+        gang: 1                            # they are gangs of so many: the last one is made complete
+        at: "{i}ms"                        # when each of them comes; all are there from the start if nothing is said
         template: {a Pod, with expressions over i}
     churn: {every: 100, deletePods: 5, relabelNodes: 1}
+    seconds: 0.001                         # how much time passes from one cycle to the next
+    config: {a configuration, or a list of several kinds}
 
-`{i}`, `{i%3}` and the like may stand anywhere in a template; `i` counts the objects made from it.
+`{i}`, `{i%3}` and the like may stand anywhere in a template; `i` counts the objects made from it. Instead of `perNode`,
+running pods may be a `share` of those to place; then they name their nodes themselves. Where time passes, a pod that
+says how long it runs (`mooring.dev/duration`) ends when that is over. What is evicted is gone before the next cycle.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 import yaml
 
 from mooring.config.scheduler import convert
 from mooring.errors import ConfigError
+from mooring.model.durations import EXPECTED_DURATION, parse_duration
 from mooring.model.replicas import ExpressionError, compile_pattern, fill
+
+AT_ONCE = "0s"
+AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
+MoreThanNothing = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class PodTemplate(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     template: dict[str, Any]
-    weight: int = 1
-    run: int = 1
+    weight: AtLeastOne = 1
+    run: AtLeastOne = 1
+    gang: AtLeastOne = 1
+    at: str = AT_ONCE
 
 
-class Running(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    share: float
+class Running(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     pods: list[PodTemplate]
+    share: float | None = None
+    per_node: MoreThanNothing | None = None
 
 
 class Churn(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -44,16 +61,39 @@ class Churn(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=
     relabel_nodes: int = 0
 
 
+class Sizes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    nodes: AtLeastOne = 5_000
+    pods: AtLeastOne = 10_000
+
+
+class Each(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Objects of which larger workloads have more."""
+
+    per_pods: AtLeastOne
+    template: dict[str, Any]
+
+
 class Workload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     name: str
     description: str
     nodes: list[dict[str, Any]]
     pods: list[PodTemplate]
+    sizes: Sizes = Sizes()
+    decision: Literal["pod", "gang", "preemption", "admission"] = "pod"
     objects: list[dict[str, Any]] = []
+    each: list[Each] = []
     running: Running | None = None
     churn: Churn | None = None
-    config: dict[str, Any] | None = None
-    """A KubeSchedulerConfiguration, if not the default one."""
+    seconds: MoreThanNothing | None = None
+    config: dict[str, Any] | list[dict[str, Any]] | None = None
+    """A KubeSchedulerConfiguration or Kueue's Configuration, or both, if not the default ones."""
+
+
+class Coming(NamedTuple):
+    """A pod, and when it comes."""
+
+    document: dict[str, Any]
+    seconds: float
 
 
 def bench_folder() -> Path:
@@ -70,7 +110,29 @@ def load_workload(path: Path) -> Workload:
         raise ConfigError(str(path), "", expected="a workload file", found=str(error.strerror)) from error
     except yaml.YAMLError as error:
         raise ConfigError(str(path), "", expected="YAML", found=" ".join(str(error).split())) from error
-    return convert(document, Workload, str(path))
+    workload = convert(document, Workload, str(path))
+    _check(workload, str(path))
+    return workload
+
+
+def _check(workload: Workload, source: str) -> None:
+    """Refuse what has the right types and makes no sense."""
+    running = workload.running
+    if running is not None and (running.share is None) == (running.per_node is None):
+        found = "neither" if running.share is None else "both"
+        raise ConfigError(source, "running", expected="either share or perNode", found=found)
+    for index, given in enumerate(workload.pods):
+        field = f"pods[{index}].at"
+        seconds = parse_duration(maker(given.at)(0))
+        if seconds is None:
+            raise ConfigError(source, field, expected=EXPECTED_DURATION, found=f'"{given.at}"')
+        if given.at != AT_ONCE and workload.seconds is None:
+            expected = "none where no time passes (seconds)"
+            raise ConfigError(source, field, expected=expected, found=f'"{given.at}"')
+        together = given.weight * given.run
+        if together % given.gang:
+            expected = f"what divides weight times run ({together}), so that gangs stand together"
+            raise ConfigError(source, f"pods[{index}].gang", expected=expected, found=str(given.gang))
 
 
 def make_nodes(workload: Workload, count: int) -> Iterator[dict[str, Any]]:
@@ -80,17 +142,38 @@ def make_nodes(workload: Workload, count: int) -> Iterator[dict[str, Any]]:
         yield makers[i % len(makers)](i)
 
 
-def make_pods(templates: list[PodTemplate], count: int) -> Iterator[dict[str, Any]]:
-    """So many pods: rounds of all templates by weight, each in runs."""
+def make_objects(workload: Workload, pods: int) -> Iterator[dict[str, Any]]:
+    """Everything that is neither a node nor a pod."""
+    yield from workload.objects
+    for found in workload.each:
+        make = maker(found.template)
+        yield from (make(i) for i in range(-(-pods // found.per_pods)))
+
+
+def make_running(running: Running, nodes: Sequence[str], pods: int) -> Iterator[dict[str, Any]]:
+    """The pods that run before anything is placed; with so many a node, spread evenly over these nodes, in order."""
+    if running.per_node is None:
+        yield from (found.document for found in make_pods(running.pods, int(pods * (running.share or 0))))
+        return
+    count = int(len(nodes) * running.per_node)
+    for number, (document, _) in enumerate(make_pods(running.pods, count)):
+        # Gangs are made complete, so there may be a few more pods than were asked for.
+        node = nodes[number * len(nodes) // count % len(nodes)]
+        yield {**document, "spec": {"nodeName": node, **document["spec"]}}
+
+
+def make_pods(templates: list[PodTemplate], count: int) -> Iterator[Coming]:
+    """So many pods, or as many more as make the last gang complete: rounds of all templates by weight, each in runs."""
     makers = [maker(template.template) for template in templates]
+    times = [maker(template.at) for template in templates]
     made = [0] * len(templates)
     total = 0
     while total < count:
         for index, template in enumerate(templates):
             for _ in range(template.weight * template.run):
-                if total == count:
+                if total >= count and made[index] % template.gang == 0:
                     return
-                yield makers[index](made[index])
+                yield Coming(makers[index](made[index]), parse_duration(times[index](made[index])) or 0.0)
                 made[index] += 1
                 total += 1
 

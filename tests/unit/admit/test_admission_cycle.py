@@ -2,8 +2,8 @@
 
 import pytest
 
-from mooring.model.decisions import PodSetFlavors
 from mooring.actions.admit.cycle import Admission, Admitted, Preempted
+from mooring.model.decisions import PodSetFlavors
 from mooring.model.meta import LabelSelector
 from mooring.model.nodes import Taint
 from mooring.model.pods import Toleration

@@ -74,10 +74,8 @@ def test_of_a_partly_admitted_work_as_many_pods_run_as_were_admitted() -> None:
     decisions = world.cycle()
 
     assert world.running() == [f"elastic-{index}" for index in range(5)]
-    assert waits(decisions) == {
-        f"elastic-{index}": "The workload is admitted with 5 of 8 pods of pod set main; the others start as those finish"
-        for index in (5, 6, 7)
-    }
+    said = "The workload is admitted with 5 of 8 pods of pod set main; the others start as those finish"
+    assert waits(decisions) == {f"elastic-{index}": said for index in (5, 6, 7)}
     world.succeed("default/elastic-0", "default/elastic-1")
     world.cycle()
     assert world.running() == [f"elastic-{index}" for index in (2, 3, 4, 5, 6)]

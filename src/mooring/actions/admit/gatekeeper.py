@@ -1,7 +1,7 @@
 """Asked last of all whether a work that has quota may start: are those before it ready, is there room for its pods."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 
 from mooring.actions.admit.desk import Desk
 from mooring.actions.admit.nomination import Entry
@@ -10,8 +10,9 @@ from mooring.actions.admit.pods_of_work import PodsOfWork
 from mooring.actions.admit.rehearsal import CanPlace, Rehearse
 from mooring.actions.admit.turns import MayStart, Refusal
 from mooring.actions.admit.words import PODS_NOT_READY
-from mooring.actions.admit.works import Work
+from mooring.actions.admit.works import Stage, Work
 from mooring.config.tenant_policy import ALWAYS, CHECK_PLACEMENT, ON_REQUEST
+from mooring.model.decisions import PodSetFlavors
 from mooring.model.pods import Pod
 from mooring.model.queued_work import ResumeError
 from mooring.state.cluster import Cluster
@@ -73,6 +74,8 @@ class _Run:
         self._refusals: dict[tuple[object, ...], str] = {}
         """What was said of pods for whom there was no room: with more pods placed since, there is not more of it."""
         self._passed_in = -1
+        self._ahead: list[tuple[Work, tuple[PodSetFlavors, ...]]] = []
+        """Works whose pods will be placed first, as far as they can be, and are not in the what-if yet."""
 
     def may_start(self, entry: Entry) -> Refusal | None:
         cycle = self._desk.admission.cycle
@@ -80,7 +83,9 @@ class _Run:
         if has_let_through or self._keeper.blocks(self._desk):
             return Refusal(Requeue.PODS_NOT_READY, PODS_NOT_READY)
         work = self._desk.works[entry.applicant.key]
-        if self._keeper.checks(work):
+        if not self._keeper.checks(work):
+            self._ahead.append((work, entry.assignment.pod_sets))
+        else:
             problem = self._place(work, entry)
             self._keeper.note_placement(work.key, problem is None)
             if problem is not None:
@@ -90,7 +95,7 @@ class _Run:
 
     def _place(self, work: Work, entry: Entry) -> str | None:
         try:
-            pods = self._pods_of(work, entry)
+            pods = self._pods_of(work, entry.assignment.pod_sets)
         except ResumeError as error:
             return str(error)
         alike = (entry.queue.name, entry.applicant.shape, tuple(found.count for found in entry.assignment.pod_sets))
@@ -101,12 +106,21 @@ class _Run:
             self._refusals[alike] = problem
         return self._refusals[alike]
 
-    def _pods_of(self, work: Work, entry: Entry) -> list[Pod]:
-        return [pod for given in entry.assignment.pod_sets for pod in self._pods.resumed(work, given)]
+    def _pods_of(self, work: Work, pod_sets: Iterable[PodSetFlavors]) -> list[Pod]:
+        return [pod for given in pod_sets for pod in self._pods.resumed(work, given)]
 
     def _ask(self, pods: Sequence[Pod]) -> str | None:
         if self._can_place is None:
             self._can_place = self._keeper.rehearse(self._pods.cluster, self._stack)
+            let_through = {work.key for work, _ in self._ahead}
+            started = [work for work in self._desk.unready.values() if work.stage is Stage.ADMITTED]
+            self._ahead[:0] = [(work, work.pod_sets) for work in started if work.key not in let_through]
+        ahead, self._ahead = self._ahead, []
+        for work, pod_sets in ahead:
+            # Nobody asked whether all of these can be placed: each takes the room that it finds.
+            with suppress(ResumeError):
+                for pod in self._pods_of(work, pod_sets):
+                    self._can_place([pod])
         return self._can_place(pods)
 
 

@@ -64,7 +64,7 @@ class GangPlacer:
             return self._outcome(cluster, gang, needed, known)
         # 2. Whoever wants a certain place tries it with all members first, so that the place has room for them.
         everybody = all_members(gang, table)
-        takes_all = len(everybody) > len(needed) and _wants_place(cluster, gang)
+        takes_all = len(everybody) > len(needed) and wants_place(cluster, gang)
         if takes_all and self.try_together(cluster, gang, everybody) is None:
             return GangOutcome(everybody)
         # 3. All that it needs, or nothing.
@@ -84,7 +84,7 @@ class GangPlacer:
     def try_together(self, cluster: Cluster, gang: GangEntry, entries: Sequence[Entry]) -> str | None:
         """Assume a place for each of some members; None if that succeeded, else why not, with nothing left behind."""
         groups = grouped(list(entries), cluster.gangs)
-        if _wants_place(cluster, gang):
+        if wants_place(cluster, gang):
             return self.located.place(cluster, gang, groups)
         short = self._too_small(cluster, groups)
         if short:
@@ -208,7 +208,8 @@ def _distinct(entries: Sequence[Entry]) -> list[Entry]:
     return list({(entry.profile.name, entry.record.shape.id): entry for entry in entries}.values())
 
 
-def _wants_place(cluster: Cluster, gang: GangEntry) -> bool:
+def wants_place(cluster: Cluster, gang: GangEntry) -> bool:
+    """Whether anything in a gang asks for a place in the topology."""
     parts = cluster.gangs.parts_of(gang.root)
     declared = [gang.root.gang, *(part.gang for part in parts)]
     return any(found is not None and has_wish(found) for found in declared)

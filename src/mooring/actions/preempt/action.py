@@ -1,194 +1,199 @@
-"""The action: for each pod that was just refused, in queue order, find victims, evict them, and hold the room.
+"""The action: for each pod or gang that was just refused, in queue order, find victims, evict them, and hold the room.
 
-The pod takes its place in the state at once, so that nobody else sees room there, and is bound when the world has
-reported its victims gone: that is when `Bind` is returned.
+Whoever room is made for takes its place in the state at once, so that nobody else sees room there, and is bound when
+the world has reported the victims gone: that is when `Bind` is returned.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import numpy as np
-
+from mooring.actions.gangs.placing import GangPlacer
+from mooring.actions.preempt.cost import Preemptions
+from mooring.actions.preempt.gang_search import GangFound
+from mooring.actions.preempt.gang_turn import make_room_for_gang
+from mooring.actions.preempt.nominations import Leaving, Nomination, Nominations, seat_of
 from mooring.actions.preempt.search import Found, InVain, Search, refusals
-from mooring.engine.binding import needs_steps, take_steps
+from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.evaluate import Evaluation
+from mooring.engine.gang_entry import PLUGIN as GANGS
 from mooring.engine.plugin import PostFilter
-from mooring.engine.queue import Entry, Parked, Queue
-from mooring.model.decisions import Bind, Decision, Evict, Wait
-from mooring.model.events import PodSeen
+from mooring.engine.queue import Entry, GangEntry, Parked, Queue, Turn
+from mooring.model.decisions import Decision, Evict, Wait
 from mooring.state.cluster import Cluster
-from mooring.state.pods import UNBOUND, PodRecord
+from mooring.state.pods import PodRecord
 
 PLUGIN = "DefaultPreemption"
 """The plugin that switches this on, where a profile runs it."""
 
-
-@dataclass(frozen=True)
-class Leaving:
-    """A pod that is being evicted, as it was when that was decided."""
-
-    key: str
-    uid: str
-    row: int
-
-    def is_gone(self, cluster: Cluster) -> bool:
-        record = cluster.pods.records.get(self.key)
-        return record is None or record.row != self.row or record.pod.metadata.uid != self.uid
-
-
-@dataclass(frozen=True)
-class Nomination:
-    """A pod for which room is being made."""
-
-    entry: Entry
-    uid: str
-    node: str
-    row: int
-    victims: tuple[Leaving, ...]
+NEVER = math.inf
 
 
 class Preempt:
     """The action."""
 
-    def __init__(self) -> None:
+    def __init__(self, costs: Mapping[str, PreemptionCostArgs] | None = None, gangs: GangPlacer | None = None) -> None:
+        """`costs` says by profile what preemption may cost; `gangs` places them, without it they evict nobody."""
+        self._costs = {name: args for name, args in (costs or {}).items() if not args.is_off}
+        windows = [args.window_seconds for args in self._costs.values() if args.most_preemptions_per_workload]
+        self._preemptions = Preemptions(max(windows, default=0))
+        self._placer = gangs
         self._search: Search | None = None
-        self._nominations: dict[str, Nomination] = {}
+        self._nominations = Nominations()
         self._leaving: dict[str, Leaving] = {}
-        self._tried: dict[int, tuple[Parked, set[int]]] = {}
-        """By id of a group of parked pods: the group, and which of its pods have been tried. A group stays the same
-        as long as nothing happens that could help it."""
+        self._tried: dict[int, tuple[Parked, dict[int, float]]] = {}
+        """By id of a group of parked pods: the group, and when each of its pods is to be tried again, by arrival. A
+        group stays the same as long as nothing happens that could help it."""
 
     def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
         if self._search is None or self._search.cluster is not cluster:
-            self._search = Search(cluster)
+            self._search = Search(cluster, self._preemptions, with_costs=bool(self._costs))
+        self._preemptions.forget_before(now)
         # 1. Bind those whose victims are gone.
-        decisions = self._follow_up(cluster, queue, now)
+        self._leaving = {key: leaving for key, leaving in self._leaving.items() if not leaving.is_gone(cluster)}
+        decisions = self._nominations.follow_up(self._search, queue, now)
         # 2. Make room for those that were just refused.
-        in_vain: dict[tuple[str, int, int, str | None, str], Decision] = {}
-        for entry in self._just_parked(queue):
-            pod = entry.record.pod
-            alike = (
-                entry.profile.name,
-                entry.record.shape.id,
-                entry.record.priority,
-                pod.spec.preemption_policy,
-                pod.status.nominated_node_name,
-            )
-            known = in_vain.get(alike)
-            if isinstance(known, Wait):
-                decisions.append(Wait(entry.record.key, known.message, known.plugins))
-                continue
-            answer = refusals(entry.profile, cluster, entry.record.shape)
-            if not len(answer.rows) or len(answer.feasible):
-                continue  # something happened since that helps it: it is to be placed, not to preempt
-            others = [plugin for plugin in entry.profile.post_filter if plugin.name != PLUGIN]
-            nominated = _ask_others(others, entry, answer)
-            if nominated is not None:
-                decisions.append(nominated)
-                continue
-            if len(others) == len(entry.profile.post_filter):
-                continue
-            found = self._search.find(answer, pod)
-            wait = _wait(entry.record.key, answer, found)
-            if isinstance(found, Found):
-                decisions += self._carry_out(found, entry, cluster, queue)
-                in_vain.clear()
-            elif not others:
-                in_vain[alike] = wait
-            decisions.append(wait)
+        turns = Turns(self._search, now)
+        for parked, turn in self._just_parked(queue, now):
+            if isinstance(turn, GangEntry):
+                made, again_after = self._gang_turn(self._search, turn, parked, queue, now)
+            else:
+                made, again_after = self._pod_turn(turns, turn, queue)
+            decisions += made
+            self._tried[id(parked)][1][_arrival(turn)] = now + again_after
         return decisions
 
-    def _just_parked(self, queue: Queue) -> list[Entry]:
-        """The pods refused since the last cycle, in queue order."""
-        new: list[Entry] = []
-        tried: dict[int, tuple[Parked, set[int]]] = {}
+    def _just_parked(self, queue: Queue, now: float) -> list[tuple[Parked, Turn]]:
+        """Those refused since the last cycle, or for whom it is time to try again, in queue order."""
+        new: list[tuple[Parked, Turn]] = []
+        tried: dict[int, tuple[Parked, dict[int, float]]] = {}
         for parked in queue.parked():
-            if not parked.profile.post_filter:
+            if parked.is_capped or not parked.profile.post_filter:
                 continue
             before = self._tried.get(id(parked))
-            known = before[1] if before is not None and before[0] is parked else set[int]()
-            new += [entry for entry in parked.entries if entry.arrival not in known]
-            tried[id(parked)] = (parked, {entry.arrival for entry in parked.entries})
+            known = before[1] if before is not None and before[0] is parked else {}
+            turns = parked.turns()
+            new += [(parked, turn) for turn in turns if known.get(_arrival(turn), -math.inf) <= now]
+            tried[id(parked)] = (parked, {_arrival(turn): known.get(_arrival(turn), NEVER) for turn in turns})
         self._tried = tried
-        return sorted(new)
+        return sorted(new, key=lambda found: (found[1].key, found[1].arrival))
 
-    def _carry_out(self, found: Found, entry: Entry, cluster: Cluster, queue: Queue) -> list[Decision]:
-        """Decide to evict the victims, and give the pod their room."""
-        assert self._search is not None
-        key, pod = entry.record.key, entry.record.pod
-        reason = f"Preempted by pod {pod.metadata.uid or key} on node {found.node}"
+    # A pod.
+
+    def _pod_turn(self, turns: "Turns", entry: Entry, queue: Queue) -> tuple[list[Decision], float]:
+        """What is decided for a pod, and after how many seconds it is to be tried again."""
+        key, profile = entry.record.key, entry.profile
+        known = turns.known(entry)
+        if known is not None:
+            return [Wait(key, known[0].message, known[0].plugins)], known[1]
+        search = turns.search
+        answer = refusals(profile, search.cluster, entry.record.shape)
+        if not len(answer.rows) or len(answer.feasible):
+            return [], NEVER  # something happened since that helps it: it is to be placed, not to preempt
+        others = [plugin for plugin in profile.post_filter if plugin.name != PLUGIN]
+        nominated = _ask_others(others, entry, answer)
+        if nominated is not None:
+            return [nominated], NEVER
+        if len(others) == len(profile.post_filter):
+            return [], NEVER
+        found = search.find(answer, entry.record.pod, turns.now, self._costs.get(profile.name))
+        wait = _wait(key, answer, found)
+        if isinstance(found, Found):
+            turns.in_vain.clear()
+            reason = f"Preempted by pod {entry.record.pod.metadata.uid or key} on node {found.node}"
+            evictions, victims = self._evict(search, found, key, reason, queue, turns.now)
+            seats = (seat_of(entry, found.row, search.cluster),)
+            self._nominations.hold(Nomination(seats, tuple(victims)), search.cluster, queue)
+            return [*evictions, wait], NEVER
+        again_after = NEVER if found.again_after is None else found.again_after
+        if not others:
+            turns.in_vain[turns.likeness(entry)] = (wait, again_after)
+        return [wait], again_after
+
+    # A gang.
+
+    def _gang_turn(
+        self, search: Search, gang: GangEntry, parked: Parked, queue: Queue, now: float
+    ) -> tuple[list[Decision], float]:
+        """What is decided for a gang, and after how many seconds it is to be tried again."""
+        has_plugin = any(plugin.name == PLUGIN for plugin in gang.profile.post_filter)
+        if self._placer is None or not has_plugin or self._nominations.has_gang(gang.root.key):
+            return [], NEVER
+        found = make_room_for_gang(search, self._placer, gang, now, self._costs.get(gang.profile.name))
+        why = ", ".join(parked.verdict.reasons) if parked.verdict is not None else ""
+        message = f"{why} {found.message}".strip()
+        if isinstance(found, InVain):
+            waits: list[Decision] = [Wait(key, message, (GANGS,)) for key in gang.entries]
+            return waits, NEVER if found.again_after is None else found.again_after
+        entries = dict(gang.entries)
+        seats = tuple(seat_of(entries[record.key], row, search.cluster) for record, row in found.assignments)
+        preemptor = seats[0].key
+        reason = f"Preempted by pod group {gang.name}"
+        evictions, victims = self._evict(search, found, preemptor, reason, queue, now)
+        queue.take(gang)
+        self._nominations.hold(Nomination(seats, tuple(victims), gang.root.key), search.cluster, queue)
+        nodes = {seat.key: seat.node for seat in seats}
+        return [*evictions, *(Wait(key, message, (GANGS,), nodes.get(key, "")) for key in entries)], NEVER
+
+    # Both.
+
+    def _evict(
+        self, search: Search, found: Found | GangFound, preemptor: str, reason: str, queue: Queue, now: float
+    ) -> tuple[list[Decision], list[Leaving]]:
+        """Decide to evict the victims; those that hold room and do not run yet give it up instead."""
+        cluster, budgets = search.cluster, search.running.budgets
         decisions: list[Decision] = []
-        victims = []
-        budgets = self._search.running.budgets
+        victims: list[Leaving] = []
+        workloads = set[str]()
         for victim in found.victims:
             if victim.key in self._nominations:
-                # It does not run yet: its room is taken back, and it waits again.
-                cluster.release(victim.key)
-                queue.put_back([self._nominations.pop(victim.key).entry])
+                self._nominations.give_up(victim.key, cluster, queue)
+            if victim.row < 0:
                 continue
-            leaving = Leaving(victim.key, victim.pod.metadata.uid, found.row)
+            leaving = Leaving(victim.key, victim.pod.metadata.uid, victim.row)
             victims.append(leaving)
             if not self._is_leaving(victim, leaving):
                 self._leaving[victim.key] = leaving
                 budgets.spend(budgets.set_of(victim.pod), victim.key)
-                decisions.append(Evict(victim.key, found.node, key, reason))
-        queue.remove(key)
-        cluster.assume(key, found.row)
-        self._nominations[key] = Nomination(entry, pod.metadata.uid, found.node, found.row, tuple(victims))
-        return decisions
+                cluster.gangs.expel(victim.key)
+                workloads.add(search.running.workload_of(victim))
+                gang = found.gangs.get(victim.key)
+                with_gang = f", gang {gang} as a whole" if gang else ""
+                decisions.append(Evict(victim.key, victim.node_name, preemptor, reason + with_gang))
+        for workload in sorted(workloads):
+            self._preemptions.note(workload, now)
+        return decisions, victims
 
     def _is_leaving(self, victim: PodRecord, leaving: Leaving) -> bool:
         """Whether a pod is on its way out already, for another's sake or its own."""
         return victim.pod.metadata.deletion_timestamp is not None or self._leaving.get(victim.key) == leaving
 
-    # What became of earlier decisions.
 
-    def _follow_up(self, cluster: Cluster, queue: Queue, now: float) -> list[Decision]:
-        decisions: list[Decision] = []
-        self._leaving = {key: leaving for key, leaving in self._leaving.items() if not leaving.is_gone(cluster)}
-        for key, nomination in list(self._nominations.items()):
-            if not self._is_held(nomination, cluster, queue, now):
-                del self._nominations[key]
-            elif all(victim.is_gone(cluster) for victim in nomination.victims):
-                del self._nominations[key]
-                decisions += self._bind(nomination, cluster, queue)
-        return decisions
+class Turns:
+    """What pods of one cycle have in common: for whom it was in vain, it is for all that are alike."""
 
-    def _is_held(self, nomination: Nomination, cluster: Cluster, queue: Queue, now: float) -> bool:
-        """Whether a nominated pod still has its place; it takes it again if the world showed it as waiting."""
-        key = nomination.entry.record.key
-        record = cluster.pods.records.get(key)
-        if record is None or record.pod.metadata.uid != nomination.uid:
-            return False
-        if record.row != UNBOUND:
-            # Seen anew, it may have been placed anew, there or elsewhere; no longer assumed, it was bound by the world.
-            return record is nomination.entry.record and record.row == nomination.row and record.assumed
-        if record.node_name:  # its node is gone while it held room there
-            cluster.observe(PodSeen(record.pod))
-            queue.add(cluster.pods.records[key], nomination.entry.profile, now)
-            return False
-        if cluster.nodes.row_of.get(nomination.node) != nomination.row or record.pod.spec.scheduling_gates:
-            return False
-        nomination.entry.record = record
-        queue.remove(key)
-        cluster.assume(key, nomination.row)
-        return True
+    def __init__(self, search: Search, now: float) -> None:
+        self.search = search
+        self.now = now
+        self.in_vain: dict[Any, tuple[Wait, float]] = {}
 
-    def _bind(self, nomination: Nomination, cluster: Cluster, queue: Queue) -> list[Decision]:
-        """Bind a pod whose victims are gone, if the filters agree; else it is to be tried anew."""
-        entry, row = nomination.entry, nomination.row
-        profile, record = entry.profile, entry.record
-        cluster.release(record.key)
-        answer = refusals(profile, cluster, record.shape)
-        if not np.isin(row, answer.feasible):
-            queue.put_back([entry])
-            return []
-        cluster.assume(record.key, row)
-        if needs_steps(profile, record.shape) and take_steps(profile, cluster, record, row) is not None:
-            cluster.release(record.key)
-            queue.put_back([entry])
-            return []
-        return [Bind(record.key, nomination.node)]
+    def likeness(self, entry: Entry) -> Any:
+        pod = entry.record.pod
+        return (
+            entry.profile.name,
+            entry.record.shape.id,
+            entry.record.priority,
+            pod.spec.preemption_policy,
+            pod.status.nominated_node_name,
+            self.search.cluster.gangs.of_pod.get(entry.record.key),
+        )
+
+    def known(self, entry: Entry) -> tuple[Wait, float] | None:
+        return self.in_vain.get(self.likeness(entry))
+
+
+def _arrival(turn: Turn) -> int:
+    return turn.arrival
 
 
 def _wait(key: str, answer: Evaluation, found: Found | InVain) -> Wait:

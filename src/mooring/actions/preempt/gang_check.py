@@ -32,7 +32,7 @@ class MembersInPlace:
         for record, row in pods:
             self._cluster.assume(record.key, row)
         self._count(pods, 1)
-        if self._all_fit():
+        if self._left > 0 and self.all_fit():
             return True
         for record, _ in pods:
             self._cluster.release(record.key)
@@ -43,13 +43,12 @@ class MembersInPlace:
         for _, what_if in self._asked:
             what_if.count(pods, sign)
 
-    def _all_fit(self) -> bool:
+    def all_fit(self) -> bool:
+        """Whether each member could come to its place, with all others in theirs; one for each row and shape."""
         for want, what_if in self._asked:
             one_a_row = {record.row: record for record in want.records if record.row >= 0}
             for row, record in one_a_row.items():
                 self._left -= 1
-                if self._left < 0:
-                    return False
                 self._cluster.release(record.key)
                 self._count([(record, row)], -1)
                 refused = what_if.refusal(row)

@@ -5,6 +5,7 @@ themselves before whole gangs, and then little lost work, where a policy asks fo
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -25,29 +26,34 @@ MOST_DOMAINS = 3
 """So many domains are looked at closely, those first where the least is missing."""
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a gang asks for."""
+
+    wants: Sequence[Want]
+    rows: Rows
+    """Where its members could be."""
+    domains: NDArray[np.int32] | None
+    """By row of the table: the domain that all members have to share; None where they need not."""
+    only_filters: bool
+    """Whether its placing looks at nothing but filters and these domains."""
+
+
 class Proposals:
     """All proposals for one gang, at one moment."""
 
-    def __init__(
-        self,
-        pool: Pool,
-        shares: Shares,
-        rows: Rows,
-        wants: Sequence[Want],
-        domains: NDArray[np.int64] | None,
-        cost: Cost | None,
-    ) -> None:
+    def __init__(self, pool: Pool, shares: Shares, asked: Asked, cost: Cost | None) -> None:
         self.pool = pool
-        self.wants = wants
-        self.board = Board(pool, shares, rows, wants)
-        self._domain = np.zeros(len(rows), np.intp)
-        if domains is not None:
-            self._domain = np.unique(domains[rows], return_inverse=True)[1]
+        self.wants = wants = asked.wants
+        self.board = Board(pool, shares, asked.rows, wants)
+        self._domain = np.zeros(len(asked.rows), np.intp)
+        if asked.domains is not None:
+            self._domain = np.unique(asked.domains[asked.rows], return_inverse=True)[1]
         self._domain_count = int(self._domain.max(initial=0)) + 1
         self._by_lost_work = cost is not None and cost.has_least_lost
         self._rank = pool.importance()
-        nodes = self.board.nodes
-        self._is_exact = domains is None and len(wants) == 1 and wants[0].is_exact(nodes)
+        is_simple = asked.domains is None and asked.only_filters and len(wants) == 1
+        self._is_exact = is_simple and wants[0].is_exact(self.board.nodes)
         """Whether what columns propose is sure to do."""
 
     def __iter__(self) -> Iterator[Mask]:

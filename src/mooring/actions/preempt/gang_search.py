@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mooring.actions.preempt.gang_check import MembersInPlace
 from mooring.actions.preempt.gang_choice import Choice
 from mooring.actions.preempt.gang_demand import Board, Want
-from mooring.actions.preempt.gang_proposals import Proposals
+from mooring.actions.preempt.gang_proposals import Asked, Proposals
 from mooring.actions.preempt.gang_spare import in_order, spare
 from mooring.actions.preempt.pool import Pool
 from mooring.actions.preempt.search import PROTECTED, Filters, InVain, Search
@@ -57,24 +57,26 @@ def find_for_gang(
     priority: int,
     place: Placing,
     *,
-    domains: NDArray[np.int64] | None = None,
+    domains: NDArray[np.int32] | None = None,
+    only_filters: bool = True,
     now: float = 0.0,
     costs: PreemptionCostArgs | None = None,
 ) -> GangFound | InVain:
     """Whom to evict for a gang of this priority that does not fit, and where each of its members then goes.
 
     `domains` says of each row of the table in which domain it is, negative for none, where all members have to share
-    one.
+    one. `only_filters` says that `place` looks at nothing but filters otherwise.
     """
     # 1. What is asked for, and on which rows that could be.
-    wants = _wants(search, members)
+    wants = wants_of(search, members)
     rows = search.cluster.nodes.live_rows()
     rows = rows[np.logical_or.reduce([want.is_row for want in wants])[rows]]
     if domains is not None:
         rows = rows[domains[rows] >= 0]
     # 2. Who might have to go.
     victims = search.victims(priority, members[0][0].key, rows, now, costs)
-    proposals = Proposals(victims.pool(), search.shares, rows, wants, domains, victims.cost)
+    asked = Asked(wants, rows, domains, only_filters=only_filters)
+    proposals = Proposals(victims.pool(), search.shares, asked, victims.cost)
     # 3. The least costly of them that would be enough, as far as columns can tell, until the gang has its places.
     for gone in proposals:
         found = _carry_through(search, proposals, gone, place)
@@ -82,14 +84,14 @@ def find_for_gang(
             return found
     # 4. Nothing helps: say why.
     if victims.cost is not None and victims.cost.args.protects:
-        unprotected = Proposals(victims.pool(heed_protection=False), search.shares, rows, wants, domains, victims.cost)
+        unprotected = Proposals(victims.pool(heed_protection=False), search.shares, asked, victims.cost)
         if unprotected.is_enough_somewhere and not proposals.is_enough_somewhere:
             seconds = victims.seconds_protected(victims.everybody)
             return InVain(BEFORE + PROTECTED.format(seconds), seconds)
     return InVain(BEFORE + _why(proposals, sum(want.count for want in wants)))
 
 
-def _wants(search: Search, members: Sequence[tuple[PodRecord, Profile]]) -> list[Want]:
+def wants_of(search: Search, members: Sequence[tuple[PodRecord, Profile]]) -> list[Want]:
     """Members by shape, those first for which there is the least room."""
     cluster = search.cluster
     by_shape: dict[tuple[str, int], list[tuple[PodRecord, Profile]]] = {}

@@ -25,7 +25,7 @@ from mooring.actions.preempt.whole_gangs import Asking, cheapest_with_gangs
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.answers import is_by_usage
 from mooring.engine.evaluate import Evaluation, ask_filter, prepare_filters, run_filters
-from mooring.engine.plugin import SKIP
+from mooring.engine.plugin import SKIP, Mask
 from mooring.engine.profile import Profile
 from mooring.engine.settled import SettledCache, is_settled
 from mooring.engine.verdict import Rejection, fit_message
@@ -215,18 +215,26 @@ class Search:
     def _in_vain(self, victims: Victims, filters: "Filters", refused: dict[int, Rejection]) -> InVain:
         answer = filters.answer
         crowd = victims.everybody
-        is_protected = self._has_room(crowd, filters) & ~np.isin(crowd.rows, list(refused)) & victims.protects(crowd)
+        is_tried = np.isin(crowd.rows, list(refused))
+        is_protected = self._has_room(crowd, filters) & ~is_tried & self._protects(victims, crowd, filters)
         not_helpful = len(answer.rows) - len(potential_rows(answer))
         tally = Counter({NOT_HELPFUL: not_helpful, NO_VICTIMS: len(answer.rows) - not_helpful - len(crowd)})
         again_after = None
         if is_protected.any():
             again_after = victims.seconds_protected(crowd.at(np.flatnonzero(is_protected)))
             tally[PROTECTED.format(again_after)] = int(np.count_nonzero(is_protected))
-        others = crowd.at(np.flatnonzero(~is_protected & ~np.isin(crowd.rows, list(refused))))
+        others = crowd.at(np.flatnonzero(~is_protected & ~is_tried))
         for rejection in (*refused.values(), *self._refusals(others, filters)):
             tally.update(rejection.reasons)
         counted = ((Rejection((reason,)), count) for reason, count in tally.items() if count)
         return InVain(f"preemption: {fit_message(len(answer.rows), counted)}", again_after)
+
+    def _protects(self, victims: Victims, crowd: Crowd, filters: "Filters") -> Mask:
+        """On which rows there is too little room only because somebody is protected."""
+        if not victims.has_protected:
+            return np.zeros(len(crowd), np.bool_)
+        others = victims.unprotected
+        return ~np.isin(crowd.rows, others.rows[self._has_room(others, filters)])
 
     def _refusals(self, crowd: Crowd, filters: "Filters") -> Iterator[Rejection]:
         """Why rows will not do even without their victims."""

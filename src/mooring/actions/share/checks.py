@@ -126,7 +126,7 @@ class Checks:
         show, resource, name = self._show(column), self._tree.resources.names[column], self._tree.name(leaf)
         holds, deserves = self._ledger.allocated_flat[at], self._shares.deserved_flat[at]
         message = f"queue {name} deserves {show(deserves)} {resource} and holds {show(holds)};"
-        return Refusal(name, resource, f"{message} {show(value)} more are asked for")
+        return Refusal(name, resource, f"{message} {show(value)} more asked for")
 
     def describe(self, shortages: Sequence[Shortage], amount: Amount) -> Refusal:
         """Say it of the first resource, and of the queue whose own limit it is: others only have it from above."""
@@ -137,10 +137,10 @@ class Checks:
         show, resource, name = self._show(column), tree.resources.names[column], tree.name(row)
         limit, holds = tree.capability_flat[at], self._ledger.allocated_flat[at]
         has = "the cluster has" if row == ROOT_ROW and limit == tree.total[column] else f"queue {name} may hold"
-        message = f"{has} {show(limit)} {resource}, {show(holds)} of it held; {show(value)} more are asked for"
+        message = f"{has} {show(limit)} {resource}, {show(holds)} of it held; {show(value)} more asked for"
         kept = self._ledger.claim(row, column) - holds
         if holds + value <= limit and kept > 0:
-            message += f", and {show(kept)} are kept for guarantees"
+            message += f", and {show(kept)} kept for guarantees"
         return Refusal(name, resource, message)
 
     def _show(self, column: int) -> Callable[[int], str]:

@@ -53,6 +53,9 @@ class _Part:
         self.weight = weight
         self.share = 0.0
         self.sum = [0.0] * width
+        """What the children hold, scaled."""
+        self.in_all = [0] * width
+        """What they hold as it is."""
         self._width = width
         self._names: list[ChildName] = []
         self._unsaturated: set[ChildName] = set()
@@ -122,7 +125,8 @@ class HierarchicalShares:
         self._jobs: dict[str, _LeafJob] = {}
         known: dict[tuple[str, ...], int] = {(): TOP}
         self.node_of_queue = {queue: self._walk(path, known) for queue, path in paths.items()}
-        self._in_all = [0] * len(total)
+        self._ways = {queue: self._way_up(node) for queue, node in self.node_of_queue.items()}
+        """For each queue the parts from its own up to the whole."""
         self._is_gone = [amount <= 0 for amount in self._total]
 
     def _walk(self, path: Sequence[HierarchyStep], known: dict[tuple[str, ...], int]) -> int:
@@ -137,6 +141,9 @@ class HierarchicalShares:
                 self._parts.append(_Part(step.weight, len(self._total)))
             node = known[names]
         return node
+
+    def _way_up(self, node: int) -> tuple[int, ...]:
+        return (node,) if node == TOP else (node, *self._way_up(self.parent[node]))
 
     # Jobs
 
@@ -159,19 +166,18 @@ class HierarchicalShares:
         part.put((True, key), job.held.items(), self._dominant.share(job.held), is_saturated)
 
     def _follow(self, job: _LeafJob, after: Amount, before: Amount) -> bool:
-        turned = False
         for column in {**after, **before}:
-            self._in_all[column] += after.get(column, 0) - before.get(column, 0)
-            is_gone = self._in_all[column] >= self._total[column]
-            turned |= is_gone != self._is_gone[column]
-            self._is_gone[column] = is_gone
+            change = after.get(column, 0) - before.get(column, 0)
+            for node in self._ways[job.queue]:
+                self._parts[node].in_all[column] += change
+        is_gone = [held >= total for held, total in zip(self._parts[TOP].in_all, self._total, strict=True)]
+        turned = is_gone != self._is_gone
+        self._is_gone = is_gone
         if turned:
             self.recompute()
             return True
-        node = self.node_of_queue[job.queue]
-        while node >= 0:
+        for node in self._ways[job.queue]:
             self._compute(node)
-            node = self.parent[node]
         return False
 
     def recompute(self) -> None:
@@ -196,12 +202,18 @@ class HierarchicalShares:
 
     def standings(self, queue: int) -> list[Standing]:
         """The standings on a queue's way from below the root."""
-        way = []
-        node = self.node_of_queue[queue]
-        while node != TOP:
-            way.append(self.standing(node))
-            node = self.parent[node]
-        return way[::-1]
+        return [self.standing(node) for node in reversed(self._ways[queue][:-1])]
+
+    def holds_less(self, queue: int, other: int) -> bool:
+        """Whether, where the ways to two queues part, the first one's side holds less by weight, nothing scaled."""
+        for mine, theirs in zip(reversed(self._ways[queue]), reversed(self._ways[other]), strict=False):
+            if mine != theirs:
+                return self._plain_share(mine) < self._plain_share(theirs)
+        return False
+
+    def _plain_share(self, node: int) -> float:
+        part = self._parts[node]
+        return self._dominant.share_of(enumerate(part.in_all)) / part.weight
 
     def comes_first(self, queue: int, other: int) -> bool:
         """Whether a queue stands strictly better than another at the first difference between them."""

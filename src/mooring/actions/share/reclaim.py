@@ -91,7 +91,7 @@ class Reclaim:
         mark = book.ledger.checkpoint()
         try:
             if not self._is_enough():
-                short = {shortage.column for shortage in self._shortages()}
+                short = sorted({shortage.column for shortage in self._shortages()})
                 refusal = self._rule.begin(job, self._amount, short)
                 if refusal is not None:
                     return refusal

@@ -5,7 +5,9 @@ and a victim's queue, with every queue above it up to where the two ways meet, h
 resource. Whoever is at or below its share gives nothing. Since every step takes from somebody above their share for
 somebody below theirs, two queues never take from each other in turns.
 
-By hierarchical dominant shares: after the move, the reclaimer's queue still stands before the victim's.
+By hierarchical dominant shares: after the move, the reclaimer's queue still stands before the victim's, and where their
+ways part its side still holds less, by weight. Standing before alone would not do: whoever can use more stands before
+whoever cannot, even with more in hand, and the two would take the same thing from each other for ever.
 """
 
 from collections.abc import Collection
@@ -23,7 +25,7 @@ class ReclaimRule(Protocol):
     """One way to settle who may take from whom."""
 
     def begin(self, job: Job, amount: Amount, short: Collection[int]) -> Refusal | None:
-        """Look at the reclaimer: it wants so much, and is short of these columns."""
+        """Look at the reclaimer: it wants so much, and is short of these columns, or just of nodes if of none."""
 
     def may_take(self, victim: Job, amount: Amount) -> bool:
         """Whether the victim may lose so much now."""
@@ -52,13 +54,14 @@ class DeservedRule:
     def begin(self, job: Job, amount: Amount, short: Collection[int]) -> Refusal | None:
         self._leaf, self._amount, self._entitled = job.leaf, amount, []
         beyond = None
-        for column, value in amount.items():
+        for column in short or amount:
             if self._is_within(job.leaf, column):
                 self._entitled.append(column)
-            elif column in short and (beyond is None or self._shares.deserves(job.leaf, column)):
-                beyond = self._checks.beyond_deserved(job.leaf, column, value)
-                if self._shares.deserves(job.leaf, column):
-                    return beyond
+                continue
+            beyond = self._checks.beyond_deserved(job.leaf, column, amount[column])
+            # What its share names it may not exceed; what it does not name may come along with what it does.
+            if short and self._shares.deserves(job.leaf, column):
+                return beyond
         return None if self._entitled else beyond
 
     def _is_within(self, row: int, column: int) -> bool:
@@ -108,12 +111,12 @@ class HierarchicalRule:
         before = victim.amount(self._left.get(victim.key, tuple(victim.held)))
         after = {column: value - amount.get(column, 0) for column, value in before.items()}
         self._shares.put_job(victim.key, victim.leaf, after, victim.asked)
-        comes_first = self._shares.comes_first(self._leaf, victim.leaf)
+        may = self._shares.comes_first(self._leaf, victim.leaf) and self.is_right(victim)
         self._shares.put_job(victim.key, victim.leaf, before, victim.asked)
-        return comes_first
+        return may
 
     def is_right(self, victim: Job) -> bool:
-        return self._shares.comes_first(self._leaf, victim.leaf)
+        return self._shares.holds_less(self._leaf, victim.leaf)
 
     def took(self, victim: Job, left: Members) -> None:
         self._touched[victim.key] = victim

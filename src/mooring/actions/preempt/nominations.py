@@ -1,0 +1,192 @@
+"""Those for whom room is being made, a pod or a gang: they have their places in the state until they are bound.
+
+All members of a gang are nominated together, bound together, and give up their places together.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mooring.actions.gangs.steps import Reservations
+from mooring.actions.preempt.gang_check import MembersInPlace
+from mooring.actions.preempt.gang_search import wants_of
+from mooring.actions.preempt.search import Search, refusals
+from mooring.engine.binding import needs_steps
+from mooring.engine.plugin import Change
+from mooring.engine.queue import Entry, Queue
+from mooring.model.decisions import Bind, Decision
+from mooring.model.events import PodSeen
+from mooring.state.cluster import Cluster
+from mooring.state.pods import UNBOUND
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """A pod that is being evicted, as it was when that was decided."""
+
+    key: str
+    uid: str
+    row: int
+
+    def is_gone(self, cluster: Cluster) -> bool:
+        record = cluster.pods.records.get(self.key)
+        return record is None or record.row != self.row or record.pod.metadata.uid != self.uid
+
+
+@dataclass(frozen=True)
+class Seat:
+    """The place of one pod."""
+
+    entry: Entry
+    uid: str
+    node: str
+    row: int
+
+    @property
+    def key(self) -> str:
+        return self.entry.record.key
+
+    def is_taken(self, cluster: Cluster) -> bool:
+        """Whether the pod has it still: seen anew, it may have been placed anew; confirmed, the world has bound it."""
+        record = cluster.pods.records.get(self.key)
+        return record is self.entry.record and record.row == self.row and record.assumed
+
+
+@dataclass(frozen=True, eq=False)
+class Nomination:
+    """Pods for which room is being made, and who has to be gone before."""
+
+    seats: tuple[Seat, ...]
+    victims: tuple[Leaving, ...]
+    gang: str = ""
+    """The key of the outermost gang; nothing for a pod by itself."""
+
+
+class Nominations:
+    """All of them, by pod."""
+
+    def __init__(self) -> None:
+        self._by_pod: dict[str, Nomination] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._by_pod
+
+    def __iter__(self) -> Iterator[Nomination]:
+        return iter(dict.fromkeys(self._by_pod.values()))
+
+    def has_gang(self, root: str) -> bool:
+        return any(nomination.gang == root for nomination in self._by_pod.values())
+
+    def hold(self, nomination: Nomination, cluster: Cluster, queue: Queue) -> None:
+        """Let pods take their seats, and wait no longer."""
+        for seat in nomination.seats:
+            queue.remove(seat.key)
+            cluster.assume(seat.key, seat.row)
+            if nomination.gang:
+                cluster.gangs.nominate(seat.key, holds_room=True)
+            self._by_pod[seat.key] = nomination
+
+    def give_up(self, key: str, cluster: Cluster, queue: Queue) -> None:
+        """Take the room back from a pod, and from all that were nominated with it: they wait again."""
+        self._dissolve(self._by_pod[key], cluster, queue)
+
+    def _forget(self, nomination: Nomination, cluster: Cluster) -> None:
+        for seat in nomination.seats:
+            self._by_pod.pop(seat.key, None)
+            if nomination.gang:
+                cluster.gangs.nominate(seat.key, holds_room=False)
+
+    def _dissolve(self, nomination: Nomination, cluster: Cluster, queue: Queue) -> None:
+        self._forget(nomination, cluster)
+        waiting = [seat.entry for seat in nomination.seats if seat.is_taken(cluster)]
+        for entry in waiting:
+            cluster.release(entry.record.key)
+        self._put_back(nomination, waiting, queue)
+
+    def _put_back(self, nomination: Nomination, waiting: list[Entry], queue: Queue) -> None:
+        if not nomination.gang:
+            queue.put_back(waiting)
+            return
+        for entry in waiting:
+            queue.add(entry.record, entry.profile, entry.queued_at)
+        queue.gang_changed(nomination.gang)  # whoever of it still waits belongs with them again
+
+    # What became of them.
+
+    def follow_up(self, search: Search, queue: Queue, now: float) -> list[Decision]:
+        """Bind those whose victims are gone; forget those that have lost their places."""
+        cluster = search.cluster
+        decisions: list[Decision] = []
+        for nomination in list(self):
+            held = [self._is_held(seat, cluster, queue, now) for seat in nomination.seats]  # each has its say
+            if not all(held):
+                self._dissolve(nomination, cluster, queue)
+            elif all(victim.is_gone(cluster) for victim in nomination.victims):
+                self._forget(nomination, cluster)
+                decisions += self._bind(nomination, search, queue)
+        return decisions
+
+    def _is_held(self, seat: Seat, cluster: Cluster, queue: Queue, now: float) -> bool:
+        """Whether a pod still has its seat; it takes it again if the world showed it as waiting."""
+        record = cluster.pods.records.get(seat.key)
+        if record is None or record.pod.metadata.uid != seat.uid:
+            return False
+        if record.row != UNBOUND:
+            return seat.is_taken(cluster)
+        if record.node_name:  # its node is gone while it held room there
+            cluster.observe(PodSeen(record.pod))
+            queue.add(cluster.pods.records[seat.key], seat.entry.profile, now)
+            return False
+        if cluster.nodes.row_of.get(seat.node) != seat.row:
+            return False
+        seat.entry.record = record
+        queue.remove(seat.key)
+        cluster.assume(seat.key, seat.row)
+        return True
+
+    def _bind(self, nomination: Nomination, search: Search, queue: Queue) -> list[Decision]:
+        """Bind pods whose victims are gone, if the filters agree; else they are to be tried anew."""
+        cluster = search.cluster
+        entries = [seat.entry for seat in nomination.seats]
+        if not _fit(search, nomination) or not _take_steps(cluster, entries):
+            for entry in entries:
+                cluster.release(entry.record.key)
+            self._put_back(nomination, entries, queue)
+            return []
+        if nomination.gang:
+            queue.gang_changed(nomination.gang)
+            queue.gangs.ran(nomination.gang)
+            for shape in {entry.record.shape.id: entry.record.shape for entry in entries}.values():
+                queue.note(Change.POD_BOUND, shape)
+        return [Bind(seat.key, seat.node) for seat in nomination.seats]
+
+
+def _fit(search: Search, nomination: Nomination) -> bool:
+    """Whether every pod could come to its seat, with all others in theirs."""
+    cluster = search.cluster
+    if len(nomination.seats) == 1:
+        seat = nomination.seats[0]
+        cluster.release(seat.key)
+        feasible = refusals(seat.entry.profile, cluster, seat.entry.record.shape).feasible
+        cluster.assume(seat.key, seat.row)
+        return bool(np.isin(seat.row, feasible))
+    wants = wants_of(search, [(seat.entry.record, seat.entry.profile) for seat in nomination.seats])
+    if not all(want.is_row[[record.row for record in want.records]].all() for want in wants):
+        return False
+    return MembersInPlace(cluster, wants).all_fit()
+
+
+def _take_steps(cluster: Cluster, entries: list[Entry]) -> bool:
+    """Take all pods through the steps after the choice of a node; nothing is left behind if a plugin refuses one."""
+    stepping = [entry for entry in entries if needs_steps(entry.profile, entry.record.shape)]
+    reservations = Reservations(cluster)
+    refused = next((found for entry in stepping if (found := reservations.add(entry)) is not None), None)
+    if refused is None and reservations.bind(stepping) is None:
+        return True
+    reservations.undo()
+    return False
+
+
+def seat_of(entry: Entry, row: int, cluster: Cluster) -> Seat:
+    return Seat(entry, entry.record.pod.metadata.uid, cluster.nodes.name(row), row)
