@@ -7,6 +7,7 @@ from typing import Any
 
 from mooring.actions.admit.action import Admit
 from mooring.actions.gangs.keep_whole import KeepWhole
+from mooring.actions.gangs.rehearsal import GangRehearsal
 from mooring.actions.place import Place
 from mooring.actions.preempt.action import Preempt
 from mooring.actions.share.action import Share
@@ -102,7 +103,8 @@ class Assembly:
             on_batch=on_batch,
             reserve_after_seconds=self.gangs.reserve_after_seconds,
         )
-        admit = Admit(self.profiles, self.queueing, self.tenants)
+        rehearse = GangRehearsal(self.profiles, place.gangs)
+        admit = Admit(self.profiles, self.queueing, self.tenants, rehearse)
         share = Share(place.gangs, share_settings(self.tenants))
         keep_whole = KeepWhole(place.gangs, self.gangs.timeout_seconds)
         reclaim, preempt = Reclaim(share, place.gangs), Preempt(self.preemption_costs, place.gangs)

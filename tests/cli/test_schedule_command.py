@@ -122,8 +122,8 @@ def test_the_wide_table_lists_every_pod(mooring: Call, cluster: Path) -> None:
 def test_json_has_everything(mooring: Call, cluster: Path) -> None:
     result = json.loads(mooring("schedule", "-f", cluster, "-o", "json").out)
 
-    sections = ["summary", "placements", "waiting", "forbidden", "gated", "notOurs", "evicted", "pools", "ignored"]
-    assert list(result) == sections
+    pods = ["placements", "waiting", "forbidden", "gated", "notOurs", "evicted"]
+    assert list(result) == ["summary", *pods, "admitted", "suspended", "pools", "ignored"]
     assert result["summary"] == {
         "nodes": 4,
         "placed": 9,
@@ -134,6 +134,8 @@ def test_json_has_everything(mooring: Call, cluster: Path) -> None:
         "notOurs": 1,
         "alreadyBound": 1,
         "evicted": 0,
+        "admitted": 0,
+        "suspended": 0,
     }
     assert result["placements"][0] == {"pod": "train", "namespace": "default", "node": "gpu-1", "priority": 0}
     assert result["waiting"][-1] == {

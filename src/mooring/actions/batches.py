@@ -97,6 +97,18 @@ class Batches:
             return self.kept.fresh(profile, cluster, shape).choose(self._limit(profile))
         return choose_uncached(profile, cluster, shape, self._limit(profile))
 
+    def rehearse(self, cluster: Cluster, batch: list[Entry]) -> int:
+        """Assume places for pods of one shape as far as there are any, without the steps that follow; say how many."""
+        profile, shape = batch[0].profile, batch[0].record.shape
+        if not needs_steps(profile, shape):
+            return len(self.place(cluster, batch).placed)
+        for index, entry in enumerate(batch):
+            row = self.choose(cluster, profile, shape)
+            if row < 0:
+                return index
+            cluster.assume(entry.record.key, row)
+        return len(batch)
+
     def _ranked(self, cluster: Cluster, batch: list[Entry], answers: ShapeAnswers) -> Outcome:
         deadline = self._deadline(batch[0].profile)
         ranking = self._ranking_of(answers, len(batch))

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from mooring.actions.admit.action import Admit as AdmitAction
 from mooring.actions.admit.cycle import Admission
+from mooring.cli.amounts import in_units
 from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Admit, Decision, Suspend
 from mooring.model.queued_work import QueuedWork
@@ -91,15 +92,15 @@ def _admitted(found: Admit, works: Mapping[str, QueuedWork], admission: Admissio
     for pod_set in found.podsets:
         for resource, flavor in pod_set.flavors.items():
             flavors.setdefault(resource, {})[flavor] = None
-    work = works.get(found.workload)
     given = sum(pod_set.count for pod_set in found.podsets)
+    holder = None if admission is None else admission.holder(found.workload)
     return Admitted(
         workload=name,
         namespace=namespace,
         owner=owner_name(works, found.workload),
         cluster_queue=found.cluster_queue,
         pods=given,
-        asked_pods=given if work is None else sum(pod_set.count for pod_set in work.workload.spec.pod_sets),
+        asked_pods=given if holder is None else sum(pod_set.count for pod_set in holder.applicant.pod_sets),
         flavors={resource: list(names) for resource, names in flavors.items()},
         borrowed={} if admission is None else _borrowed(admission, found.cluster_queue),
         message=found.message,
@@ -110,7 +111,9 @@ def _admitted(found: Admit, works: Mapping[str, QueuedWork], admission: Admissio
 def _borrowed(admission: Admission, queue: str) -> dict[str, float]:
     tree, compiled = admission.structure.tree, admission.structure.queues.get(queue)
     borrowed: dict[str, float] = {}
-    for column in tree.declared[compiled.node] if compiled is not None and compiled.has_cohort else ():
+    if compiled is None or not compiled.has_cohort:
+        return borrowed
+    for column in tree.declared[compiled.node]:
         beyond = tree.usage_of(compiled.node, column) - tree.nominal_of(compiled.node, column)
         if beyond > 0:
             resource = tree.columns[column].resource

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Set
 from msgspec import Struct
 
 from mooring.actions.admit.action import Admit
+from mooring.cli.admissions import Admitted, Suspended, gather_admissions, owner_name
 from mooring.cli.pools import Pool, pools
 from mooring.cli.workloads import Workloads
 from mooring.engine.cycle import Scheduler
@@ -73,6 +74,8 @@ class Evicted(Struct, rename="camel", omit_defaults=True):
     preemptor_priority: int
     owner: str = ""
     reason: str = ""
+    preemptor_owner: str = ""
+    """What a user would call the preemptor, if it is a workload whose quota is wanted back: Job/train."""
 
 
 class Summary(Struct, rename="camel"):
@@ -87,6 +90,10 @@ class Summary(Struct, rename="camel"):
     not_ours: int
     already_bound: int
     evicted: int
+    admitted: int
+    """How many workloads were given quota."""
+    suspended: int
+    """How many workloads had to give it back."""
 
 
 class Result(Struct, rename="camel"):
@@ -101,6 +108,10 @@ class Result(Struct, rename="camel"):
     not_ours: list[NotOurs]
     evicted: list[Evicted]
     """Pods that ran when we came; in the order of the decisions."""
+    admitted: list[Admitted]
+    """Workloads that were given quota; in the order of the decisions."""
+    suspended: list[Suspended]
+    """Workloads that had to give it back; in the order of the decisions."""
     pools: list[Pool]
     ignored: dict[str, int]
     """How many objects there were of each kind that scheduling does not read."""
@@ -124,6 +135,9 @@ def make_result(
         found = workloads.owner_of(pod)
         return str(found) if found else ""
 
+    decisions = list(decisions)
+    admitted, suspended = gather_admissions(scheduler, decisions)
+    works = scheduler.cluster.tenants.works
     placements = []
     pods = {pod.key: pod for pod in manifests.pods}
     ran = {key for key, pod in pods.items() if pod.spec.node_name} if ran is None else ran
@@ -138,6 +152,8 @@ def make_result(
             placements.append(Placement(meta.name, meta.namespace, decision.node, pod.spec.priority or 0, owner(pod)))
         elif isinstance(decision, Evict) and decision.pod in ran:
             pod, preemptor = pods[decision.pod], records.get(decision.preemptor)
+            work = works.get(decision.preemptor)
+            urgency = preemptor.priority if preemptor is not None else 0
             evicted.append(
                 Evicted(
                     pod.metadata.name,
@@ -145,9 +161,10 @@ def make_result(
                     decision.node,
                     decision.preemptor,
                     pod.spec.priority or 0,
-                    preemptor.priority if preemptor is not None else 0,
+                    urgency if work is None else work.workload.spec.priority or 0,
                     owner(pod),
                     decision.reason,
+                    "" if work is None else owner_name(works, decision.preemptor),
                 )
             )
     waiting = []
@@ -177,6 +194,8 @@ def make_result(
             not_ours=len(not_ours),
             already_bound=sum(1 for record in records.values() if record.node_name) - placed_keys,
             evicted=len(evicted),
+            admitted=len(admitted),
+            suspended=len(suspended),
         ),
         placements=placements,
         waiting=waiting,
@@ -184,6 +203,8 @@ def make_result(
         gated=gated,
         not_ours=not_ours,
         evicted=evicted,
+        admitted=admitted,
+        suspended=suspended,
         pools=pools(scheduler.cluster, pool_of),
         ignored=dict(sorted(manifests.ignored.items())),
     )

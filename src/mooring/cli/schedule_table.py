@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mooring.cli.admissions_table import print_admissions
 from mooring.cli.pools import NO_POOL, Pool, Usage
 from mooring.cli.result import Evicted, Forbidden, NotOurs, Placement, Result, Waiting
 from mooring.cli.tables import count, make_table, print_table
@@ -23,7 +24,7 @@ BAR_CELLS = 10
 
 
 def print_result(console: Console, result: Result, pool_of: Mapping[str, str], *, wide: bool) -> None:
-    console.print(_summary(result))
+    console.print(_summary(result), soft_wrap=True)
     if result.placements:
         console.print()
         if wide:
@@ -33,6 +34,7 @@ def print_result(console: Console, result: Result, pool_of: Mapping[str, str], *
     if result.pools:
         console.print()
         print_table(console, _pool_table(result.pools))
+    print_admissions(console, result.admitted, result.suspended)
     _print_evicted(console, result.evicted)
     _print_waiting(console, "WAITING", result.waiting, wide=wide)
     _print_forbidden(console, result.forbidden, wide=wide)
@@ -54,6 +56,8 @@ def _summary(result: Result) -> Text:
         (found.not_ours, "not ours"),
         (found.already_bound, "bound before"),
         (found.evicted, "evicted"),
+        (found.admitted, "workloads admitted" if found.admitted > 1 else "workload admitted"),
+        (found.suspended, "suspended"),
     ]
     for number, words in rest:
         if number:
@@ -153,9 +157,15 @@ def _print_evicted(console: Console, evicted: Sequence[Evicted]) -> None:
     console.print("EVICTED", style="bold")
     table = make_table("NAMESPACE", "POD", ">PRIORITY", "FROM", "FOR", ">PRIORITY")
     for pod in evicted:
-        asker = (pod.preemptor, f"{pod.preemptor_priority}") if pod.preemptor else (pod.reason, "")
+        asker = (_asker(pod), f"{pod.preemptor_priority}") if pod.preemptor else (pod.reason, "")
         table.add_row(pod.namespace, pod.pod, f"{pod.priority}", pod.node, *asker)
     print_table(console, table)
+
+
+def _asker(pod: Evicted) -> str:
+    if not pod.preemptor_owner:
+        return pod.preemptor
+    return f"{pod.preemptor.partition('/')[0]} {pod.preemptor_owner}"
 
 
 # What waits.

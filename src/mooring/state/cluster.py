@@ -185,6 +185,13 @@ class Cluster:
             else:
                 self._bind(record, row)
 
+    def see_waiting_as(self, pod: Pod) -> None:
+        """Let a pod that waits be this one: for asking what would be, were it changed."""
+        record = self.pods.records[pod.key]
+        if record.row != UNBOUND:
+            raise InvariantBroken(f"pod {pod.key} is bound, to {record.node_name}")
+        self._reshape(record, pod, self.shape_for(pod))
+
     def _reshape(self, record: PodRecord, pod: Pod, shape: Shape) -> None:
         """A pod that keeps its place is another than we knew."""
         row = record.row

@@ -1,4 +1,4 @@
-"""What happens around the scheduler while it is measured: pods come, end and are evicted, nodes change; always the same.
+"""What happens around the scheduler while it is measured: pods come, end, are evicted, nodes change; always the same.
 
 The world knows the time. It carries out what the scheduler decides and tells it what became of that, before the next
 cycle.

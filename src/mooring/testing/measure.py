@@ -1,142 +1,128 @@
 """Run a workload through the engine and measure it: from the queue to the decision, nothing else."""
 
 import gc
-import resource
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import msgspec
-
-from mooring.assembly import assemble
-from mooring.config.scheduler import parse_config
+from mooring.assembly import Assembly, assemble
+from mooring.config.settings import Settings, parse_settings
 from mooring.engine.cycle import Scheduler
 from mooring.errors import InvariantBroken
-from mooring.model.decisions import Bind, Evict, Wait
-from mooring.model.events import Event, NodeSeen, PodLost
-from mooring.model.manifests import build_manifests
-from mooring.model.nodes import Node
+from mooring.model.manifests import Manifests, build_manifests
+from mooring.model.queued_work import queued_work
 from mooring.state.loading import imply_namespaces
+from mooring.testing.bench_world import Arrival, World
+from mooring.testing.tally import Measurement, Tally
 from mooring.testing.verify import verify
-from mooring.testing.workloads import Workload, make_nodes, make_pods
+from mooring.testing.verify_evictions import wrong_victims
+from mooring.testing.verify_gangs import broken_gangs
+from mooring.testing.verify_tenants import QuotaWatch
+from mooring.testing.workloads import Coming, Workload, make_nodes, make_objects, make_pods, make_running
 
 SLICE = 5_000
 """Pods between two steps of the progress bar."""
-
-
-class Measurement(msgspec.Struct, kw_only=True):
-    workload: str
-    nodes: int
-    pods: int
-    pods_per_second: float
-    p50_us: float
-    """Half of the decisions took at most so long; a batch's time is shared by its pods."""
-    p99_us: float
-    peak_rss_mib: int
-    placed: int
-    waiting: int
-
+MOST_CYCLES = 1_000_000
+"""A workload that takes more does not come to an end."""
 
 Report = Callable[[str, int, int], None]
 """(phase, done, of how many)"""
 
 
-def measure(workload: Workload, nodes: int, pods: int, report: Report = lambda phase, done, total: None) -> Measurement:
-    """Build the cluster, place the pods against the clock, check the result."""
-    assembly = assemble(parse_config(workload.config, workload.name) if workload.config else None)
+def measure(
+    workload: Workload,
+    nodes: int | None = None,
+    pods: int | None = None,
+    report: Report = lambda phase, done, total: None,
+) -> Measurement:
+    """Build the cluster, decide against the clock, check every decision and the final state.
+
+    Sizes that are not given are the workload's own. Gangs are always complete, so there may be a few pods more.
+    """
+    nodes, pods = nodes or workload.sizes.nodes, pods or workload.sizes.pods
+    assembly = assemble(_settings(workload), source=workload.name)
     report("building", 0, 0)
-    durations: list[tuple[int, float]] = []
-    scheduler = assembly.new_scheduler(
-        clock=time.perf_counter, on_batch=lambda count, seconds: durations.append((count, seconds))
-    )
-    _load(workload, scheduler, nodes, pods)
+    tally = Tally(workload)
+    scheduler = assembly.new_scheduler(clock=time.perf_counter, on_batch=tally.note_batch)
+    coming = list(make_pods(workload.pods, pods))
+    arrivals = _load(workload, scheduler, nodes, coming)
     gc.collect()
     gc.freeze()
-    placed, seconds = _run(workload, scheduler, pods, report)
+    problems = _run(workload, scheduler, World(workload, scheduler, arrivals), tally, len(coming), report)
     gc.unfreeze()
     report("verifying", 0, 0)
-    problems = verify(scheduler.cluster, assembly.profiles)
-    if problems:
-        raise InvariantBroken(f"workload {workload.name}: {problems[0]} (and {len(problems) - 1} more)")
-    return Measurement(
-        workload=workload.name,
-        nodes=nodes,
-        pods=pods,
-        pods_per_second=round(pods / seconds, 1),
-        p50_us=round(_percentile(durations, 0.50), 1),
-        p99_us=round(_percentile(durations, 0.99), 1),
-        peak_rss_mib=_peak_rss_mib(),
-        placed=placed,
-        waiting=pods - placed,
-    )
+    _raise_first(workload, [*problems, *_verify_all(scheduler, assembly)])
+    return tally.measurement(nodes, len(coming))
 
 
-def _load(workload: Workload, scheduler: Scheduler, nodes: int, pods: int) -> None:
-    running = workload.running
-    before = make_pods(running.pods, int(pods * running.share)) if running else ()
-    documents = [*make_nodes(workload, nodes), *workload.objects, *before, *make_pods(workload.pods, pods)]
+def _settings(workload: Workload) -> Settings:
+    if workload.config is None:
+        return Settings()
+    documents: list[Any] = workload.config if isinstance(workload.config, list) else [workload.config]
+    return parse_settings(documents, f"{workload.name}: config")
+
+
+def _load(workload: Workload, scheduler: Scheduler, nodes: int, coming: Sequence[Coming]) -> list[Arrival]:
+    """Let the scheduler see everything that is there from the start; the rest comes later."""
+    node_documents = list(make_nodes(workload, nodes))
+    names = [document["metadata"]["name"] for document in node_documents]
+    running = make_running(workload.running, names, len(coming)) if workload.running else ()
+    documents = [*node_documents, *make_objects(workload, len(coming)), *running]
+    documents += [found.document for found in coming]
     manifests = build_manifests(documents, source=workload.name)
     imply_namespaces(manifests)
+    arrivals = _hold_back(manifests, {_key(found.document): found.seconds for found in coming if found.seconds})
     scheduler.load(manifests)
+    return arrivals
 
 
-def _run(workload: Workload, scheduler: Scheduler, pods: int, report: Report) -> tuple[int, float]:
-    """(pods placed, seconds of deciding), until every pod has had its decision."""
-    placed, seconds = 0, 0.0
-    decided = set[str]()
-    disturb = _disturbances(workload, scheduler)
+def _hold_back(manifests: Manifests, late: dict[str, float]) -> list[Arrival]:
+    """Take the pods that come later out of the manifests, with the work that they are."""
+    if not late:
+        return []
+    by_time = {seconds: Arrival(seconds) for seconds in late.values()}
+    for work in queued_work(manifests):
+        times = [late[key] for keys in work.pods.values() for key in keys if key in late]
+        if times:
+            by_time[max(times)].works.append(work)
+    for pod in manifests.pods:
+        if pod.key in late:
+            by_time[late[pod.key]].pods.append(pod)
+    manifests.pods = [pod for pod in manifests.pods if pod.key not in late]
+    return list(by_time.values())
+
+
+def _key(document: dict[str, Any]) -> str:
+    metadata = document["metadata"]
+    return f"{metadata.get('namespace', 'default')}/{metadata['name']}"
+
+
+def _run(workload: Workload, scheduler: Scheduler, world: World, tally: Tally, pods: int, report: Report) -> list[str]:
+    """Cycle until every pod has had its decision and nothing more happens; what is wrong with the decisions."""
+    problems: list[str] = []
+    quotas = QuotaWatch(scheduler.cluster)
     size = workload.churn.every if workload.churn else SLICE
-    bound: list[str] = []
-    while len(scheduler.queue) and len(decided) < pods:
-        report("placing", len(decided), pods)
+    for _ in range(MOST_CYCLES):
+        report("placing", tally.progress, pods)
+        came = world.advance()
         started = time.perf_counter()
-        decisions = scheduler.cycle(now=0.0, at_most=size)
-        seconds += time.perf_counter() - started
-        decided.update(decision.pod for decision in decisions if isinstance(decision, Bind | Wait | Evict))
-        bound += [decision.pod for decision in decisions if isinstance(decision, Bind)]
-        placed += sum(isinstance(decision, Bind) for decision in decisions)
+        decisions = scheduler.cycle(now=world.now, at_most=size)
+        seconds = time.perf_counter() - started
+        tally.note_cycle(scheduler.cluster, decisions, came, seconds)
+        problems += wrong_victims(scheduler.cluster, decisions)
+        problems += quotas.note(decisions)
         # What happens in between is part of the work: the answers it costs are missed by the next decisions.
-        scheduler.handle(*disturb(bound))
-    return placed, seconds
+        world.carry_out(decisions)
+        has_untried = len(scheduler.queue) and len(tally.decided) < pods
+        if len(tally.placed) == pods or not (has_untried or world.has_more):
+            return problems
+    raise InvariantBroken(f"workload {workload.name}: no end after {MOST_CYCLES:,} cycles")
 
 
-def _disturbances(workload: Workload, scheduler: Scheduler) -> Callable[[list[str]], Iterator[Event]]:
-    """What happens between two slices: pods end, nodes get other labels; always the same ones."""
-    turns = iter(range(sys.maxsize))
-
-    def disturb(bound: list[str]) -> Iterator[Event]:
-        churn = workload.churn
-        if churn is None:
-            return
-        turn = next(turns)
-        for i in range(min(churn.delete_pods, len(bound))):
-            yield PodLost(bound.pop((turn * 7919 + i * 104729) % len(bound)))
-        rows = scheduler.cluster.nodes.live_rows()
-        for i in range(churn.relabel_nodes):
-            node = scheduler.cluster.nodes.node(int(rows[(turn * 31 + i) % len(rows)]))
-            yield NodeSeen(_relabelled(node, turn))
-
-    return disturb
+def _verify_all(scheduler: Scheduler, assembly: Assembly) -> list[str]:
+    return [*verify(scheduler.cluster, assembly.profiles), *broken_gangs(scheduler.cluster)]
 
 
-def _relabelled(node: Node, turn: int) -> Node:
-    labels = {**(node.metadata.labels or {}), "bench.mooring.dev/turn": str(turn)}
-    metadata = msgspec.structs.replace(node.metadata, labels=labels)
-    return msgspec.structs.replace(node, metadata=metadata)
-
-
-def _percentile(durations: list[tuple[int, float]], share: float) -> float:
-    """Microseconds a pod, over all pods."""
-    each = sorted((seconds / count, count) for count, seconds in durations if count)
-    wanted = share * sum(count for _, count in each)
-    reached = 0
-    for per_pod, count in each:
-        reached += count
-        if reached >= wanted:
-            return per_pod * 1e6
-    return 0.0
-
-
-def _peak_rss_mib() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(peak // (1024 * 1024 if sys.platform == "darwin" else 1024))
+def _raise_first(workload: Workload, problems: Sequence[str]) -> None:
+    if problems:
+        raise InvariantBroken(f"workload {workload.name}: {problems[0]} (and {len(problems) - 1} more)")

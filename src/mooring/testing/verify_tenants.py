@@ -74,8 +74,12 @@ class QuotaWatch:
     def _wronged(self, found: Suspend, usage: Mapping[str, Counter[Resource]]) -> str:
         """Say so if a victim was protected: its queue used no more than its own, or its priority was not lower."""
         works = self._cluster.tenants.works
-        victim, preemptor, admitted = works.get(found.workload), works.get(found.preemptor), self._held[found.workload]
-        if victim is None or preemptor is None:
+        victim, preemptor, admitted = (
+            works.get(found.workload),
+            works.get(found.preemptor),
+            self._held.get(found.workload),
+        )
+        if victim is None or preemptor is None or admitted is None:
             return ""
         local = self._cluster.tenants.local_queues[
             f"{preemptor.workload.metadata.namespace}/{preemptor.workload.spec.queue_name}"
@@ -127,7 +131,7 @@ def _owners(cluster: Cluster) -> Iterator[tuple[str, Owner]]:
     named: dict[str, Cohort | None] = dict.fromkeys(
         (queue.spec.cohort_name for queue in tenants.cluster_queues.values() if queue.spec.cohort_name), None
     )
-    named |= dict.fromkeys((found.spec.parent_name for found in tenants.cohorts.values() if found.spec.parent_name))
+    named |= dict.fromkeys(found.spec.parent_name for found in tenants.cohorts.values() if found.spec.parent_name)
     named |= tenants.cohorts
     for name, cohort in named.items():
         parent = cohort.spec.parent_name if cohort is not None else ""

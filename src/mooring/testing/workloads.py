@@ -61,7 +61,7 @@ class Churn(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=
     relabel_nodes: int = 0
 
 
-class Sizes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Sizes(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     nodes: AtLeastOne = 5_000
     pods: AtLeastOne = 10_000
 

@@ -1,15 +1,22 @@
 """What the tests of preemption share."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from mooring.actions.preempt.search import Found, InVain, Search, refusals
 from mooring.assembly import assemble
+from mooring.config.preemption_cost import PreemptionCostArgs
+from mooring.engine.cycle import Scheduler
+from mooring.model.events import GangSeen
+from mooring.model.gangs import Gang, gang_key
+from mooring.model.membership import GANG_NAME, PLAIN_KIND
 from mooring.model.meta import ObjectMeta
+from mooring.model.nodes import Node
 from mooring.model.pods import Pod
 from mooring.model.policies import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from mooring.state.cluster import Cluster
-from mooring.testing.builders import make_pod, make_selector
+from mooring.testing.builders import make_cluster, make_pod, make_scheduler, make_selector
 
 
 def make_running(name: str, node: str, *, priority: int = 0, started: str | None = None, **given: Any) -> Pod:
@@ -45,10 +52,45 @@ def make_budget(
     )
 
 
-def search(cluster: Cluster, pod: Pod, using: Search | None = None) -> Found | InVain:
+def make_gang(name: str, minimum: int, **given: Any) -> Gang:
+    return Gang(gang_key(PLAIN_KIND, "default", name), f"default/{name}", minimum, **given)
+
+
+def make_member(name: str, gang: str, **given: Any) -> Pod:
+    """A pod that waits, or runs on a node, as one of a gang."""
+    return make_pod(name, annotations={GANG_NAME: gang} | given.pop("annotations", {}), **given)
+
+
+def gang_cluster(*, nodes: Iterable[Node], pods: Iterable[Pod], gangs: Iterable[Gang], **given: Any) -> Cluster:
+    cluster = make_cluster(nodes=nodes, pods=pods, **given)
+    cluster.observe(*(GangSeen(gang) for gang in gangs))
+    return cluster
+
+
+def gang_scheduler(
+    *, nodes: Iterable[Node], pods: Iterable[Pod], gangs: Iterable[Gang], profile: Any = None
+) -> Scheduler:
+    scheduler = make_scheduler(nodes=nodes, pods=pods, profile=profile)
+    scheduler.handle(*(GangSeen(gang) for gang in gangs))
+    return scheduler
+
+
+def seconds(clock: str) -> float:
+    """The moment of a time HH:MM of the first of January."""
+    return datetime.fromisoformat(f"2026-01-01T{clock}:00Z").timestamp()
+
+
+def search(
+    cluster: Cluster,
+    pod: Pod,
+    using: Search | None = None,
+    *,
+    at: str = "00:00",
+    costs: PreemptionCostArgs | None = None,
+) -> Found | InVain:
     """Look for room for a pod with the default profile."""
     answer = refusals(assemble().default_profile, cluster, cluster.shape_for(pod))
-    return (using or Search(cluster)).find(answer, pod)
+    return (using or Search(cluster, with_costs=costs is not None)).find(answer, pod, seconds(at), costs)
 
 
 def chosen(found: Found | InVain) -> tuple[str, list[str]]:

@@ -1,0 +1,86 @@
+"""Whether pods could be placed together as things stand: a what-if in which gangs stay whole and near one another.
+
+This is how admission knows placement: a workload that has quota, and whose gang no rack would hold, is not started in
+vain.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from mooring.actions.admit.rehearsal import CanPlace
+from mooring.actions.gangs.placing import GangPlacer
+from mooring.engine.evaluate import evaluate
+from mooring.engine.profile import Profile
+from mooring.engine.queue import Entry, GangEntry
+from mooring.model.pods import Pod
+from mooring.state.cluster import Cluster
+from mooring.state.pods import UNBOUND, PodRecord
+
+
+class GangRehearsal:
+    """Opens what-ifs; see `mooring.actions.admit.rehearsal.Rehearse`."""
+
+    def __init__(self, profiles: Mapping[str, Profile], placer: GangPlacer) -> None:
+        self._profiles = profiles
+        self._placer = placer
+
+    @contextmanager
+    def __call__(self, cluster: Cluster) -> Iterator[CanPlace]:
+        checkpoint = cluster.checkpoint()
+        worn: dict[str, Pod] = {}
+        """Pods as they were before they were seen as they would be once admitted."""
+        try:
+            yield lambda pods: self._place_all(cluster, pods, worn)
+        finally:
+            cluster.rollback(checkpoint)
+            for pod in worn.values():
+                cluster.see_waiting_as(pod)
+
+    def _place_all(self, cluster: Cluster, pods: Sequence[Pod], worn: dict[str, Pod]) -> str | None:
+        entries = [entry for pod in pods if (entry := self._entry(cluster, pod, worn)) is not None]
+        checkpoint = cluster.checkpoint()
+        for members in _together(cluster, entries):
+            problem = self._place(cluster, members)
+            if problem is not None:
+                cluster.rollback(checkpoint)
+                return problem
+        cluster.commit(checkpoint)
+        return None
+
+    def _entry(self, cluster: Cluster, pod: Pod, worn: dict[str, Pod]) -> Entry | None:
+        """A pod that waits, as it would be once admitted; None for one that is not ours, not there or in its place."""
+        profile = self._profiles.get(pod.spec.scheduler_name)
+        record = cluster.pods.records.get(pod.key)
+        if profile is None or record is None or record.row != UNBOUND or record.node_name:
+            return None
+        worn.setdefault(pod.key, record.pod)
+        cluster.see_waiting_as(pod)
+        return Entry((), record.slot, record, profile)
+
+    def _place(self, cluster: Cluster, members: list[Entry]) -> str | None:
+        record = cluster.gangs.of(members[0].record.key)
+        if record is not None and record.gang is not None:
+            root = cluster.gangs.root_of(record)
+            gang = GangEntry(root, 0, members[0].profile, {entry.record.key: entry for entry in members})
+            problem = self._placer.try_together(cluster, gang, members)
+            return None if problem is None else f"gang {gang.name} cannot be placed: {problem}"
+        placed = self._placer.batches.rehearse(cluster, members)
+        if placed == len(members):
+            return None
+        first = members[placed]
+        problem = evaluate(first.profile, cluster, first.record.shape).message()
+        return f"pod {first.record.key} cannot be placed: {problem}"
+
+
+def _together(cluster: Cluster, entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Members of one gang, and other pods of one shape, as they are placed."""
+    found: dict[tuple[str, int], list[Entry]] = {}
+    for entry in entries:
+        gang = _root_of(cluster, entry.record)
+        found.setdefault((gang, -1 if gang else entry.record.shape.id), []).append(entry)
+    return list(found.values())
+
+
+def _root_of(cluster: Cluster, record: PodRecord) -> str:
+    gang = cluster.gangs.of(record.key)
+    return "" if gang is None or gang.gang is None else cluster.gangs.root_of(gang).key

@@ -1,0 +1,152 @@
+"""What is counted and timed while a workload is measured, and the figures that come of it."""
+
+import resource
+import sys
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from mooring.model.decisions import Admit, Bind, Decision, Evict, Suspend, Wait
+from mooring.model.pods import Pod
+from mooring.state.cluster import Cluster
+from mooring.testing.workloads import Workload
+
+
+class Measurement(msgspec.Struct, kw_only=True):
+    workload: str
+    nodes: int
+    pods: int
+    pods_per_second: float
+    p50_us: float
+    """Half of the decisions took at most so long; of pods, a batch's time is shared by all that are in it."""
+    p99_us: float
+    peak_rss_mib: int
+    placed: int
+    waiting: int
+    gangs: int | UnsetType = UNSET
+    """How many were decided on, whether placed or not."""
+    gangs_placed: int | UnsetType = UNSET
+    gangs_per_second: float | UnsetType = UNSET
+    preemptions: int | UnsetType = UNSET
+    """For how many pods or gangs others were evicted."""
+    preemptions_per_second: float | UnsetType = UNSET
+    evictions: int | UnsetType = UNSET
+    admissions: int | UnsetType = UNSET
+    """A workload that lost its quota and got it again counts twice."""
+    admissions_per_second: float | UnsetType = UNSET
+    suspensions: int | UnsetType = UNSET
+    cycles: int | UnsetType = UNSET
+
+
+class Tally:
+    """Counts decisions as they come."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._workload = workload
+        self._batches: list[tuple[int, float]] = []
+        """(pods, seconds)"""
+        self._cycles: list[tuple[int, float]] = []
+        """(pods and gangs that came, seconds)"""
+        self._gangs = set[str]()
+        self._gangs_placed = set[str]()
+        self._preemptors = set[str]()
+        self._evictions = self._admissions = self._suspensions = 0
+        self.seconds = 0.0
+        self.decided = set[str]()
+        self.placed = set[str]()
+
+    @property
+    def progress(self) -> int:
+        """How many pods are done with; those that queue are told to wait long before."""
+        return len(self.placed if self._workload.decision == "admission" else self.decided)
+
+    def note_batch(self, pods: int, seconds: float) -> None:
+        self._batches.append((pods, seconds))
+
+    def note_cycle(self, cluster: Cluster, decisions: Iterable[Decision], came: Iterable[Pod], seconds: float) -> None:
+        """Take in what a cycle decided, and how long it took; to be called before that is carried out."""
+        self.seconds += seconds
+        gang_of = cluster.gangs.of_pod
+        self._cycles.append((len({gang_of.get(pod.key, pod.key) for pod in came}), seconds))
+        for decision in decisions:
+            match decision:
+                case Bind(pod):
+                    self.decided.add(pod)
+                    self.placed.add(pod)
+                    self._note_gang(gang_of.get(pod), is_placed=True)
+                case Wait(pod):
+                    self.decided.add(pod)
+                    self._note_gang(gang_of.get(pod), is_placed=False)
+                case Evict(pod, _, preemptor):
+                    self.placed.discard(pod)
+                    self._evictions += 1
+                    self._preemptors.add(gang_of.get(preemptor, preemptor))
+                case Admit(pending_checks=()):
+                    self._admissions += 1
+                case Suspend():
+                    self._suspensions += 1
+
+    def _note_gang(self, key: str | None, *, is_placed: bool) -> None:
+        if key is not None:
+            self._gangs.add(key)
+            if is_placed:
+                self._gangs_placed.add(key)
+
+    def measurement(self, nodes: int, pods: int) -> Measurement:
+        """The figures, when all is done."""
+        decision = self._workload.decision
+        took = self._durations()
+        found = Measurement(
+            workload=self._workload.name,
+            nodes=nodes,
+            pods=pods,
+            pods_per_second=self._rate(pods),
+            p50_us=round(percentile(took, 0.50), 1),
+            p99_us=round(percentile(took, 0.99), 1),
+            peak_rss_mib=_peak_rss_mib(),
+            placed=len(self.placed),
+            waiting=pods - len(self.placed),
+        )
+        if decision == "gang":
+            found.gangs, found.gangs_placed = len(self._gangs), len(self._gangs_placed)
+            found.gangs_per_second = self._rate(len(self._gangs))
+        elif decision == "preemption":
+            found.preemptions, found.evictions = len(self._preemptors), self._evictions
+            found.preemptions_per_second = self._rate(len(self._preemptors))
+        elif decision == "admission":
+            found.admissions, found.suspensions = self._admissions, self._suspensions
+            found.admissions_per_second = self._rate(self._admissions)
+            found.cycles = len(self._cycles)
+        return found
+
+    def _durations(self) -> list[tuple[int, float]]:
+        """How many decisions took how many seconds together."""
+        match self._workload.decision:
+            case "gang":  # a batch is a gang
+                return [(1, seconds) for _, seconds in self._batches]
+            case "preemption":  # from the arrival to the victims
+                return self._cycles
+            case "admission":
+                return [(1, seconds) for _, seconds in self._cycles]
+        return self._batches
+
+    def _rate(self, count: int) -> float:
+        return round(count / self.seconds, 1) if self.seconds else 0.0
+
+
+def percentile(durations: list[tuple[int, float]], share: float) -> float:
+    """Microseconds a decision, over all decisions."""
+    each = sorted((seconds / count, count) for count, seconds in durations if count)
+    wanted = share * sum(count for _, count in each)
+    reached = 0
+    for single, count in each:
+        reached += count
+        if reached >= wanted:
+            return single * 1e6
+    return 0.0
+
+
+def _peak_rss_mib() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak // (1024 * 1024 if sys.platform == "darwin" else 1024))
