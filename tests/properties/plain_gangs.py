@@ -30,7 +30,7 @@ def make_member(name: str, gang: str, *, role: str = "", **given: Any) -> Pod:
     return make_pod(name, annotations=annotations | given.pop("annotations", {}), **given)
 
 
-def random_gang(choose: Choose, name: str, size: int) -> Gang:
+def random_gang(choose: Choose, name: str, size: int, *, parent: str = "") -> Gang:
     return Gang(
         gang_key(name),
         f"default/{name}",
@@ -38,6 +38,7 @@ def random_gang(choose: Choose, name: str, size: int) -> Gang:
         roles=(Role("leader", 1),) if one_in(choose, 4) else (),
         priority=one_of(choose, (None, None, 0, 10, 30)),
         evicted_whole=not one_in(choose, 6),
+        parent=parent,
     )
 
 
@@ -75,7 +76,13 @@ def crowded_with_gangs(choose: Choose, *, nodes: int, pods: int, gangs: int, ter
     cluster = make_cluster(nodes=made, pods=running)
     for index, size in enumerate(sizes):
         if not one_in(choose, 8):
-            cluster.observe(GangSeen(random_gang(choose, f"gang-{index}", size)))
+            parent = gang_key("outer") if one_in(choose, 3) else ""
+            cluster.observe(GangSeen(random_gang(choose, f"gang-{index}", size, parent=parent)))
+    if one_in(choose, 2):
+        priority = one_of(choose, (None, 10))
+        cluster.observe(
+            GangSeen(Gang(gang_key("outer"), "default/outer", 1 + choose(3), of_gangs=True, priority=priority))
+        )
     return cluster
 
 
@@ -114,60 +121,89 @@ def staying(gang: GangRecord) -> list[PodRecord]:
     return [record for record in gang.bound() if not record.shape.terminating]
 
 
-def victim_priority(cluster: Cluster, record: PodRecord) -> int:
+def root_of(cluster: Cluster, record: PodRecord) -> GangRecord | None:
+    """The outermost gang of a pod, if anybody has declared it."""
     gang = cluster.gangs.of(record.key)
-    if gang is None or gang.gang is None:
+    root = None if gang is None else cluster.gangs.root_of(gang)
+    return root if root is not None and root.gang is not None else None
+
+
+def victim_priority(cluster: Cluster, record: PodRecord) -> int:
+    root = root_of(cluster, record)
+    if root is None or root.gang is None:
         return record.priority
-    if gang.gang.priority is not None:
-        return gang.gang.priority
-    return max(member.priority for member in gang.members.values() if member.row >= 0)
+    if root.gang.priority is not None:
+        return root.gang.priority
+    members = [member for part in cluster.gangs.parts_of(root) for member in part.members.values()]
+    return max(member.priority for member in members if member.row >= 0)
+
+
+def core_of(part: GangRecord) -> set[str]:
+    """Those of a gang that cannot go one by one."""
+    present = staying(part)
+    return {record.key for record in present} - {free.key for free in part.surplus(present)}
+
+
+def inner_and_rest(cluster: Cluster, root: GangRecord) -> tuple[list[GangRecord], list[GangRecord]]:
+    """The gangs inside a gang that it can do without, and the others."""
+    parts = list(cluster.gangs.parts_of(root))
+    assert root.gang is not None
+    whole = [part for part in parts if part.is_whole(staying(part))] if root.gang.of_gangs else []
+    inner = whole[root.gang.minimum :]
+    return inner, [part for part in parts if part not in inner]
 
 
 def units_of(cluster: Cluster, victims: Sequence[PodRecord]) -> list[list[PodRecord]]:
-    """Victims by what goes together: the pods of a gang that loses some of its core, else each by itself."""
+    """Victims by what goes together: those of a gang that loses some of its core, else each by itself."""
     keys = {record.key for record in victims}
-    whole: dict[str, list[PodRecord]] = {}
-    alone: list[list[PodRecord]] = []
+    units: dict[str, list[PodRecord]] = {}
     for record in victims:
-        gang = cluster.gangs.of(record.key)
-        if gang is None or gang.gang is None or record not in staying(gang):
-            alone.append([record])
-            continue
-        present = staying(gang)
-        surplus = {free.key for free in gang.surplus(present)}
-        if any(member.key in keys and member.key not in surplus for member in present):
-            whole.setdefault(gang.key, []).append(record)
-        else:
-            alone.append([record])
-    return [*whole.values(), *alone]
+        root, part = root_of(cluster, record), cluster.gangs.of(record.key)
+        unit = record.key
+        if root is not None and part is not None and record in staying(part):
+            inner, rest = inner_and_rest(cluster, root)
+            if any(not keys.isdisjoint(core_of(needed)) for needed in rest):
+                unit = root.key
+            elif part in inner and not keys.isdisjoint(core_of(part)):
+                unit = part.key
+        units.setdefault(unit, []).append(record)
+    return list(units.values())
 
 
 def check_no_gang_is_broken(cluster: Cluster, victims: Sequence[PodRecord]) -> None:
     """A gang of which anybody goes lacks nobody that it did not lack before, or goes as a whole."""
     keys = {record.key for record in victims}
     for gang in cluster.gangs.records.values():
-        present = staying(gang)
-        left = [record for record in present if record.key not in keys]
-        if gang.gang is None or not gang.gang.evicted_whole or len(left) == len(present):
+        if gang.gang is None:
             continue
-        assert not left or gang.lacks(left) == gang.lacks(present), f"{gang.key} is left with {[r.key for r in left]}"
+        parts = list(cluster.gangs.parts_of(gang))
+        present = [record for part in parts for record in staying(part)]
+        left = [record for record in present if record.key not in keys]
+        if not left or len(left) == len(present):
+            continue
+        if gang.gang.of_gangs:
+            whole = sum(part.is_whole(staying(part)) for part in parts)
+            still = sum(part.is_whole([r for r in staying(part) if r.key not in keys]) for part in parts)
+            assert still >= min(whole, gang.gang.minimum) or not_whole_by_choice(parts), f"{gang.key} is broken"
+        elif gang.gang.evicted_whole:
+            assert gang.lacks(left) == gang.lacks(present), f"{gang.key} is left with {[r.key for r in left]}"
+
+
+def not_whole_by_choice(parts: Sequence[GangRecord]) -> bool:
+    """Whether some gang inside lets its members go one by one."""
+    return any(part.gang is not None and not part.gang.evicted_whole for part in parts)
 
 
 def candidate_units(cluster: Cluster, priority: int, own: str = "") -> list[list[PodRecord]]:
     """All that might go for somebody of this priority: pods by themselves, and whole gangs."""
-    units: list[list[PodRecord]] = []
+    units: dict[str, list[PodRecord]] = {}
     for record in cluster.pods.records.values():
-        gang = cluster.gangs.of(record.key)
+        gang, root = cluster.gangs.of(record.key), root_of(cluster, record)
         if record.row < 0 or victim_priority(cluster, record) >= priority or (gang is not None and gang.key == own):
             continue
-        if gang is None or gang.gang is None or record not in staying(gang):
-            units.append([record])
-    for gang in cluster.gangs.records.values():
-        present = staying(gang)
-        if gang.gang is not None and gang.key != own and present:
-            if victim_priority(cluster, present[0]) < priority:
-                units.append(present)
-    return units
+        goes_alone = gang is None or root is None or record not in staying(gang)
+        units.setdefault(record.key if goes_alone or root is None else root.key, []).append(record)
+    return list(units.values())
 
 
 def is_protected_by_budget(cluster: Cluster, record: PodRecord) -> bool:

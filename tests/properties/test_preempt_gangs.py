@@ -232,5 +232,3 @@ def test_what_is_kept_about_gangs_changes_no_decision(choose: Choose, changes: i
 
         assert find(kept, pod) == find(Search(cluster), pod)
         assert find_gang(kept, members) == find_gang(Search(cluster), members)
-
-

@@ -104,10 +104,11 @@ def test_of_two_equals_the_one_with_less_past_use_gets_no_less(amount: int, one:
 
     first, second = case.divided(Past(np.array([[one], [two]]), k))
 
-    if one + 1e-9 < two:
-        assert first >= second
-    if two + 1e-9 < one:
-        assert second >= first
+    # If both had far too much, the past tells them apart no longer, and an odd unit goes by order.
+    if one < two:
+        assert first >= second - 1
+    if two < one:
+        assert second >= first - 1
 
 
 @given(stories(PROPORTION, LOOSE, AGING))

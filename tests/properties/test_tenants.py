@@ -15,6 +15,7 @@ from mooring.config.queueing import PodsReady, QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
 from mooring.model.decisions import Admit, Bind, Decision, Suspend
 from mooring.model.nodes import Node
+from mooring.model.pods import ResourceRequirements
 from mooring.model.queue_labels import QUEUE_GATES
 from mooring.model.queueing import (
     ANY,
@@ -26,6 +27,7 @@ from mooring.model.queueing import (
     STRICT_FIFO,
     ClusterQueue,
     Cohort,
+    QueuePreemption,
 )
 from mooring.state.pods import PodRecord
 from mooring.testing.builders import make_node
@@ -35,12 +37,18 @@ from mooring.testing.tenant_builders import Job, TenantWorld, make_job
 Event: TypeAlias = Callable[[TenantWorld], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Submit:
     job: Job
 
     def __call__(self, world: TenantWorld) -> None:
         world.submit(self.job)
+
+    def __repr__(self) -> str:
+        spec = self.job.workload.spec
+        (pods,) = spec.pod_sets
+        cpu = (pods.template.spec.containers[0].resources or ResourceRequirements()).requests
+        return f"Submit({self.job.key} to {spec.queue_name}: {pods.min_count}..{pods.count} x {cpu}, {spec.priority})"
 
 
 @dataclass(frozen=True)
@@ -72,15 +80,18 @@ class Pass:
         world.now += self.seconds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Show:
     queue: ClusterQueue
 
     def __call__(self, world: TenantWorld) -> None:
         world.show(self.queue)
 
+    def __repr__(self) -> str:
+        return f"Show({describe(self.queue)})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Story:
     queues: list[ClusterQueue]
     cohorts: list[Cohort]
@@ -88,6 +99,13 @@ class Story:
     settings: QueueingSettings
     policy: TenantPolicy
     steps: list[list[Event]]
+
+    def __repr__(self) -> str:
+        """Short enough to be read when something fails."""
+        nodes = [(node.status.capacity or {})["cpu"] for node in self.nodes]
+        cohorts = [(found.metadata.name, found.spec.parent_name) for found in self.cohorts]
+        queues = [describe(queue) for queue in self.queues]
+        return f"Story({queues}, {cohorts}, nodes of {nodes}, {self.settings}, {self.policy}, {self.steps})"
 
     def begin(self) -> TenantWorld:
         world = TenantWorld(
@@ -106,83 +124,99 @@ class Story:
                 look(decisions)
 
 
-# Drawing.
+def describe(queue: ClusterQueue) -> str:
+    spec = queue.spec
+    (quota,) = (spec.resource_groups or [])[0].flavors[0].resources
+    limits = f"{quota.nominal_quota}/{quota.borrowing_limit}/{quota.lending_limit}"
+    preemption = spec.preemption or QueuePreemption()
+    policies = f"{preemption.within_cluster_queue}, {preemption.reclaim_within_cohort}"
+    return f"{queue.metadata.name} in {spec.cohort_name!r}: {limits} {spec.queueing_strategy} {policies} {spec.stop_policy}"
+
+
+# Drawing. Strategies are made once: making them costs more than drawing from them.
+
+few = st.integers(0, 3)
+nominals = st.integers(2, 8)
+limits = st.sampled_from((None, None, None, 0, 1, 2, 3))
+"""For what must be small to matter."""
+reclaims = st.sampled_from((NEVER, LOWER_PRIORITY, ANY, ANY))
+withins = st.sampled_from((NEVER, LOWER_PRIORITY, LOWER_PRIORITY, LOWER_OR_NEWER_EQUAL_PRIORITY))
+strategies = st.sampled_from((STRICT_FIFO, BEST_EFFORT_FIFO))
+weights_of_queues = st.sampled_from((0, 1, 3))
+waiting_for_pods = st.sampled_from((None, PodsReady(300, 100, backoff_limit=2), PodsReady(blocks_admission=True)))
+check_placements = st.sampled_from(("Never", "Never", "Never", "Always"))
+job_shapes = st.tuples(few, st.integers(1, 3), limits, st.integers(1, 2), few)
+events_in_between = st.lists(
+    st.tuples(
+        st.integers(0, 40),
+        st.one_of(
+            st.builds(FinishPods, st.integers(0, 9), st.integers(1, 4)),
+            st.sampled_from((LetGo(), Pass(1), Pass(200), Pass(400))),
+        ),
+    ),
+    min_size=8,
+    max_size=20,
+)
+node_sizes = st.lists(st.integers(4, 16), min_size=1, max_size=3)
+cut_points = st.lists(st.integers(1, 30), min_size=4, max_size=10)
+stop_policies = st.sampled_from((None, None, None, HOLD_AND_DRAIN))
+"""Queues that change are mostly those that go on."""
 
 
 @st.composite
-def drawn_queue(draw: st.DrawFn, name: str, cohorts: list[Cohort], *, more: int = 0) -> ClusterQueue:
-    cohort = draw(st.sampled_from([found.metadata.name for found in cohorts] or [""]))
-    nominal = draw(st.integers(2, 8)) + more
-    limits = st.none() | st.none() | st.integers(0, 4)
+def drawn_queue(draw: st.DrawFn, name: str, cohort: str) -> ClusterQueue:
+    nominal, reclaim = draw(nominals), draw(reclaims)
+    borrowing, lending = (draw(limits), draw(limits)) if cohort else (None, None)
     quota = make_quota(
-        nominal,
-        borrowing_limit=draw(limits) if cohort else None,
-        lending_limit=draw(st.none() | st.none() | st.integers(0, nominal)) if cohort else None,
+        nominal, borrowing_limit=borrowing, lending_limit=None if lending is None else min(lending, nominal)
     )
-    reclaim = draw(st.sampled_from((NEVER, LOWER_PRIORITY, ANY, ANY)))
     return make_queue(
         name,
         make_group(default=quota),
         cohort=cohort,
-        strategy=draw(st.sampled_from((STRICT_FIFO, BEST_EFFORT_FIFO))),
-        within_queue=draw(st.sampled_from((NEVER, LOWER_PRIORITY, LOWER_PRIORITY, LOWER_OR_NEWER_EQUAL_PRIORITY))),
+        strategy=draw(strategies),
+        within_queue=draw(withins),
         reclaim=reclaim,
-        borrow_policy=NEVER if reclaim == NEVER else draw(st.sampled_from((NEVER, LOWER_PRIORITY))),
-        weight=draw(st.sampled_from((0, 1, 3))),
+        borrow_policy=LOWER_PRIORITY if reclaim == LOWER_PRIORITY else NEVER,
+        weight=draw(weights_of_queues),
     )
 
 
-def drawn_event() -> st.SearchStrategy[Event]:
-    return st.one_of(
-        st.builds(FinishPods, st.integers(0, 9), st.integers(1, 4)),
-        st.builds(FinishPods, st.integers(0, 9), st.integers(1, 4)),
-        st.just(LetGo()),
-        st.builds(Pass, st.sampled_from((1, 200, 400))),
-    )
-
-
-@st.composite
-def drawn_jobs(draw: st.DrawFn, names: list[str]) -> list[Job]:
-    jobs = []
-    for number in range(draw(st.integers(6, 14))):
-        pods = draw(st.integers(1, 3))
-        jobs.append(
-            make_job(
-                f"job-{number:02d}",
-                queue=draw(st.sampled_from(names)),
-                pods=pods,
-                min_pods=draw(st.none() | st.none() | st.integers(1, pods)),
-                cpu=draw(st.integers(1, 2)),
-                # Later jobs are more urgent more often than not: else nobody would have to go.
-                priority=draw(st.integers(0, 2)) + number // 4,
-                second=number,
-            )
+def make_jobs(shapes: list[tuple[int, int, int | None, int, int]], names: list[str]) -> list[Job]:
+    """Later jobs are more urgent more often than not: else nobody would have to go."""
+    return [
+        make_job(
+            f"job-{number:02d}",
+            queue=names[place % len(names)],
+            pods=pods,
+            min_pods=least if least and least < pods else None,
+            cpu=cpu,
+            priority=priority + number // 4,
+            second=number,
         )
-    return jobs
+        for number, (place, pods, least, cpu, priority) in enumerate(shapes)
+    ]
 
 
 @st.composite
-def stories(draw: st.DrawFn, *, stops: bool = False) -> Story:
-    cohorts = [make_cohort("root"), make_cohort("branch", parent="root")][: draw(st.sampled_from((0, 1, 1, 2)))]
-    names = [f"queue-{number}" for number in range(draw(st.integers(1, 3)))]
-    queues = [draw(drawn_queue(name, cohorts)) for name in names]
-    nodes = [make_node(f"node-{number}", cpu=draw(st.integers(4, 16))) for number in range(draw(st.integers(1, 3)))]
-    pods_ready = draw(st.sampled_from((None, PodsReady(300, 100, backoff_limit=2), PodsReady(blocks_admission=True))))
-    settings = QueueingSettings(fair_sharing=draw(st.booleans()), pods_ready=pods_ready)
-    policy = TenantPolicy(
-        hold_freed_room=draw(st.booleans()),
-        check_placement=draw(st.sampled_from(("Never", "Never", "Never", "Always"))),
-    )
-    events: list[Event] = [Submit(job) for job in draw(drawn_jobs(names))]
-    for place in draw(st.lists(st.integers(0, 40), min_size=8, max_size=24)):
-        events.insert(place % (len(events) + 1), draw(drawn_event()))
-    if stops:
-        for name in names:
-            changed = draw(drawn_queue(name, cohorts, more=draw(st.integers(0, 4))))
-            changed.spec.stop_policy = draw(st.sampled_from((None, None, None, HOLD_AND_DRAIN)))
-            events.insert(draw(st.integers(0, len(events))), Show(changed))
-    cuts = sorted(draw(st.lists(st.integers(1, len(events)), min_size=4, max_size=12)))
-    edges = [0, *cuts, len(events)]
+def stories(draw: st.DrawFn, *, changes: bool = False) -> Story:
+    """With changes, queues get other quotas and policies on the way, and some are drained."""
+    cohorts = [make_cohort("root"), make_cohort("branch", parent="root")][: draw(few)]
+    names = [f"queue-{number}" for number in range(1 + draw(few) % 3)]
+    above = {name: cohorts[draw(few) % len(cohorts)].metadata.name if cohorts else "" for name in names}
+    queues = [draw(drawn_queue(name, above[name])) for name in names]
+    nodes = [make_node(f"node-{number}", cpu=cpu) for number, cpu in enumerate(draw(node_sizes))]
+    settings = QueueingSettings(fair_sharing=draw(st.booleans()), pods_ready=draw(waiting_for_pods))
+    policy = TenantPolicy(hold_freed_room=draw(st.booleans()), check_placement=draw(check_placements))
+    jobs = make_jobs(draw(st.lists(job_shapes, min_size=6, max_size=14)), names)
+    events: list[Event] = [Submit(job) for job in jobs]
+    for place, event in draw(events_in_between):
+        events.insert(place % (len(events) + 1), event)
+    for name in names if changes else ():
+        changed = draw(drawn_queue(name, above[name]))
+        changed.spec.stop_policy = draw(stop_policies)
+        events.insert(draw(st.integers(0, len(events))), Show(changed))
+    edges = [0, *sorted(min(cut, len(events)) for cut in draw(cut_points)), len(events)]
     steps = [events[start:end] for start, end in pairwise(edges)]
     return Story(queues, cohorts, nodes, settings, policy, [*steps, [LetGo()], [LetGo()]])
 
@@ -232,34 +266,64 @@ def check_pods(world: TenantWorld) -> None:
             assert work.stage is Stage.DONE or not free, key
 
 
+def check_bound(world: TenantWorld, decisions: list[Decision]) -> None:
+    """Only pods of admitted works get nodes."""
+    work_of = world.scheduler.cluster.tenants.work_of
+    for found in decisions:
+        if isinstance(found, Bind):
+            assert world.desk.works[work_of[found.pod]].stage is Stage.ADMITTED
+
+
+def check_decisions(world: TenantWorld, decisions: list[Decision], holding: set[str]) -> None:
+    """Only those who have quota lose it, only those who have none get it, and the works are where that leaves them."""
+    for found in decisions:
+        if isinstance(found, Admit):
+            assert found.workload not in holding
+            holding.add(found.workload)
+        elif isinstance(found, Suspend):
+            assert found.workload in holding
+            holding.remove(found.workload)
+    works = world.desk.works
+    holding.difference_update([key for key in holding if works[key].stage is Stage.DONE])
+    assert holding == {key for key, work in works.items() if work.stage is Stage.ADMITTED}
+
+
+def check_strict_queues(world: TenantWorld, decisions: list[Decision]) -> None:
+    """Whoever was admitted in a strict queue comes before all who still wait there, but for those just sent back."""
+    moved = {found.workload for found in decisions if isinstance(found, Suspend)}
+    for found in decisions:
+        if not isinstance(found, Admit) or found.workload in moved:
+            continue
+        line, holder = world.admission.pending.lines[found.cluster_queue], world.admission.holder(found.workload)
+        if line.queue.is_strict and holder is not None:
+            for waiting in line.waiting():
+                assert waiting.key in moved or holder.applicant.queue_order < waiting.queue_order
+
+
 @given(stories())
-def test_quota_is_never_exceeded_anywhere_in_the_hierarchy(story: Story) -> None:
-    world = story.begin()
-
-    story.play(world, lambda decisions: check_quota(world))
-
-
-@given(stories(stops=True))
-def test_the_pods_of_a_work_all_start_or_none_does(story: Story) -> None:
-    world = story.begin()
-
-    story.play(world, lambda decisions: check_pods(world))
-
-
-@given(stories(stops=True))
-def test_only_pods_of_admitted_works_are_bound(story: Story) -> None:
+def test_quota_is_never_exceeded_anywhere_and_nobody_passes_the_head_of_a_strict_queue(story: Story) -> None:
     world = story.begin()
 
     def look(decisions: list[Decision]) -> None:
-        work_of = world.scheduler.cluster.tenants.work_of
-        for found in decisions:
-            if isinstance(found, Bind):
-                assert world.desk.works[work_of[found.pod]].stage is Stage.ADMITTED
+        check_quota(world)
+        check_strict_queues(world, decisions)
 
     story.play(world, look)
 
 
-@given(stories(stops=True))
+@given(stories(changes=True))
+def test_the_pods_of_a_work_all_start_or_none_does_and_only_those_of_admitted_works_run(story: Story) -> None:
+    world, holding = story.begin(), set[str]()
+
+    def look(decisions: list[Decision]) -> None:
+        check_pods(world)
+        check_bound(world, decisions)
+        check_decisions(world, decisions, holding)
+
+    story.play(world, look)
+
+
+@given(stories(changes=True))
 def test_the_same_events_give_the_same_decisions(story: Story) -> None:
     told: list[list[list[Decision]]] = [[], []]
 
@@ -269,54 +333,17 @@ def test_the_same_events_give_the_same_decisions(story: Story) -> None:
     assert told[0] == told[1]
 
 
-@given(stories(stops=True))
-def test_nobody_is_suspended_who_does_not_run_and_nobody_admitted_who_does(story: Story) -> None:
-    world, holding = story.begin(), set[str]()
-
-    def look(decisions: list[Decision]) -> None:
-        for found in decisions:
-            if isinstance(found, Admit):
-                assert found.workload not in holding
-                holding.add(found.workload)
-            elif isinstance(found, Suspend):
-                assert found.workload in holding
-                holding.remove(found.workload)
-        works = world.desk.works
-        holding.difference_update(key for key in list(holding) if works[key].stage is Stage.DONE)
-        assert holding == {key for key, work in works.items() if work.stage is Stage.ADMITTED}
-
-    story.play(world, look)
-
-
-@given(stories())
-def test_nobody_passes_the_head_of_a_strict_queue(story: Story) -> None:
-    world = story.begin()
-
-    def look(decisions: list[Decision]) -> None:
-        moved = {found.workload for found in decisions if isinstance(found, Suspend)}
-        for found in decisions:
-            line = world.admission.pending.lines[found.cluster_queue] if isinstance(found, Admit) else None
-            if line is None or not line.queue.is_strict or not isinstance(found, Admit):
-                continue
-            holder = world.admission.holder(found.workload)
-            if holder is not None and found.workload not in moved:
-                for waiting in line.waiting():
-                    assert waiting.key in moved or holder.applicant.queue_order < waiting.queue_order
-
-    story.play(world, look)
-
-
 @given(
-    nominals=st.lists(st.integers(1, 8), min_size=2, max_size=4),
+    quotas=st.lists(st.integers(1, 8), min_size=2, max_size=4),
     wanted=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=4, max_size=14),
     holds=st.booleans(),
 )
 def test_with_reclaim_a_queue_gets_its_nominal_quota_whoever_borrows_it(
-    nominals: list[int], wanted: list[tuple[int, int]], holds: bool
+    quotas: list[int], wanted: list[tuple[int, int]], holds: bool
 ) -> None:
     queues = [
         make_queue(f"queue-{number}", make_group(default=make_quota(nominal)), cohort="all", reclaim=ANY)
-        for number, nominal in enumerate(nominals)
+        for number, nominal in enumerate(quotas)
     ]
     world = TenantWorld(queues, policy=TenantPolicy(hold_freed_room=holds))
     for number, (place, cpu) in enumerate(wanted):

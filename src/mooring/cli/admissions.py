@@ -39,6 +39,8 @@ class Suspended(Struct, rename="camel", omit_defaults=True):
     workload: str
     namespace: str
     owner: str
+    cluster_queue: str
+    """Empty if its LocalQueue is not there any more."""
     reason: str
     """Kueue's: InCohortReclamation, PodsReadyTimeout and the like."""
     message: str
@@ -62,9 +64,7 @@ def owner_name(works: Mapping[str, QueuedWork], key: str) -> str:
     return f"{kind}/{name}"
 
 
-def gather_admissions(
-    scheduler: Scheduler, decisions: Iterable[Decision]
-) -> tuple[list[Admitted], list[Suspended]]:
+def gather_admissions(scheduler: Scheduler, decisions: Iterable[Decision]) -> tuple[list[Admitted], list[Suspended]]:
     """What became of workloads, in the order of the decisions; who came and went in between is not mentioned."""
     works, admission = scheduler.cluster.tenants.works, find_admission(scheduler)
     admitted: dict[str, Admit] = {}
@@ -82,7 +82,7 @@ def gather_admissions(
                 suspended[decision.workload] = decision
     return (
         [_admitted(found, works, admission) for found in admitted.values()],
-        [_suspended(found, works) for found in suspended.values()],
+        [_suspended(found, works, admission) for found in suspended.values()],
     )
 
 
@@ -121,8 +121,17 @@ def _borrowed(admission: Admission, queue: str) -> dict[str, float]:
     return borrowed
 
 
-def _suspended(found: Suspend, works: Mapping[str, QueuedWork]) -> Suspended:
+def _suspended(found: Suspend, works: Mapping[str, QueuedWork], admission: Admission | None) -> Suspended:
     namespace, _, name = found.workload.partition("/")
-    preemptor_owner = owner_name(works, found.preemptor) if found.preemptor else ""
-    owner = owner_name(works, found.workload)
-    return Suspended(name, namespace, owner, found.reason, found.message, found.preemptor, preemptor_owner)
+    work = works.get(found.workload)
+    local = admission.local_queue(work.workload) if admission is not None and work is not None else None
+    return Suspended(
+        workload=name,
+        namespace=namespace,
+        owner=owner_name(works, found.workload),
+        cluster_queue=local.spec.cluster_queue if local is not None else "",
+        reason=found.reason,
+        message=found.message,
+        preemptor=found.preemptor,
+        preemptor_owner=owner_name(works, found.preemptor) if found.preemptor else "",
+    )

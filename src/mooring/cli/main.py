@@ -13,6 +13,7 @@ import typer
 from mooring.cli.bench import bench
 from mooring.cli.explain import explain
 from mooring.cli.failures import describe_failure
+from mooring.cli.queues import queues
 from mooring.cli.schedule import schedule
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.command(short_help="Decide offline: manifests in, placements out.")(schedule)
 app.command(short_help="Why a pod is where it is, or what would make it fit.")(explain)
+app.command(short_help="Who has quota, who waits, and who would have to give back.")(queues)
 app.command()(bench)
 
 

@@ -27,4 +27,12 @@ PluginFiles = Annotated[
     typer.Option("--plugin", metavar="FILE", help="A Python file with plugins of your own; may be repeated."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Breaks ties between equally good nodes.")]
+Then = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[DURATION:]FILE",
+        help="What happens next: manifests to apply over those before, a minute later unless it says 10m:FILE; "
+        "one with a deletionTimestamp takes its object away. May be repeated.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no remarks, just the result.")]

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from mooring.cli.offline import Inputs, read, remark_ignored
-from mooring.cli.options import Config, Files, Format, MoreFiles, Output, PluginFiles, Quiet, Seed
+from mooring.cli.options import Config, Files, Format, MoreFiles, Output, PluginFiles, Quiet, Seed, Then
 from mooring.cli.output import make_console, print_data
 from mooring.cli.progress import Progress
 
@@ -28,14 +28,7 @@ def schedule(
         bool,
         typer.Option("--fail-on-waiting", help="Exit with 1 if any pod waits for want of a node, or is forbidden."),
     ] = False,
-    then: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[DURATION:]FILE",
-            help="What happens next: manifests to apply over those before, a minute later unless it says 10m:FILE; "
-            "one with a deletionTimestamp takes its object away. May be repeated.",
-        ),
-    ] = None,
+    then: Then = None,
     quiet: Quiet = False,
 ) -> None:
     """Place all pending pods of some manifests, in queue order, each seeing the ones before.

@@ -1,7 +1,8 @@
-"""`mooring schedule --then`: what is decided now, and after each of the things that happen next."""
+"""`--then`: what is decided now, and after each of the things that happen next."""
 
 import re
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from mooring.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mooring.model.decisions import Decision
     from mooring.model.manifests import Manifests
 
 BETWEEN_STEPS = 60.0
@@ -29,6 +31,20 @@ class Step:
 
     file: str
     after: float
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A step when everything is decided that it brought about. The driver goes on with the next one."""
+
+    step: Step
+    said: str
+    """The comment at the top of the file."""
+    picture: "Manifests"
+    offline: Offline
+    decisions: list["Decision"]
+    ran: set[str]
+    """The pods that ran before anything was decided."""
 
 
 class StepResult(Struct, rename="camel"):
@@ -60,13 +76,10 @@ def parse_step(text: str) -> Step:
     return Step(match["file"], after)
 
 
-def tell(
-    inputs: Inputs, steps: list[Step], progress: Progress, pool_label: str | None
-) -> tuple[Story, list[Mapping[str, str]]]:
-    """Decide, let each step happen, and decide again; with the pool of each node at each step."""
+def moments(inputs: Inputs, steps: list[Step], progress: Progress) -> Iterator[Moment]:
+    """Decide, let each step happen, and decide again."""
     from mooring.assembly import assemble
     from mooring.cli.offline import Loaded
-    from mooring.cli.pools import pool_names
     from mooring.model.steps import load_steps
     from mooring.state.loading import imply_namespaces
 
@@ -77,18 +90,29 @@ def tell(
         imply_namespaces(picture)
     offline = Loaded(assembly, pictures[0], inputs.seed).start()
     first = Step(", ".join(inputs.files), 0.0)
-    told: list[StepResult] = []
-    pools: list[Mapping[str, str]] = []
     for number, (step, picture) in enumerate(zip([first, *steps], pictures, strict=True)):
         if number:
             offline.pass_time(step.after)
             offline.change(pictures[number - 1], picture)
         ran = _running(offline, picture)
         decisions = offline.decide(progress)
-        pool_of = pool_names(offline.scheduler.cluster, pool_label)
-        result = make_result(offline.scheduler, picture, decisions, pool_of, ran)
         files = inputs.files if number == 0 else [step.file]
-        told.append(StepResult(step.file, step.after, _comment(files), result))
+        yield Moment(step, _comment(files), picture, offline, decisions, ran)
+
+
+def tell(
+    inputs: Inputs, steps: list[Step], progress: Progress, pool_label: str | None
+) -> tuple[Story, list[Mapping[str, str]]]:
+    """What was decided at each step, with the pool of each node then."""
+    from mooring.cli.pools import pool_names
+
+    told: list[StepResult] = []
+    pools: list[Mapping[str, str]] = []
+    for moment in moments(inputs, steps, progress):
+        scheduler = moment.offline.scheduler
+        pool_of = pool_names(scheduler.cluster, pool_label)
+        result = make_result(scheduler, moment.picture, moment.decisions, pool_of, moment.ran)
+        told.append(StepResult(moment.step.file, moment.step.after, moment.said, result))
         pools.append(pool_of)
     return Story(told), pools
 
@@ -117,19 +141,24 @@ def _comment(files: list[str]) -> str:
 
 
 def print_story(console: "Console", story: Story, pools: list[Mapping[str, str]], *, wide: bool) -> None:
-    from rich.text import Text
-
     from mooring.cli.schedule_table import print_result
 
     for number, (step, pool_of) in enumerate(zip(story.steps, pools, strict=True)):
-        if number:
-            console.print()
-        when = "at first" if not number else f"{_in_words(step.after_seconds)} later"
-        console.print(Text(f"STEP {number + 1}, {when}: {step.file}", style="bold reverse"))
-        if step.said:
-            console.print(Text(step.said, style="italic"))
-        console.print()
+        print_heading(console, number, step.file, step.after_seconds, step.said)
         print_result(console, step.result, pool_of, wide=wide)
+
+
+def print_heading(console: "Console", number: int, file: str, after_seconds: float, said: str) -> None:
+    """Which step it is, counted from 0, when it happens, and what its file says of it."""
+    from rich.text import Text
+
+    if number:
+        console.print()
+    when = "at first" if not number else f"{_in_words(after_seconds)} later"
+    console.print(Text(f"STEP {number + 1}, {when}: {file}", style="bold reverse"), soft_wrap=True)
+    for line in textwrap.wrap(said, console.width):
+        console.print(Text(line, style="italic"))
+    console.print()
 
 
 def _in_words(seconds: float) -> str:

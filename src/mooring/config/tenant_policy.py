@@ -15,6 +15,7 @@ KIND = "TenantPolicy"
 API_VERSION = "config.mooring.dev/v1alpha1"
 
 NEVER, ON_REQUEST, ALWAYS = "Never", "OnRequest", "Always"
+IF_WANTED = "IfWanted"
 CHECK_PLACEMENT = "mooring.dev/check-placement"
 """The annotation by which a job asks to be admitted only when its pods can be placed."""
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -39,6 +40,8 @@ class QuotaWindow(ConfigObject):
     borrowing_limit: QuantityText | None = None
     notice_seconds: int = 0
     """How long before quota is taken away those who use it are told."""
+    evict: str = IF_WANTED
+    """Whether who holds more than the quota, once it is taken away, goes only if somebody waits for it, or Always."""
 
 
 PROPORTION, CAPACITY = "Proportion", "Capacity"
@@ -127,6 +130,7 @@ def _check_window(source: str, path: str, window: QuotaWindow) -> None:
         if text is not None:
             _check_quantity(source, f"{path}.{field}", text)
     _check_at_least_zero(source, f"{path}.noticeSeconds", window.notice_seconds)
+    _check_choice(source, f"{path}.evict", window.evict, (IF_WANTED, ALWAYS))
 
 
 def _check_zone(source: str, path: str, name: str) -> None:

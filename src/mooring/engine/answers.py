@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from mooring.engine.binding import needs_steps
 from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Keys
-from mooring.engine.evaluate import ask_filter, ask_passes, ask_score, normalized
+from mooring.engine.evaluate import ask_filter, ask_score, normalized
+from mooring.engine.groups import Groups, group_rows
 from mooring.engine.plugin import (
     SKIP,
     Change,
     Depends,
     FilterAnswers,
     Incremental,
-    Mask,
     Plugin,
     PreFilter,
     PreScore,
@@ -36,9 +36,10 @@ from mooring.engine.plugin import (
 from mooring.engine.profile import Profile
 from mooring.engine.sampling import NodeLimit
 from mooring.engine.settled import NOTHING_SETTLED, Settled, SettledCache, is_settled
+from mooring.engine.usage import UsageAnswers, UsageFilter, UsageScore
 from mooring.engine.verdict import Rejection
 from mooring.state.cluster import Cluster
-from mooring.state.nodes import ROW, TIE_BITS, NodeTable
+from mooring.state.nodes import TIE_BITS
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
 
@@ -48,12 +49,14 @@ def to_keys(totals: Scores, ties: NDArray[np.int64]) -> Keys:
     return (totals << TIE_BITS) + ties
 
 
+_TIE_BITS = np.array(TIE_BITS, np.int64)  # an array: a plain number is converted each time
 _MOVING = (Depends.NODE_USAGE | Depends.PODS).value
+_USAGE = Depends.NODE_USAGE.value
 
 
 def is_by_usage(plugin: Plugin) -> bool:
     """Whether a plugin's answers change with what runs on the row itself, and with nothing else that moves."""
-    return plugin.depends_on.value & _MOVING == Depends.NODE_USAGE.value
+    return bool(plugin.depends_on._value_ & _MOVING == _USAGE)
 
 
 @dataclass
@@ -83,32 +86,6 @@ class NormalizedScore:
         return self.prepared if isinstance(self.prepared, Incremental) else None
 
 
-@dataclass(frozen=True)
-class Groups:
-    """Rows by the domains they are in, and one row to ask for each group."""
-
-    of_row: NDArray[np.intp]
-    representatives: Rows
-
-
-def group_rows(table: NodeTable, keys: Sequence[str]) -> Groups:
-    """Group the rows of a table by their values of some labels."""
-    live = table.live_rows()
-    inverse = np.zeros(len(live), np.int64)
-    first = np.zeros(min(1, len(live)), np.intp)
-    for key in keys:
-        if key == ROW:
-            first, inverse = np.arange(len(live)), np.arange(len(live))
-            break
-        label = table.label(key)
-        # Numbered anew after each key, so that the product of many keys cannot overflow.
-        codes = inverse * (len(label.interner) + 1) + label.codes[live] + 1
-        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    of_row = np.zeros(table.end, np.intp)
-    of_row[live] = inverse
-    return Groups(of_row, live[first])
-
-
 @dataclass(eq=False)
 class ShapeAnswers:
     """The kept answers of one profile for one shape."""
@@ -126,10 +103,15 @@ class ShapeAnswers:
     settled: Settled = NOTHING_SETTLED
     keys: Keys = field(default_factory=lambda: np.zeros(0, np.int64))
     """One a row of the table."""
-    usage_filters: list[tuple[FilterAnswers, Any]] = field(default_factory=list)
-    usage_scores: list[tuple[ScoreAnswers, int, Any]] = field(default_factory=list)
+    _slots: Keys = field(default_factory=lambda: np.zeros(1, np.int64))
+    """The keys, and behind them one slot for what is of no use: the place of SUPERSEDED rows."""
+    usage_filters: list[UsageFilter] = field(default_factory=list)
+    usage_scores: list[UsageScore] = field(default_factory=list)
+    _usage: UsageAnswers = field(init=False)
     domain_filters: list[DomainFilter] = field(default_factory=list)
     normalized_scores: list[NormalizedScore] = field(default_factory=list)
+    _is_by_usage_alone: bool = False
+    """Nothing moves but usage."""
     _groups: dict[tuple[str, ...], Groups] = field(default_factory=dict)
     _skipped: set[str] = field(default_factory=set)
 
@@ -137,16 +119,21 @@ class ShapeAnswers:
 
     def refresh(self) -> bool:
         """Bring everything up to date with the cluster; tell whether it had to be built anew."""
-        position = self.cluster.pod_changes.position
-        changes = None
-        if self.description == self.cluster.description:
-            if self.position == position:
-                return False
-            changes = self.cluster.pod_changes.since(self.position)
-        self.position = position
+        cluster = self.cluster
+        since, self.position = self.position, cluster.pod_changes.position
+        if self.description != cluster.description:
+            self._build()
+            return True
+        if since == self.position:
+            return False
+        if self._is_by_usage_alone:
+            self._follow_usage(since)
+            return False
+        changes = cluster.pod_changes.since(since)
         if changes is None:
             self._build()
             return True
+        self._follow_usage(since)
         self._follow(*changes)
         return False
 
@@ -156,13 +143,17 @@ class ShapeAnswers:
         self._groups.clear()
         self.has_steps = needs_steps(self.profile, self.shape)
         self.settled = self.settled_cache.of(self.profile, cluster, self.shape)
-        self.keys = np.full(cluster.nodes.end, INFEASIBLE, np.int64)
+        self._slots = np.full(cluster.nodes.end + 1, INFEASIBLE, np.int64)
+        self.keys = self._slots[:-1]
         self.refused = self.settled.refused or not self._prepare_filters()
         if self.refused:
             self.usage_filters, self.usage_scores, self.domain_filters, self.normalized_scores = [], [], [], []
             self.description = ()  # ask again next time: refusals are rare, and gathering is their whole cost
             return
         self._prepare_scores()
+        self._usage = UsageAnswers(self.shape, self.usage_filters, self.usage_scores)
+        moving = [score for score in self.normalized_scores if score.raw is None]
+        self._is_by_usage_alone = not self.domain_filters and not moving
         if len(self.settled.rows):
             self._ask_usage(self.settled.rows)
 
@@ -200,12 +191,21 @@ class ShapeAnswers:
             else:
                 self.normalized_scores.append(NormalizedScore(plugin, weight, None, prepared))
 
+    def _follow_usage(self, position: int) -> None:
+        """Ask again about the rows that changed since a position."""
+        settled = self.settled
+        touched = self.cluster.touched.since(position)
+        if touched is None or 2 * len(touched) > len(settled.rows):
+            if len(settled.rows):
+                self._ask_usage(settled.rows)
+        elif settled.is_everywhere:
+            self._slots[touched.targets] = self.usage_keys(touched)
+        else:
+            rows = touched.index[settled.is_row[touched.index]]
+            if len(rows):
+                self._ask_usage(rows)
+
     def _follow(self, shapes: Rows, rows: Rows, signs: NDArray[np.int64]) -> None:
-        dirty = rows if self.settled.is_everywhere else rows[self.settled.is_row[rows]]
-        if len(dirty) > len(self.settled.rows) // 2:
-            dirty = np.unique(dirty)  # up to there, asking about some rows twice is cheaper than finding out which
-        if len(dirty):
-            self._ask_usage(dirty)
         for domain in self.domain_filters:
             if domain.counts is None:
                 domain.prepared = domain.plugin.pre_filter(self.shape, self.cluster)
@@ -251,22 +251,19 @@ class ShapeAnswers:
 
     def _ask_usage(self, rows: Rows) -> None:
         """Ask what depends on usage about some rows that no settled filter refuses, and set their keys."""
-        self.keys[rows] = self.usage_keys(self.cluster.rows(rows))
+        keys = self.usage_keys(self.cluster.rows(rows))
+        if rows is self.settled.rows and self.settled.is_everywhere:
+            self.keys[:] = keys
+        else:
+            self.keys[rows] = keys
 
     def usage_keys(self, nodes: NodeRows) -> Keys:
         """The keys of some rows, from what is settled and their usage, which may be a supposed one."""
-        passed: Mask | None = None
-        for plugin, prepared in self.usage_filters:
-            answer = ask_passes(plugin, self.shape, nodes, prepared)
-            passed = answer if passed is None else passed & answer
-        settled = self.settled.score
-        totals: Any = settled if isinstance(settled, int) else settled[nodes.index]
-        for score, weight, prepared in self.usage_scores:
-            asked = ask_score(score, self.shape, nodes, prepared)
-            totals = totals + (asked if weight == 1 else weight * asked)
-        keys: Keys = totals << TIE_BITS
-        keys += self.cluster.nodes.tie.values[nodes.index]
-        if passed is not None and not passed.all():
+        passed, totals = self._usage.ask(nodes)
+        keys: Keys = self.settled.keys.take(nodes.index)
+        if totals is not None:
+            keys += totals << _TIE_BITS
+        if passed is not None:
             keys[~passed] = INFEASIBLE
         return keys
 

@@ -22,13 +22,18 @@ class Parked:
     profile: Profile
     helped_by: Change
     moved_by: Callable[[Shape], bool] = lambda shape: True
-    entries: list[Entry] = field(default_factory=list)
+    by_pod: dict[str, Entry] = field(default_factory=dict)
     verdict: Verdict | None = None
     """Set if it was not the nodes that refused them."""
     gang: GangEntry | None = None
     since: float = 0.0
+    """When the first of them was set aside."""
     is_capped: bool = False
     """It is their queue's share that refused them: evicting others from nodes would not help."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        return list(self.by_pod.values())
 
     def is_helped_by(self, change: Change, shape: Shape | None) -> bool:
         if not self.helped_by & change:

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mooring.engine.blocks import Keys
 from mooring.engine.evaluate import Evaluation, ask_filter, ask_score, normalized, rows_named
 from mooring.engine.plugin import SKIP, Depends, Mask, Plugin, PreFilter, PreScore, ScoreAnswers, Scores
 from mooring.engine.profile import Profile
 from mooring.engine.verdict import Rejection
 from mooring.state.cluster import Cluster
+from mooring.state.nodes import TIE_BITS
 from mooring.state.rows import Rows
 from mooring.state.shapes import Shape
 
@@ -22,7 +24,7 @@ _MOVING = (Depends.NODE_USAGE | Depends.PODS).value  # plain integers: this is a
 
 def is_settled(plugin: Plugin) -> bool:
     """Whether a plugin's answers depend on descriptions only."""
-    return not plugin.depends_on.value & _MOVING
+    return not plugin.depends_on._value_ & _MOVING
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Settled:
     """The same as a mask over the table."""
     is_everywhere: bool
     """Whether that is every row of the table, so that nobody needs the mask."""
-    score: Scores | int
-    """What settled scores add up to, one a row of the table, or one for all."""
+    keys: Keys
+    """What settled scores add up to, and the tie-breaker below it, one a row of the table."""
     normalized: tuple[tuple[ScoreAnswers, int, Scores], ...]
     """Plugin, weight and raw scores of those that depend on which other rows are feasible."""
     skipped: frozenset[str]
@@ -44,7 +46,9 @@ class Settled:
     refused: bool = False
 
 
-NOTHING_SETTLED = Settled(np.zeros(0, np.intp), np.zeros(0, np.bool_), False, 0, (), frozenset(), refused=True)
+NOTHING_SETTLED = Settled(
+    np.zeros(0, np.intp), np.zeros(0, np.bool_), False, np.zeros(0, np.int64), (), frozenset(), refused=True
+)
 
 
 class SettledCache:
@@ -89,8 +93,12 @@ def settle(profile: Profile, cluster: Cluster, shape: Shape) -> Settled:
             rows = rows[ask_filter(plugin, shape, cluster.rows(rows), prepared) == 0]
     is_row = np.zeros(cluster.nodes.end, np.bool_)
     is_row[rows] = True
+    is_everywhere = bool(is_row.all())
+    if is_everywhere:
+        rows = cluster.nodes.live_rows()  # the same rows, in the form that needs no gathering
     score, moving = _settle_scores(profile, cluster, shape, rows)
-    return Settled(rows, is_row, bool(is_row.all()), score, moving, frozenset(skipped))
+    keys = (np.full(cluster.nodes.end, score, np.int64) << TIE_BITS) + cluster.nodes.tie.values[: cluster.nodes.end]
+    return Settled(rows, is_row, is_everywhere, keys, moving, frozenset(skipped))
 
 
 def _settle_scores(

@@ -17,6 +17,9 @@ from mooring.state.shapes import Shape
 
 HALF = MAX_SCORE // 2
 
+_ONE, _TWO, _HALVED = np.array(1.0), np.array(2.0), np.array(0.5)  # arrays: plain numbers are converted each time
+_MAX, _HALF, _THREE_HALVES = np.array(float(MAX_SCORE)), np.array(float(HALF)), np.array(3.0 * HALF)
+
 
 class NodeResourcesBalancedAllocationArgs(KubeObject, forbid_unknown_fields=True):
     """NodeResourcesBalancedAllocationArgs of KubeSchedulerConfiguration."""
@@ -44,75 +47,78 @@ class NodeResourcesBalancedAllocation(PreScore):
         if not any(amount for _, amount in asked):
             return SKIP
         counted = [(name, amount) for name, amount in asked if amount or not is_scalar(name)]
-        added = np.zeros((2, len(counted), 1))
-        added[1, :, 0] = [amount for _, amount in counted]
+        added = np.array([[float(amount)] for _, amount in counted])
         return Balanced(tuple(name for name, _ in counted), added)
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: "Balanced") -> Scores:
         capacity = nodes.stacked("allocatable", prepared.names)
-        requested = nodes.stacked("requested", prepared.names) + prepared.added
-        if all(nodes.table.has_everywhere(name) for name in prepared.names):
-            requested /= capacity
-            before, after = evenness(np.minimum(requested, 1.0, out=requested))
-        else:
-            before, after = _evenness_where_present(requested, capacity)
+        requested = nodes.stacked("requested", prepared.names)
+        evenness = even_where_all if nodes.table.has_all_everywhere(prepared.names) else even_where_present
+        before = evenness(requested, capacity)
+        after = evenness(requested + prepared.added, capacity)
         # 50 + (50 + change) // 2; the sum is never negative, so truncating is rounding down.
         after -= before
-        after += 2 * HALF + HALF
-        after *= 0.5
+        after += _THREE_HALVES
+        after *= _HALVED
         scores: Scores = after.astype(np.int64)
         return scores
 
 
 @dataclass(frozen=True, slots=True)
 class Balanced:
-    """The resources to balance, and what the pod adds to each: nothing, then its request, as (2, resources, 1)."""
+    """The resources to balance, and what the pod adds to each, as one column."""
 
     names: tuple[str, ...]
     added: NDArray[np.float64]
 
 
-def evenness(fractions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """100 where all fractions are equal, less by their standard deviation; (2, resources, rows) -> (2, rows).
+def even_where_all(requested: Numbers, capacity: Numbers) -> NDArray[np.float64]:
+    """100 where all resources are used by the same fraction, less by the fractions' standard deviation.
 
-    The operations and their order are kube-scheduler's: these are floats, and one rounding more would show.
+    (resources, rows) -> (rows). The operations and their order are kube-scheduler's: these are floats, and one rounding
+    more would show.
     """
     # In place, operation by operation: this is asked for every pod, and new arrays would cost as much as the numbers.
-    even = _deviation(fractions)
-    np.subtract(1, even, out=even)
-    even *= MAX_SCORE
+    fractions: NDArray[np.float64] = requested / capacity
+    np.minimum(fractions, _ONE, out=fractions)
+    if len(fractions) == 2:
+        # (1 - |a - b| / 2) * 100 as (2 - |a - b|) * 50: to double or halve a float is exact.
+        even: NDArray[np.float64] = fractions[0]
+        even -= fractions[1]
+        np.abs(even, out=even)
+        np.subtract(_TWO, even, out=even)
+        even *= _HALF
+    else:
+        even = _deviation(fractions)
+        np.subtract(_ONE, even, out=even)
+        even *= _MAX
     return np.trunc(even, out=even)
 
 
-def _evenness_where_present(requested: NDArray[np.float64], capacity: Numbers) -> NDArray[np.float64]:
+def even_where_present(requested: Numbers, capacity: Numbers) -> NDArray[np.float64]:
     """The same where nodes differ in which resources they have at all: one answer for each such combination."""
-    result = np.full((2, capacity.shape[1]), float(MAX_SCORE))
+    result = np.full(capacity.shape[1], float(MAX_SCORE))
     has = capacity > 0
     for combination in np.unique(has, axis=1).T:
         at = np.flatnonzero((has == combination[:, np.newaxis]).all(axis=0))
         if combination.any():
-            fractions = requested[:, combination][:, :, at] / capacity[combination][:, at]
-            result[:, at] = evenness(np.minimum(fractions, 1.0))
+            result[at] = even_where_all(requested[combination][:, at], capacity[combination][:, at])
     return result
 
 
 def _deviation(fractions: NDArray[np.float64]) -> NDArray[np.float64]:
-    count = fractions.shape[1]
+    count = len(fractions)
     if count < 2:
-        return np.zeros_like(fractions[:, 0])
-    if count == 2:
-        apart = fractions[:, 0] - fractions[:, 1]
-        apart /= 2
-        return np.abs(apart, out=apart)
+        return np.zeros_like(fractions[0])
     mean = _sum(fractions) / count
-    difference = fractions - mean[:, np.newaxis]
+    difference = fractions - mean
     deviation: NDArray[np.float64] = np.sqrt(_sum(difference * difference) / count)
     return deviation
 
 
 def _sum(fractions: NDArray[np.float64]) -> NDArray[np.float64]:
     """Add up the resources one after the other: NumPy's own sum may add in another order."""
-    total = fractions[:, 0]
-    for index in range(1, fractions.shape[1]):
-        total = total + fractions[:, index]
+    total: NDArray[np.float64] = fractions[0]
+    for fraction in fractions[1:]:
+        total = total + fraction
     return total

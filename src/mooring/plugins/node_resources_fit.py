@@ -1,16 +1,30 @@
 """Enough of every resource, and how full a node should be afterwards."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import SKIP, Change, Codes, Depends, Mask, PreFilter, PreScore, Scores, Skip
+from mooring.engine.plugin import (
+    SKIP,
+    Change,
+    Codes,
+    Depends,
+    InOneGo,
+    Mask,
+    Plugin,
+    PreFilter,
+    PreScore,
+    Scores,
+    Skip,
+)
 from mooring.engine.verdict import Rejection
 from mooring.model.meta import KubeObject
 from mooring.model.requests import CPU, MEMORY, is_extended, is_scalar
+from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.resource_scoring import (
     Numbers,
     Problem,
@@ -20,7 +34,9 @@ from mooring.plugins.resource_scoring import (
     most_allocated,
     round_half_up,
 )
+from mooring.plugins.resources_in_one_go import ResourcesInOneGo
 from mooring.state.cluster import Cluster
+from mooring.state.nodes import PLACES
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 
@@ -47,16 +63,30 @@ class NodeResourcesFitArgs(KubeObject, forbid_unknown_fields=True):
         yield from self.scoring_strategy.validate("scoringStrategy")
 
 
-@dataclass(frozen=True, slots=True)
 class Asked:
     """What a pod asks of some resources: names, and amounts as one column."""
 
-    names: tuple[str, ...]
-    amounts: NDArray[np.int64]
+    __slots__ = ("amounts", "floats", "names")
 
-    @classmethod
-    def of(cls, amounts: Mapping[str, int]) -> "Asked":
-        return cls(tuple(amounts), np.array(list(amounts.values()), np.int64).reshape(-1, 1))
+    def __init__(self, amounts: Mapping[str, int]) -> None:
+        self.names = tuple(amounts)
+        self.amounts: NDArray[np.int64] = np.array(list(amounts.values()), np.int64).reshape(-1, 1)
+        self.floats = self.amounts.astype(np.float64)
+
+    def like(self, others: Numbers) -> Numbers:
+        """The amounts as the kind of numbers that others are: to mix them costs a conversion."""
+        return self.floats if others.dtype == np.float64 else self.amounts
+
+
+class Checked(Asked):
+    """What filtering checks for a pod."""
+
+    __slots__ = ("with_a_place",)
+
+    def __init__(self, amounts: Mapping[str, int]) -> None:
+        super().__init__(amounts)
+        self.with_a_place = Asked({**amounts, PLACES: 1})
+        """The same, and a place among the pods of a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +95,9 @@ class Scored:
 
     asked: Asked
     weights: NDArray[np.float64]
-    total_weight: int
+    total_weight: NDArray[np.float64]
+    is_plain_pair: bool
+    """Two resources that weigh the same, as in the default."""
 
 
 class NodeResourcesFit(PreFilter, PreScore):
@@ -90,22 +122,20 @@ class NodeResourcesFit(PreFilter, PreScore):
 
     # Filter.
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Asked:
+    def pre_filter(self, pod: Shape, cluster: Cluster) -> Checked:
         """The resources that count for this pod, in order, with what it asks of each."""
-        return Asked.of({name: n for name, n in pod.requests.items() if n and not self._is_ignored(name)})
+        return Checked({name: n for name, n in pod.requests.items() if n and not self._is_ignored(name)})
 
     def _is_ignored(self, name: str) -> bool:
         return is_extended(name) and (name in self._ignored or name.partition("/")[0] in self._ignored_groups)
 
-    def passes(self, pod: Shape, nodes: NodeRows, prepared: Asked) -> Mask:
-        passed = nodes.pod_count < nodes.allowed_pods
-        if prepared.names:
-            free = nodes.stacked("allocatable", prepared.names) - nodes.stacked("requested", prepared.names)
-            for enough in free >= prepared.amounts:
-                passed &= enough
+    def passes(self, pod: Shape, nodes: NodeRows, prepared: Checked) -> Mask:
+        asked = prepared.with_a_place
+        free = nodes.stacked("free", asked.names)
+        passed: Mask = np.logical_and.reduce(free >= asked.like(free))
         return passed
 
-    def filter(self, pod: Shape, nodes: NodeRows, prepared: Asked) -> Codes:
+    def filter(self, pod: Shape, nodes: NodeRows, prepared: Checked) -> Codes:
         full = nodes.pod_count >= nodes.allowed_pods
         codes = full.astype(np.int64)
         for index, (name, amount) in enumerate(zip(prepared.names, prepared.amounts.flat, strict=True)):
@@ -115,11 +145,11 @@ class NodeResourcesFit(PreFilter, PreScore):
             codes |= (short & (allocatable < amount)) * np.int64(4 << (2 * index))
         return codes
 
-    def room(self, pod: Shape, nodes: NodeRows, prepared: Asked) -> NDArray[np.int64]:
-        counts = nodes.allowed_pods - nodes.pod_count
+    def room(self, pod: Shape, nodes: NodeRows, prepared: Checked) -> NDArray[np.int64]:
+        counts: NDArray[np.int64] = nodes.allowed_pods - nodes.pod_count
         for name, amount in zip(prepared.names, prepared.amounts.flat, strict=True):
             counts = np.minimum(counts, nodes.free(name) // amount)
-        return np.maximum(counts, 0)
+        return np.maximum(counts, 0, out=counts)
 
     def rejection(self, pod: Shape, code: int) -> Rejection:
         reasons = ["Too many pods"] if code & TOO_MANY_PODS else []
@@ -131,7 +161,7 @@ class NodeResourcesFit(PreFilter, PreScore):
             unresolvable |= bool(code & (4 << (2 * index)))
         return Rejection(tuple(reasons), unresolvable)
 
-    def remedies(self, pod: Shape, nodes: NodeRows, prepared: Asked) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    def remedies(self, pod: Shape, nodes: NodeRows, prepared: Checked) -> Iterator[tuple[str, NDArray[np.intp]]]:
         """So much more of the one resource that is short; each amount opens the nodes that lack no more.
 
         Where the node has less than the pod asks for altogether, freeing does not help: it would have to be larger.
@@ -158,28 +188,60 @@ class NodeResourcesFit(PreFilter, PreScore):
         if not counted:
             return SKIP
         weights = [self._weights[name] for name in counted]
-        return Scored(Asked.of(counted), np.array(weights, np.float64), sum(weights))
+        is_plain_pair = len(weights) == 2 and weights[0] == weights[1] == 1
+        return Scored(Asked(counted), np.array(weights, np.float64), np.array(float(sum(weights))), is_plain_pair)
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: Scored) -> Scores:
         names = prepared.asked.names
-        requested = nodes.stacked("nonzero", names) + prepared.asked.amounts
+        spare = nodes.stacked("spare", names)
+        spare = spare - prepared.asked.like(spare)
         capacity = nodes.stacked("allocatable", names)
         if self._ratio is not None:
-            return self._ratio_score(self._ratio, requested, capacity, prepared.weights)
-        if all(nodes.table.has_everywhere(name) for name in names):
+            return self._ratio_score(self._ratio, spare, capacity, prepared.weights)
+        if nodes.table.has_all_everywhere(names):
             # Sums of whole numbers up to 100 times a weight: exact in floats, and never negative.
-            total = prepared.weights @ self._rule(requested, capacity)
-            total /= prepared.total_weight
+            parts = self._rule(spare, capacity)
+            if prepared.is_plain_pair:
+                total: Numbers = parts[0] + parts[1]
+            else:
+                total = prepared.weights @ parts
+            total = total / prepared.total_weight
             return total.astype(np.int64)
         has = capacity > 0
-        parts = np.where(has, self._rule(requested, np.where(has, capacity, 1)), 0)
+        parts = np.where(has, self._rule(spare, np.where(has, capacity, 1)), 0)
         return (prepared.weights @ parts / np.maximum(prepared.weights @ has, 1)).astype(np.int64)
+
+    def in_one_go(
+        self, filters: Sequence[tuple[Plugin, Any]], scores: Sequence[tuple[Plugin, int, Any]]
+    ) -> InOneGo | None:
+        """Answer for NodeResourcesBalancedAllocation too, where both score the same two resources."""
+        if len(filters) != 1 or len(scores) != 2:
+            return None
+        first, checked = filters[0]
+        second, fit_weight, scored = scores[0]
+        third, balance_weight, balanced = scores[1]
+        is_default = first is self and second is self and type(third) is NodeResourcesBalancedAllocation
+        if not is_default or self._ratio is not None or not scored.is_plain_pair:
+            return None
+        asked, names = checked.with_a_place, scored.asked.names
+        if names != balanced.names:
+            return None
+        return ResourcesInOneGo(
+            asked.names,
+            asked.floats,
+            names,
+            scored.asked.floats,
+            balanced.added,
+            prefers_full=self._rule is most_allocated,
+            fit_weight=fit_weight,
+            balance_weight=balance_weight,
+        )
 
     @staticmethod
     def _ratio_score(
-        function: ShapeFunction, requested: Numbers, capacity: Numbers, weights: NDArray[np.float64]
+        function: ShapeFunction, spare: Numbers, capacity: Numbers, weights: NDArray[np.float64]
     ) -> Scores:
-        scores = np.where(capacity > 0, function.of_ratio(requested, capacity), 0)
+        scores = np.where(capacity > 0, function.of_ratio(capacity - spare, capacity), 0)
         return round_half_up(weights @ scores / np.maximum(weights @ (scores > 0), 1))
 
 

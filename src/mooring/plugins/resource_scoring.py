@@ -82,16 +82,23 @@ Numbers = NDArray[Any]
 """Whole numbers, as integers or as floats: see NodeRows.stacked."""
 
 
-def least_allocated(requested: Numbers, capacity: Numbers) -> Numbers:
-    free = capacity - requested
-    free *= MAX_SCORE
-    score = whole_quotient(free, capacity)
-    np.maximum(score, 0, out=score)  # more requested than there is counts as full
+# Arrays of one number each, of the kind that they are used with: NumPy would convert a plain number at every call.
+_WHOLE = (np.array(0, np.int64), np.array(MAX_SCORE, np.int64))
+_FLOAT = (np.array(0.0), np.array(float(MAX_SCORE)))
+
+
+def least_allocated(spare: Numbers, capacity: Numbers) -> Numbers:
+    """The percentage that is left; `spare` is below 0 where more is requested than there is, which counts as full."""
+    nothing, most = _FLOAT if spare.dtype == np.float64 else _WHOLE
+    score = whole_quotient(spare * most, capacity)
+    np.maximum(score, nothing, out=score)
     return score
 
 
-def most_allocated(requested: Numbers, capacity: Numbers) -> Numbers:
-    return whole_quotient(np.minimum(requested, capacity) * MAX_SCORE, capacity)
+def most_allocated(spare: Numbers, capacity: Numbers) -> Numbers:
+    """The percentage that is taken."""
+    nothing, most = _FLOAT if spare.dtype == np.float64 else _WHOLE
+    return whole_quotient((capacity - np.maximum(spare, nothing)) * most, capacity)
 
 
 class ShapeFunction:

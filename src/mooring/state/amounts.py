@@ -5,6 +5,7 @@ products with a percentage then still fit the 53 bits of a float. A resource tha
 integers from then on.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 
 LARGEST = 1 << 46
 
-ALLOCATABLE, REQUESTED, NONZERO = range(3)
-KINDS = {"allocatable": ALLOCATABLE, "requested": REQUESTED, "nonzero": NONZERO}
-"""`nonzero` is what scoring counts as requested: every container takes at least a little CPU and memory."""
+ALLOCATABLE, REQUESTED, NONZERO, FREE, SPARE = range(5)
+KINDS = {"allocatable": ALLOCATABLE, "requested": REQUESTED, "nonzero": NONZERO, "free": FREE, "spare": SPARE}
+"""`nonzero` is what scoring counts as requested: every container takes at least a little CPU and memory. What is left
+of the allocatable besides the requested is `free`, and besides the nonzero, `spare`."""
 
 
 class Lines:
@@ -31,78 +33,88 @@ class Lines:
 
 
 class Taken:
-    """What one pod takes of each resource, by code: requested, and as scoring counts it."""
+    """What one pod takes, in the form in which it is added to a row at once: kind by kind, resource by resource."""
 
-    __slots__ = ("amounts", "codes", "largest")
+    __slots__ = ("floats", "integers", "largest", "lines")
 
-    def __init__(self, amounts: NDArray[np.int64]) -> None:
-        self.amounts = amounts
-        """(2, codes)"""
-        self.codes = amounts.shape[1]
-        self.largest = int(amounts.max(initial=0))
+    def __init__(self, requested: Mapping[int, int], nonzero: Mapping[int, int], lines: int) -> None:
+        """Amounts by resource code, for so many resources as there are lines."""
+        amounts = np.zeros((2, lines), np.int64)
+        for line, kind in zip(amounts, (requested, nonzero), strict=True):
+            line[list(kind)] = list(kind.values())
+        self.lines = lines
+        self.integers = amounts.reshape(-1)
+        self.floats = np.concatenate([self.integers, -self.integers]).astype(np.float64)
+        self.largest = int(amounts.max())
 
 
 class Amounts:
     """(kinds, resource codes, rows); only the state writes to it."""
 
-    __slots__ = ("_floats", "_inexact", "_integers", "_room", "floats", "integers")
+    __slots__ = ("_flat_floats", "_flat_integers", "_floats", "_inexact", "_integers", "_room", "floats", "integers")
 
     def __init__(self, capacity: int) -> None:
         self._inexact = set[int]()
         """The codes of resources whose floats cannot be trusted."""
         self._room = LARGEST
         """So much may be taken of any row before some amount may be too large: looked up only when it is used up."""
-        self._set(np.zeros((len(KINDS), 4, capacity), np.int64), np.zeros((len(KINDS), 4, capacity)))
+        self._set(np.zeros((FREE, 4, capacity), np.int64), np.zeros((len(KINDS), 4, capacity)))
 
     def _set(self, integers: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
         self._integers, self._floats = integers, floats
         self.integers, self.floats = integers.view(), floats.view()
         self.integers.flags.writeable = self.floats.flags.writeable = False
+        # One line a kind and resource: what a pod changes of a row is then one column.
+        self._flat_integers = integers[REQUESTED:].reshape(-1, integers.shape[2])
+        self._flat_floats = floats[REQUESTED:].reshape(-1, floats.shape[2])
+
+    @property
+    def lines(self) -> int:
+        """For how many resources there is room."""
+        return int(self._integers.shape[1])
 
     def reserve(self, codes: int, capacity: int) -> None:
         """Make room for so many resources and rows."""
-        kinds, lines, columns = self._integers.shape
+        _, lines, columns = self._integers.shape
         if codes > lines or capacity > columns:
-            shape = (kinds, max(lines, 2 * codes if codes > lines else 0), max(columns, capacity))
-            integers, floats = np.zeros(shape, np.int64), np.zeros(shape)
+            shape = (max(lines, 2 * codes if codes > lines else 0), max(columns, capacity))
+            integers, floats = np.zeros((FREE, *shape), np.int64), np.zeros((len(KINDS), *shape))
             integers[:, :lines, :columns], floats[:, :lines, :columns] = self._integers, self._floats
             self._set(integers, floats)
 
     # What nodes have.
 
-    def put_allocatable(self, code: int, row: int, amount: int) -> None:
-        self._integers[ALLOCATABLE, code, row] = amount
-        self._floats[ALLOCATABLE, code, row] = amount
-        if amount > LARGEST:
-            self._inexact.add(code)
-
-    def clear_allocatable(self, row: int) -> None:
-        self._integers[ALLOCATABLE, :, row] = 0
-        self._floats[ALLOCATABLE, :, row] = 0
+    def put_allocatable(self, row: int, amounts: Mapping[int, int]) -> None:
+        """A node has so much of some resources, by code, and nothing of the others."""
+        there = self._integers[:, :, row]
+        there[ALLOCATABLE] = 0
+        for code, amount in amounts.items():
+            there[ALLOCATABLE, code] = amount
+            if amount > LARGEST:
+                self._inexact.add(code)
+        self._floats[:FREE, :, row] = there
+        self._floats[FREE:, :, row] = there[ALLOCATABLE] - there[REQUESTED:]
 
     # What pods take.
 
     def take(self, row: int, taken: Taken) -> None:
         """One pod comes to a row."""
-        there = self._integers[REQUESTED:, : taken.codes, row]
-        there += taken.amounts
-        self._floats[REQUESTED:, : taken.codes, row] = there
+        integers, floats = self._flat_integers[:, row], self._flat_floats[:, row]
+        integers += taken.integers
+        floats += taken.floats
         self._use_room(taken.largest)
 
     def give_back(self, row: int, taken: Taken) -> None:
         """One pod goes from a row."""
-        there = self._integers[REQUESTED:, : taken.codes, row]
-        there -= taken.amounts
-        self._floats[REQUESTED:, : taken.codes, row] = there
+        integers, floats = self._flat_integers[:, row], self._flat_floats[:, row]
+        integers -= taken.integers
+        floats -= taken.floats
 
     def take_many(self, rows: NDArray[np.intp], counts: NDArray[np.int64], taken: Taken) -> None:
         """So many equal pods come to each of some distinct rows."""
-        for kind, amounts in zip((REQUESTED, NONZERO), taken.amounts.tolist(), strict=True):
-            for code, amount in enumerate(amounts):
-                if amount:
-                    total = self._integers[kind, code, rows] + counts * amount
-                    self._integers[kind, code, rows] = total
-                    self._floats[kind, code, rows] = total
+        for all_lines, changes in ((self._flat_integers, taken.integers), (self._flat_floats, taken.floats)):
+            for line in np.flatnonzero(changes).tolist():
+                all_lines[line, rows] += counts * changes[line]
         self._use_room(taken.largest * int(counts.max(initial=0)))
 
     def _use_room(self, amount: int) -> None:
@@ -114,18 +126,30 @@ class Amounts:
 
     # Reading.
 
+    def is_exact(self, lines: Lines) -> bool:
+        """Whether the floats of some resources can be trusted."""
+        return not self._inexact or self._inexact.isdisjoint(lines.codes)
+
     def gather(self, kind: int, lines: Lines, rows: NDArray[np.intp] | int) -> NDArray[Any]:
         """(resources, rows): floats if they are exact for all of these resources, else integers.
 
         A number instead of rows stands for all rows up to there, which need not be copied.
         """
-        is_exact = not self._inexact or self._inexact.isdisjoint(lines.codes)
-        source: NDArray[Any] = (self.floats if is_exact else self.integers)[kind]
-        if isinstance(rows, int):
-            return source[lines.at, :rows]
-        if isinstance(lines.at, slice):
-            return source[lines.at].take(rows, axis=1)
-        return source[lines.at[:, np.newaxis], rows]
+        if self.is_exact(lines):
+            return _pick(self.floats[kind], lines, rows)
+        if kind < FREE:
+            return _pick(self.integers[kind], lines, rows)
+        taken = REQUESTED if kind == FREE else NONZERO
+        left: NDArray[Any] = self.gather(ALLOCATABLE, lines, rows) - self.gather(taken, lines, rows)
+        return left
+
+
+def _pick(source: NDArray[Any], lines: Lines, rows: NDArray[np.intp] | int) -> NDArray[Any]:
+    if isinstance(rows, int):
+        return source[lines.at, :rows]
+    if isinstance(lines.at, slice):
+        return source[lines.at].take(rows, axis=1)
+    return source[lines.at[:, np.newaxis], rows]
 
 
 class AmountColumn:

@@ -32,6 +32,7 @@ from mooring.state.related import RelatedObjects, selected_pod_keys
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape, ShapeTable, selected_keys
 from mooring.state.tenants import TenantTable
+from mooring.state.touched import TouchedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Cluster:
         self.tenants = TenantTable()
         self.shapes = ShapeTable(all_labels=all_labels, all_annotations=all_annotations)
         self.pod_changes = PodChanges()
+        self.touched = TouchedRows(self.nodes, self.pod_changes)
         self._effects = EffectStore(self.shapes)
         self._bound: tuple[tuple[int, int], NDArray[np.int32], NDArray[np.int32]] | None = None
         self.pod_updates = PodChanges()

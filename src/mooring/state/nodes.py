@@ -88,7 +88,10 @@ class NodeTable:
         self.all_rows: NDArray[np.intp] | None = None
         """What `live_rows` returned last, if that was every row and still is."""
         self._lines_of: dict[tuple[str, ...], Lines] = {}
+        self.version = 0
+        """Rises when a node comes, goes or is described anew."""
         self._everywhere: dict[str, bool] = {}
+        self._all_everywhere: dict[tuple[str, ...], bool] = {}
         self._one_row_each: dict[str, bool] = {}
         # These are neighbours: what nearly every pod asks for is then one slice of the amounts.
         for name in (CPU, MEMORY, PLACES, EPHEMERAL_STORAGE):
@@ -124,12 +127,12 @@ class NodeTable:
             self.cube.reserve(code + 1, self.capacity)
         return code
 
-    def gather(self, what: str, names: tuple[str, ...], rows: NDArray[np.intp] | int) -> NDArray[Any]:
-        """(resources, rows) of `allocatable`, `requested` or `nonzero`; see Amounts.gather."""
+    def lines_of(self, names: tuple[str, ...]) -> Lines:
+        """Where the amounts of some resources are."""
         lines = self._lines_of.get(names)
         if lines is None:
             lines = self._lines_of[names] = Lines(tuple(self.resource_code(name) for name in names))
-        return self.cube.gather(KINDS[what], lines, rows)
+        return lines
 
     def amounts(self, what: str, name: str) -> NDArray[np.int64]:
         """`allocatable`, `requested` or `nonzero` of one resource, one a row."""
@@ -148,6 +151,12 @@ class NodeTable:
         known = self._everywhere.get(name)
         if known is None:
             known = self._everywhere[name] = bool((self.allocatable(name)[self.live_rows()] > 0).all())
+        return known
+
+    def has_all_everywhere(self, names: tuple[str, ...]) -> bool:
+        known = self._all_everywhere.get(names)
+        if known is None:
+            known = self._all_everywhere[names] = all(self.has_everywhere(name) for name in names)
         return known
 
     def is_one_row_each(self, key: str) -> bool:
@@ -195,13 +204,15 @@ class NodeTable:
         self.alive.writable[row] = False
         self._live_rows = self.all_rows = None
         self._free.append(row)
-        self.cube.clear_allocatable(row)
+        self.cube.put_allocatable(row, {})
         for label in self._labels.values():
             label.set(row, None)
         return row
 
     def _forget_summaries(self) -> None:
+        self.version += 1
         self._everywhere.clear()
+        self._all_everywhere.clear()
         self._one_row_each.clear()
 
     def _new_row(self, name: str) -> int:
@@ -220,14 +231,14 @@ class NodeTable:
         return row
 
     def _describe(self, row: int, node: Node) -> None:
-        amounts = node.status.allocatable or node.status.capacity or {}
-        self.cube.clear_allocatable(row)
-        for name, text in amounts.items():
-            if in_columns(name):
-                code = self.resource_code(name)
-                self.cube.put_allocatable(code, row, to_column_units(name, parse_quantity(text)))
-        allowed = to_units(parse_quantity(amounts.get(PODS, 0)))
-        self.cube.put_allocatable(self.resource_code(PLACES), row, allowed)
+        written = node.status.allocatable or node.status.capacity or {}
+        amounts = {
+            self.resource_code(name): to_column_units(name, parse_quantity(text))
+            for name, text in written.items()
+            if in_columns(name)
+        }
+        amounts[self.resource_code(PLACES)] = to_units(parse_quantity(written.get(PODS, 0)))
+        self.cube.put_allocatable(row, amounts)
         self.unschedulable.writable[row] = node.spec.unschedulable
         self.taint_set.writable[row] = self.taint_sets.code(tuple(node.spec.taints or ()))
         labels = node.metadata.labels or {}
@@ -262,14 +273,12 @@ class NodeTable:
     def taken_by(self, shape: Shape) -> Taken:
         """What a pod of a shape takes."""
         found = self._taken.get(shape.id)
-        if found is None:
-            nonzero = dict(shape.requests) | dict(zip((CPU, MEMORY), shape.nonzero, strict=True))
-            codes = {name: self.resource_code(name) for name in nonzero}
-            amounts = np.zeros((2, 1 + max(*codes.values(), self.resource_code(PLACES))), np.int64)
-            for name, code in codes.items():
-                amounts[:, code] = shape.request(name), nonzero[name]
-            amounts[:, self.resource_code(PLACES)] = 1
-            found = self._taken[shape.id] = Taken(amounts)
+        if found is None or found.lines != self.cube.lines:
+            requested = {self.resource_code(name): amount for name, amount in shape.requests.items()}
+            nonzero = dict(zip((self.resource_code(CPU), self.resource_code(MEMORY)), shape.nonzero, strict=True))
+            place = {self.resource_code(PLACES): 1}
+            found = Taken(requested | place, requested | nonzero | place, self.cube.lines)
+            self._taken[shape.id] = found
         return found
 
     def account(self, row: int, shape: Shape, sign: int) -> None:
@@ -303,7 +312,7 @@ class NodeTable:
         end = self.end
         columns = {
             f"{what}:{name}": self.amounts(what, name)[:end].tolist()
-            for what in KINDS
+            for what in ("allocatable", "requested", "nonzero")
             for name in list(self.resources.values)
         }
         for name in ("alive", "pod_count", "allowed_pods", "unschedulable"):

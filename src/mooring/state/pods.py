@@ -93,7 +93,8 @@ class PodChanges:
     def __init__(self) -> None:
         self.position = 0
         """One past the last change, counted from the beginning of time."""
-        self._start = 0
+        self.start = 0
+        """The first change that is still known."""
         self._log = np.empty((3, 1024), np.int64)
 
     def append(self, shape_id: int, row: int, sign: int) -> None:
@@ -111,19 +112,26 @@ class PodChanges:
 
     def since(self, position: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]] | None:
         """(shapes, rows, signs) since a position; None if that is no longer known."""
-        if position < self._start:
+        if position < self.start:
             return None
-        shapes, rows, signs = self._log[:, position - self._start : self.position - self._start]
+        shapes, rows, signs = self._log[:, position - self.start : self.position - self.start]
         return shapes, rows, signs
+
+    def rows_since(self, position: int) -> NDArray[np.intp] | None:
+        """The rows of these alone."""
+        if position < self.start:
+            return None
+        rows: NDArray[np.intp] = self._log[1, position - self.start : self.position - self.start]
+        return rows
 
     def _room(self, count: int) -> int:
         """Where to write the next so many changes."""
-        used = self.position - self._start
+        used = self.position - self.start
         if used + count > self._log.shape[1]:
             kept = min(used, self.MOST_KEPT // 2)  # whoever is further behind starts anew
             grown = np.empty((3, max(1024, 2 * (kept + count))), np.int64)
             grown[:, :kept] = self._log[:, used - kept : used]
             self._log = grown
-            self._start = self.position - kept
+            self.start = self.position - kept
             used = kept
         return used

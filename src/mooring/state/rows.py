@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mooring.model.nodes import Node, Taint
 from mooring.model.requests import CPU, MEMORY
+from mooring.state.amounts import KINDS
 from mooring.state.nodes import MISSING, PLACES, NodeTable
 from mooring.state.shapes import Shape
 
@@ -17,8 +18,9 @@ Rows = NDArray[np.intp]
 def whole_quotient(dividend: NDArray[Any], divisor: NDArray[Any] | int) -> NDArray[Any]:
     """Divide and round down, exactly: integers by integers, or floats that hold whole numbers of NodeRows.stacked."""
     if dividend.dtype == np.float64:
-        quotient = dividend / divisor
-        return np.floor(quotient, out=quotient)
+        quotient: NDArray[Any] = dividend / divisor
+        np.floor(quotient, out=quotient)
+        return quotient
     return dividend // divisor
 
 
@@ -61,6 +63,8 @@ class NodeRows:
     def _a_pod_adds(self, what: str, resource: str) -> int:
         if self._shape is None or what == "allocatable":
             return 0
+        if what in ("free", "spare"):
+            return -self._a_pod_adds("requested" if what == "free" else "nonzero", resource)
         if resource == PLACES:
             return 1
         if what == "nonzero" and resource in (CPU, MEMORY):
@@ -74,12 +78,13 @@ class NodeRows:
     def stacked(self, what: str, resources: tuple[str, ...]) -> NDArray[Any]:
         """(resources, rows): the amounts of several resources for arithmetic in one go.
 
-        `what` is `allocatable`, `requested` or `nonzero`. Floats, which are fast, if every result is exact in them;
-        else integers. Divide with `whole_quotient`, which is exact for both.
+        `what` is `allocatable`, `requested`, `free` (of the allocatable besides the requested), `nonzero` (what scoring
+        counts as requested) or `spare` (besides that). Floats, which are fast, if every result is exact in them; else
+        integers. Divide with `whole_quotient`, which is exact for both.
         """
         found = self._stacks.get((what, resources))
         if found is None:
-            found = self.table.gather(what, resources, self._where)
+            found = self.table.cube.gather(KINDS[what], self.table.lines_of(resources), self._where)
             if self._extra is not None and what != "allocatable":
                 adds = np.array([[self._a_pod_adds(what, resource)] for resource in resources])
                 found = found + self._extra * adds

@@ -5,21 +5,25 @@ import itertools
 import numpy as np
 import pytest
 
-from mooring.state.amounts import ALLOCATABLE, LARGEST, NONZERO, REQUESTED, Amounts, Lines, Taken
+from mooring.state.amounts import ALLOCATABLE, FREE, LARGEST, NONZERO, REQUESTED, SPARE, Amounts, Lines, Taken
 
 FIRST = np.array([0], np.intp)
 
 
 def made() -> Amounts:
     amounts = Amounts(3)
-    for code in range(4):
-        for row in range(3):
-            amounts.put_allocatable(code, row, 10 * code + row)
+    for row in range(3):
+        amounts.put_allocatable(row, {code: 10 * code + row for code in range(4)})
     return amounts
 
 
 def taken(*amounts: int, scored: tuple[int, ...] = ()) -> Taken:
-    return Taken(np.array([amounts, scored or amounts], np.int64))
+    return Taken(dict(enumerate(amounts)), dict(enumerate(scored or amounts)), 4)
+
+
+def gathered(amounts: Amounts, kind: int, *codes: int) -> list[list[int]]:
+    found: list[list[int]] = amounts.gather(kind, Lines(codes), 3).tolist()
+    return found
 
 
 @pytest.mark.parametrize("codes", [c for n in (1, 2, 3) for c in itertools.permutations(range(4), n)])
@@ -43,9 +47,21 @@ def test_pods_take_and_give_back() -> None:
     amounts.take_many(np.array([1, 2]), np.array([1, 2]), taken(10))
     amounts.give_back(1, taken(1, 1))
 
-    assert amounts.gather(REQUESTED, Lines((0, 1, 2)), 3).tolist() == [[0, 12, 20], [0, 4, 0], [0, 0, 0]]
-    assert amounts.gather(NONZERO, Lines((0, 1, 2)), 3).tolist() == [[0, 13, 20], [0, 4, 0], [0, 0, 0]]
-    assert amounts.integers[:, :, :3].tolist() == amounts.floats[:, :, :3].tolist()
+    assert gathered(amounts, REQUESTED, 0, 1, 2) == [[0, 12, 20], [0, 4, 0], [0, 0, 0]]
+    assert gathered(amounts, NONZERO, 0, 1, 2) == [[0, 13, 20], [0, 4, 0], [0, 0, 0]]
+    assert gathered(amounts, FREE, 0, 1, 2) == [[0, -11, -18], [10, 7, 12], [20, 21, 22]]
+    assert gathered(amounts, SPARE, 0, 1, 2) == [[0, -12, -18], [10, 7, 12], [20, 21, 22]]
+    assert amounts.integers.tolist() == amounts.floats[: len(amounts.integers)].tolist()
+
+
+def test_a_node_that_is_described_anew_keeps_its_pods() -> None:
+    amounts = made()
+    amounts.take(1, taken(3, 5, scored=(4, 5)))
+    amounts.put_allocatable(1, {0: 100})
+
+    assert gathered(amounts, REQUESTED, 0, 1) == [[0, 3, 0], [0, 5, 0]]
+    assert gathered(amounts, FREE, 0, 1) == [[0, 97, 2], [10, -5, 12]]
+    assert gathered(amounts, SPARE, 0, 1) == [[0, 96, 2], [10, -5, 12]]
 
 
 def test_amounts_stay_as_they_are_when_room_is_made() -> None:
@@ -55,16 +71,20 @@ def test_amounts_stay_as_they_are_when_room_is_made() -> None:
 
     assert amounts.gather(ALLOCATABLE, Lines((3,)), 4).tolist() == [[30, 31, 32, 0]]
     assert amounts.gather(REQUESTED, Lines((0, 8)), 4).tolist() == [[0, 0, 7, 0], [0, 0, 0, 0]]
+    assert amounts.gather(FREE, Lines((0, 8)), 4).tolist() == [[0, 1, -5, 0], [0, 0, 0, 0]]
 
 
 def test_amounts_too_large_for_exact_floats_are_gathered_as_integers() -> None:
     amounts = made()
+    amounts.take(0, taken(1, 2))
     assert amounts.gather(ALLOCATABLE, Lines((0, 1)), FIRST).dtype == np.float64
 
-    amounts.put_allocatable(1, 0, LARGEST + 1)
+    amounts.put_allocatable(0, {0: 5, 1: LARGEST + 1})
 
-    assert amounts.gather(ALLOCATABLE, Lines((0, 1)), FIRST).tolist() == [[0], [LARGEST + 1]]
-    assert amounts.gather(REQUESTED, Lines((0, 1)), FIRST).dtype == np.int64
+    assert amounts.gather(ALLOCATABLE, Lines((0, 1)), FIRST).tolist() == [[5], [LARGEST + 1]]
+    for kind, expected in ((REQUESTED, [[1], [2]]), (FREE, [[4], [LARGEST - 1]]), (SPARE, [[4], [LARGEST - 1]])):
+        found = amounts.gather(kind, Lines((0, 1)), FIRST)
+        assert (found.dtype, found.tolist()) == (np.int64, expected)
     assert amounts.gather(ALLOCATABLE, Lines((2, 3)), FIRST).dtype == np.float64
 
 

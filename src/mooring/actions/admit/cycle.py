@@ -5,7 +5,7 @@ it out and tells `Admission` what became of it; time comes in as an argument.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mooring.actions.admit import preemption
 from mooring.actions.admit.applicants import Applicant, Holder, Intake, claims_of, make_holder
@@ -281,3 +281,18 @@ class Admission:
 
     def share(self, queue: str) -> Share:
         return self._shares.share(self.structure.queues[queue].node)
+
+    def cohort_share(self, cohort: str) -> Share:
+        return self._shares.share(self.structure.cohort_node[cohort])
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether victims are found by shares."""
+        return self._fair_sharing
+
+    def what_if(self, applicant: Applicant, queue: Queue) -> Entry:
+        """What would be done for a waiting workload, were its queue this one; nothing changes."""
+        self._nominator.forget()
+        entry = self._nominator.nominate(replace(applicant, position=None), queue, self.cycle)
+        self._nominator.forget()
+        return entry

@@ -2,6 +2,7 @@
 
 Two rules decide whether a workload of another queue may be taken (KEP-1714): by S2-a the preemptor's share afterwards
 must not exceed what the victim's queue is left with; by S2-b it must be less than what the victim's queue had before.
+Where the past counts, S2-b must hold by present shares as well: else two queues would take from each other for ever.
 The shares compared are those of the two children of the lowest cohort above both queues. A queue that stays within its
 nominal quota takes back what is its own without asking.
 """
@@ -33,7 +34,9 @@ Rule = Callable[[Share, Share, Share], bool]
 
 RULES: dict[str, Rule] = {
     FINAL_SHARE: lambda preemptor_new, victim_old, victim_new: preemptor_new <= victim_new,
-    INITIAL_SHARE: lambda preemptor_new, victim_old, victim_new: preemptor_new < victim_old,
+    INITIAL_SHARE: lambda preemptor_new, victim_old, victim_new: (
+        preemptor_new < victim_old and preemptor_new.by_present < victim_old.by_present
+    ),
 }
 
 
@@ -127,7 +130,7 @@ class _Attempt:
         turns = _Turns(self._ledger, self._shares, self._preemptor, spared)
         while not self.has_room and (node := turns.next_queue()) is not None:
             preemptor_new, victim_old = self._compare(node)
-            if preemptor_new < victim_old:
+            if RULES[INITIAL_SHARE](preemptor_new, victim_old, victim_old):
                 self._choose(turns.pop(node), IN_COHORT_FAIR_SHARING)
             turns.drop(node)
 

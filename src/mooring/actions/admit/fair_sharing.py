@@ -10,6 +10,7 @@ A node of weight 0 that borrows comes after all others. Shares are kept by node,
 changed. KEP-1714.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from mooring.actions.admit.quota import NO_PARENT, QuotaTree
@@ -21,56 +22,71 @@ class Share(NamedTuple):
     is_weightless: bool
     """Borrows with weight 0: infinitely much, and then by the bare ratio."""
     value: float
+    present: float
+    """The same by what is borrowed now; another than the value only where the past counts as well."""
 
     @property
     def is_zero(self) -> bool:
-        return self.value == 0
+        """Tell whether nothing is borrowed."""
+        return self.present == 0
+
+    @property
+    def by_present(self) -> tuple[bool, float]:
+        """Compares as it would count without the past."""
+        return self.is_weightless, self.present
 
 
-NOTHING = Share(False, 0.0)
+NOTHING = Share(False, 0.0, 0.0)
 
 
 class Shares:
     """The share of every node, kept up to date with the tree."""
 
+    looks_back = False
+    """Whether the past counts."""
+
     def __init__(self, tree: QuotaTree) -> None:
-        self._tree = tree
+        self.tree = tree
         self._shares = [NOTHING] * len(tree.nodes)
         names = sorted({column.resource for column in tree.columns})
-        number = {name: index for index, name in enumerate(names)}
-        self._resource_of = [number[column.resource] for column in tree.columns]
-        self._lendable = [self._find_lendable(node, len(names)) for node in range(len(tree.nodes))]
+        self._resource_of = [column.resource for column in tree.columns]
+        self._lendable = [self._find_lendable(node, names) for node in range(len(tree.nodes))]
 
-    def _find_lendable(self, node: int, resources: int) -> tuple[int, ...]:
-        total = [0] * resources
-        for column in self._tree.declared[self._tree.paths[node][-1]]:
-            total[self._resource_of[column]] += self._tree.potential_of(node, column)
-        return tuple(total)
+    def _find_lendable(self, node: int, names: list[str]) -> dict[str, int]:
+        total = dict.fromkeys(names, 0)
+        for column in self.tree.declared[self.tree.paths[node][-1]]:
+            total[self._resource_of[column]] += self.tree.potential_of(node, column)
+        return total
 
     def share(self, node: int) -> Share:
-        stale = self._tree.share_is_stale
+        stale = self.tree.share_is_stale
         if stale[node]:
             self._shares[node] = self._compute(node)
             stale[node] = 0
         return self._shares[node]
 
     def _compute(self, node: int) -> Share:
-        tree = self._tree
-        parent = tree.parent[node]
-        if parent == NO_PARENT:
+        tree = self.tree
+        if tree.parent[node] == NO_PARENT:
             return NOTHING
-        borrowed: dict[int, int] = {}
+        borrowed: dict[str, int] = {}
         for column in tree.declared[node]:
             beyond = tree.usage_of(node, column) - tree.subtree_of(node, column)
             if beyond > 0:
                 resource = self._resource_of[column]
                 borrowed[resource] = borrowed.get(resource, 0) + beyond
-        ratio = 0.0
-        for resource, amount in borrowed.items():
-            lendable = self._lendable[parent][resource]
-            if lendable > 0:
-                ratio = max(ratio, float(amount) * 1000.0 / float(lendable))
+        ratio = self.ratio(node, borrowed)
         if ratio == 0:
             return NOTHING
         weight = tree.nodes[node].weight
-        return Share(True, ratio) if weight == 0 else Share(False, ratio / weight)
+        return Share(True, ratio, ratio) if weight == 0 else Share(False, ratio / weight, ratio / weight)
+
+    def ratio(self, node: int, borrowed: Mapping[str, float]) -> float:
+        """Of what could be lent to a node's siblings and itself, so much is what it borrowed: its dominant share."""
+        parent = self.tree.parent[node]
+        ratio = 0.0
+        for resource, amount in borrowed.items() if parent != NO_PARENT else ():
+            lendable = self._lendable[parent].get(resource, 0)
+            if lendable > 0:
+                ratio = max(ratio, float(amount) * 1000.0 / float(lendable))
+        return ratio

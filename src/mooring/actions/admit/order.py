@@ -67,13 +67,19 @@ class FairOrder:
         """By cohort on the path: the standing of the child that leads to the entry's queue."""
         ledger, tree, usage = self._ledger, self._ledger.tree, entry.assignment.usage
         wanted = [column for column, amount in usage.items() if amount > 0]
-        path = tree.paths[entry.queue.node]
+        path, shares = tree.paths[entry.queue.node], self._shares
+        # Where the past counts, who had less comes first, with whatever workload: else one that is large for its
+        # queue's weight would wait for ever behind small ones.
+        before = {child: shares.share(child).value for child in path[:-1]} if shares.looks_back else {}
         mark = ledger.checkpoint()
         ledger.add_usage(entry.queue.node, usage)
         found = {}
         for child, cohort in pairwise(path):
             is_borrowing = any(tree.exceeds(child, column) for column in wanted)
-            found[cohort] = Standing(is_borrowing, self._shares.share(child), entry.applicant.queue_order)
+            share = shares.share(child)
+            if before:
+                share = share._replace(value=before[child])
+            found[cohort] = Standing(is_borrowing, share, entry.applicant.queue_order)
         ledger.rollback(mark)
         return found
 

@@ -70,7 +70,9 @@ class SupposedRows(NodeRows):
         found = super().stacked(what, resources)
         if what == "allocatable":
             return found
-        return found - np.stack([self._given_back((what, resource)) for resource in resources])
+        taken = "requested" if what in ("requested", "free") else "nonzero"
+        back = np.stack([self._given_back((taken, resource)) for resource in resources])
+        return found - back if what == taken else found + back
 
 
 class Crowd:

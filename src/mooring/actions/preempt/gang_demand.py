@@ -124,8 +124,9 @@ class Board:
     def closed(self, gone: Mask) -> Mask:
         """The same units, and the surplus of the gangs among them."""
         core = self.pool.core
-        closed: Mask = gone | ((core != NOBODY) & gone[core])
-        return closed
+        for _ in range(2):  # a surplus of a gang inside a gang follows both
+            gone = gone | ((core != NOBODY) & gone[core])
+        return gone
 
 
 class Lines:

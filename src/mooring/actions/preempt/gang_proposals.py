@@ -17,7 +17,7 @@ from mooring.actions.preempt.gang_choice import Chooser
 from mooring.actions.preempt.gang_demand import Board, Want
 from mooring.actions.preempt.gang_spare import spare, spare_by_total
 from mooring.actions.preempt.gang_units import ALONE
-from mooring.actions.preempt.pool import Numbers, Pool
+from mooring.actions.preempt.pool import NOBODY, Numbers, Pool
 from mooring.engine.plugin import Mask
 from mooring.state.pods import PodRecord
 from mooring.state.rows import Rows
@@ -120,8 +120,8 @@ class Proposals:
         within: Mask = self.pool.over_budget(units, np.zeros_like(units), -self._rank) == 0
         # A gang goes with all of its surplus, or not at all.
         core = self.pool.core
-        broken = core[(core >= 0) & ~within]
-        within[broken] = False
+        for _ in range(2):  # nor does a gang around a gang
+            within[core[(core != NOBODY) & ~within]] = False
         return within
 
     # Who exactly?
@@ -154,8 +154,10 @@ class Proposals:
         over = np.zeros(len(gone), np.int64)
         over[units] = self.pool.over_budget(units, np.zeros_like(units), self._rank)
         order = np.where(over > 0, self._rank - len(gone), self._rank)
-        core = self.pool.core  # a gang's surplus never before its core
-        return np.where(core >= 0, np.maximum(order, order[core]), order)
+        core = self.pool.core
+        for _ in range(2):  # nobody before those without whom it cannot stay
+            order = np.where(core != NOBODY, np.maximum(order, order[core]), order)
+        return order
 
     def violations(self, gone: Mask) -> int:
         """How many pods go beyond what budgets allow."""

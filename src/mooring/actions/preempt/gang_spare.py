@@ -23,7 +23,10 @@ def spare(board: Board, choice: Choice, order: Numbers) -> Mask:
     is_on_hosts = np.zeros(len(choice.gone), np.bool_)
     is_on_hosts[some.units] = True
     gone = choice.gone & is_on_hosts
+    core = board.pool.core
     for gang in in_order(gone & (board.pool.codes != ALONE), order):
+        if core[gang] != NOBODY and gone[core[gang]]:
+            continue
         gone[gang] = False
         if not _holds(some, lambda amount: some.given_back(gone, amount), members).all():
             gone[gang] = True

@@ -1,11 +1,12 @@
 """Which running pods go only with their whole gang: kept by slot, and worked out again for gangs that changed.
 
 Members beyond what a gang needs (its surplus) may go by themselves. The others, its core, go together or not at all,
-and take the surplus with them. Who is on the way out already counts for nothing here.
+and take the surplus with them. So it is with gangs inside a gang, which may be more than it needs. Who is on the way
+out already counts for nothing here.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -181,9 +182,15 @@ class GangUnits:
         if root.gang is None:
             return
         dispensable = self._dispensable(root, parts)
+        along: list[PodRecord] = []
         for part in dispensable:
-            yield from self._unit(part.gang or root.gang, [part])
-        yield from self._unit(root.gang, [part for part in parts if part not in dispensable])
+            unit = self._unit(part.gang or root.gang, [part])
+            if unit is not None:
+                yield unit
+            along += _staying(part)
+        main = self._unit(root.gang, [part for part in parts if part not in dispensable], along)
+        if main is not None:
+            yield main
 
     @staticmethod
     def _dispensable(root: GangRecord, parts: list[GangRecord]) -> list[GangRecord]:
@@ -195,7 +202,8 @@ class GangUnits:
         more_than_needed = len(whole) - root.gang.minimum
         return whole[-more_than_needed:] if more_than_needed > 0 else []
 
-    def _unit(self, gang: Gang, parts: list[GangRecord]) -> Iterator[Unit]:
+    def _unit(self, gang: Gang, parts: list[GangRecord], along: Sequence[PodRecord] = ()) -> Unit | None:
+        """The unit that some parts make up; `along` are members of units that go with it, or without it."""
         core: list[PodRecord] = []
         surplus: list[PodRecord] = []
         for part in parts:
@@ -204,12 +212,15 @@ class GangUnits:
             names = {record.key for record in free}
             surplus += free
             core += [record for record in staying if record.key not in names]
-        if core:
-            code = self._free_codes.pop() if self._free_codes else len(self.units)
-            unit = self.units[code] = Unit(code, gang.name, tuple(core), tuple(surplus))
-            self.core_of[[record.slot for record in core]] = code
-            self.surplus_of[[record.slot for record in surplus]] = code
-            yield unit
+        if not core:
+            return None
+        code = self._free_codes.pop() if self._free_codes else len(self.units)
+        self.core_of[[record.slot for record in core]] = code
+        # The surplus of a unit that goes along goes with that unit already.
+        following = [record.slot for record in along if self.surplus_of[record.slot] == ALONE]
+        self.surplus_of[[*(record.slot for record in surplus), *following]] = code
+        unit = self.units[code] = Unit(code, gang.name, tuple(core), (*surplus, *along))
+        return unit
 
 
 def _staying(part: GangRecord) -> list[PodRecord]:

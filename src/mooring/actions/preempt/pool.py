@@ -1,7 +1,7 @@
 """Everybody who might have to go, wherever they run, as flat columns: pods, and the units in which they go.
 
 A unit is a pod by itself, or the core of a gang, which goes as a whole. Members beyond that are units of their own;
-they cannot stay without the core.
+they cannot stay without the core. Neither can a gang inside a gang stay without what the outer one needs.
 """
 
 from collections.abc import Sequence
@@ -170,11 +170,13 @@ def gather_pool(
     number_of[codes] = np.arange(len(codes))  # the last entry is that of ALONE
     core, surplus = number_of[core], number_of[surplus]
     is_single = is_here & ~is_protected & (running.gangs.cores(slots) == ALONE)
-    with_gang = np.where(is_single, NOBODY, np.maximum(core, surplus))
+    with_gang = np.where(is_single, NOBODY, np.where(core != NOBODY, core, surplus))
     gangs, singles = np.flatnonzero(with_gang != NOBODY), np.flatnonzero(is_single)
     gangs = gangs[np.argsort(with_gang[gangs], kind="stable")]
     unit = np.concatenate([with_gang[gangs], len(codes) + np.arange(len(singles))])
     needs = np.concatenate([np.full(len(codes), NOBODY), surplus[singles]])
+    inner = gangs[(core[gangs] != NOBODY) & (surplus[gangs] != NOBODY)]
+    needs[core[inner]] = surplus[inner]
     return _pool(running, index[np.concatenate([gangs, singles])], unit, codes, needs, cost)
 
 
@@ -188,9 +190,10 @@ def _pool(
     if cost is not None and cost.has_least_lost:
         np.add.at(lost, unit, cost.lost(index))
     sizes = np.bincount(unit, minlength=total)
-    dependent = np.flatnonzero(needs != NOBODY)
-    np.add.at(sizes, needs[dependent], 1)
-    np.add.at(lost, needs[dependent], lost[dependent])
+    is_gang = np.arange(total) < len(codes)
+    for dependent in (np.flatnonzero((needs != NOBODY) & ~is_gang), np.flatnonzero((needs != NOBODY) & is_gang)):
+        np.add.at(sizes, needs[dependent], sizes[dependent])
+        np.add.at(lost, needs[dependent], lost[dependent])
     first = np.zeros(total, np.int64)
     first[unit[::-1]] = index[::-1]
     priorities = running.priorities.ravel()[first]

@@ -54,7 +54,8 @@ class UnitLines:
         # Whom a budget protects may stay first; a gang's surplus never before its core, which may be on the same row.
         turn = np.where(over > 0, 0, 1)
         core = self._pair_of_core()
-        turn = np.where(core >= 0, np.maximum(turn, turn[core]), turn)
+        for _ in range(2):
+            turn = np.where(core >= 0, np.maximum(turn, turn[core]), turn)
         order = np.lexsort((rank[pairs.units], turn, pairs.positions))
         counts = np.bincount(pairs.positions, minlength=len(rows))
         line = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)

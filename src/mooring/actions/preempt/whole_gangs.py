@@ -97,8 +97,8 @@ def _concerned(pool: Pool, lines: UnitLines, asking: Asking) -> Mask:
 
 def _groups(pool: Pool, units: list[int]) -> list[list[PodRecord]]:
     """Who goes with each unit; a gang's surplus on the row itself is there as units of its own."""
-    named = {record.key for unit in units if pool.codes[unit] == ALONE for record in pool.records(unit)}
-    return [
-        [record for record in pool.records(unit) if pool.codes[unit] == ALONE or record.key not in named]
-        for unit in units
-    ]
+    groups = []
+    for unit in units:
+        apart = {record.key for other in units if pool.core[other] == unit for record in pool.records(other)}
+        groups.append([record for record in pool.records(unit) if record.key not in apart])
+    return groups

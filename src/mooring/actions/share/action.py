@@ -27,7 +27,7 @@ class Share:
 
     def __init__(self, placer: GangPlacer, settings: ShareSettings | None = None) -> None:
         self._placer = placer
-        self._settings = settings or ShareSettings()
+        self.settings = settings or ShareSettings()
         self.sharing: Sharing | None = None
         """How the queues stand, as of the last cycle in which anybody had a turn."""
         self.jobs: dict[str, SharedJob] = {}
@@ -42,7 +42,7 @@ class Share:
         if not turns:
             return []
         # 1. Who there is, and what everybody holds.
-        sharing = self.sharing = new_sharing(cluster, self._settings)
+        sharing = self.sharing = new_sharing(cluster, self.settings)
         self.jobs = shared_jobs(cluster, turns)
         refused = {key: sharing.add(job.demand(cluster)) for key, job in self.jobs.items()}
         # 2. Turn by turn, by shares.

@@ -27,9 +27,14 @@ class Job:
         self._requests = [resources.amount(role.request) for role in demand.roles]
         self._amounts: dict[Members, Amount] = {}
         self._wanted: Members | None = None
+        self.is_whole = False
+        """Whether enough members have their place for the job to run."""
+        self.spare = 0
+        """How many members it holds beyond those in all that it needs."""
         nothing = [0] * len(self.held)
         self.minimum = tuple(nothing) if self._is_whole(nothing) else self._next_members(nothing)
         self.asked = self.amount(tuple(role.members for role in demand.roles))
+        self._count()
 
     # Amounts
 
@@ -60,11 +65,6 @@ class Job:
     @property
     def held_members(self) -> int:
         return sum(self.held)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether enough members have their place for the job to run."""
-        return self._is_whole(self.held)
 
     def _is_whole(self, held: Sequence[int]) -> bool:
         roles = self.demand.roles
@@ -104,7 +104,12 @@ class Job:
     def add(self, members: Members, sign: int = 1) -> None:
         for index, count in enumerate(members):
             self.held[index] += sign * count
+        self._count()
+
+    def _count(self) -> None:
         self._wanted = None
+        self.is_whole = self._is_whole(self.held)
+        self.spare = sum(self.held) - self.demand.min_members if self.is_whole else 0
 
     def surplus(self, held: Sequence[int]) -> list[Members]:
         """Of so many members those it can do without, one by one in the order in which they go: the last role first."""

@@ -133,25 +133,29 @@ class Reclaim:
     # Taking
 
     def _take_until_enough(self) -> bool:
+        leaves = self._leaves()
         while True:
             before = len(self._taken)
-            if self._take(self._surplus_units) or self._take(self._whole_units):
+            with_surplus = [leaf for leaf in leaves if any(job.spare for job in self._book.holders[leaf].values())]
+            if self._take(with_surplus, self._surplus_units) or self._take(leaves, self._whole_units):
                 return True
             if len(self._taken) == before:
                 return False
 
-    def _take(self, units_of: Callable[[list[Job]], Iterable[Unit]]) -> bool:
+    def _take(self, leaves: list[int], units_of: Callable[[list[Job]], Iterable[Unit]]) -> bool:
         """Take what is allowed of these units, queue by queue, until it is enough."""
-        units = {leaf: deque(units_of(jobs)) for leaf, jobs in self._candidates().items()}
         # A queue's key only gets worse while it gives, so one that is out of date is noticed when it comes to the top.
-        heap = [(self._key(leaf), leaf) for leaf in units]
+        heap = [(self._key(leaf), leaf) for leaf in leaves]
         heapify(heap)
+        units: dict[int, deque[Unit]] = {}
         while heap:
             key, leaf = heappop(heap)
             current = self._key(leaf)
             if current > key:
                 heappush(heap, (current, leaf))
                 continue
+            if leaf not in units:
+                units[leaf] = deque(units_of(self._candidates(leaf)))
             if self._take_one(units[leaf]) and self._is_enough():
                 return True
             if units[leaf]:
@@ -162,18 +166,21 @@ class Reclaim:
         mine, theirs = self._book.tree.ways_apart(self._job.leaf, leaf)
         return (len(mine), *self._book.order.victim_key(leaf, theirs))
 
-    def _candidates(self) -> dict[int, list[Job]]:
-        """By queue, the jobs that anything may be taken from, best first."""
-        tree, found = self._book.tree, {}
+    def _leaves(self) -> list[int]:
+        """The queues that anything may be taken from."""
+        tree, found = self._book.tree, []
         for leaf, holders in self._book.holders.items():
-            _, theirs = tree.ways_apart(self._job.leaf, leaf)
-            if not holders or leaf == self._job.leaf or not all(tree.specs[row].is_reclaimable for row in theirs):
-                continue
-            jobs = [job for job in holders.values() if self._may_be_victim(job)]
-            jobs.sort(key=lambda job: job_key(job, self._settings.orders_jobs_by_share))
-            if jobs:
-                found[leaf] = jobs
+            if holders and leaf != self._job.leaf:
+                _, theirs = tree.ways_apart(self._job.leaf, leaf)
+                if all(tree.specs[row].is_reclaimable for row in theirs):
+                    found.append(leaf)
         return found
+
+    def _candidates(self, leaf: int) -> list[Job]:
+        """The jobs of a queue that anything may be taken from, best first."""
+        by_share = self._settings.orders_jobs_by_share
+        jobs = [job for job in self._book.holders[leaf].values() if self._may_be_victim(job)]
+        return sorted(jobs, key=lambda job: job_key(job, by_share))
 
     def _may_be_victim(self, job: Job) -> bool:
         if not job.demand.is_preemptible:

@@ -124,7 +124,8 @@ class HierarchicalRule:
         self._shares.put_job(victim.key, victim.leaf, victim.amount(left), victim.asked)
 
     def end(self) -> None:
-        for job in self._touched.values():
+        # Victims before the reclaimer, which came first: so a resource that is used up stays so all the time.
+        for job in reversed(self._touched.values()):
             self._shares.put_job(job.key, job.leaf, job.held_amount, job.asked)
         self._touched.clear()
         self._left.clear()

@@ -113,9 +113,10 @@ class Sharing:
         """So many members of the job have their place: all that it wants next, if nothing else is said."""
         job = self._job(key)
         members = job.wanted if members is None else members
-        missing = [role.members - held for role, held in zip(job.demand.roles, job.held, strict=True)]
-        if any(more > left for more, left in zip(members, missing, strict=True)):
-            raise InvariantBroken(f"job {key} has {tuple(missing)} members without a place and cannot place {members}")
+        if members is not job.wanted:
+            missing = tuple(role.members - held for role, held in zip(job.demand.roles, job.held, strict=True))
+            if any(more > left for more, left in zip(members, missing, strict=True)):
+                raise InvariantBroken(f"job {key} has {missing} members without a place and cannot place {members}")
         job.refusal = ""
         if job.started is None:
             job.started = now

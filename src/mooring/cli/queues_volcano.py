@@ -1,0 +1,93 @@
+"""How Volcano's queues stand: what each deserves, holds and could have, and why its pods wait."""
+
+from collections import Counter
+from collections.abc import Mapping, Set
+
+from mooring.actions.share.action import Share, new_sharing
+from mooring.actions.share.demands import QueueSpec
+from mooring.actions.share.intake_jobs import shared_jobs
+from mooring.actions.share.settings import ShareSettings
+from mooring.actions.share.sharing import Sharing
+from mooring.actions.share.tree import ROOT_ROW
+from mooring.cli.amounts import in_units
+from mooring.cli.queues_data import VolcanoQueueStatus
+from mooring.cli.result import reasons
+from mooring.engine.cycle import Scheduler
+from mooring.engine.shared import share_queue
+from mooring.model.volcano_queues import ROOT, Queue
+from mooring.state.pods import UNBOUND
+
+
+def volcano_statuses(scheduler: Scheduler) -> list[VolcanoQueueStatus]:
+    """All queues that have a manifest, as they stand now."""
+    cluster, queue = scheduler.cluster, scheduler.queue
+    given = cluster.related.volcano_queues
+    if not given:
+        return []
+    parked = [turn for found in queue.parked() for turn in found.turns()]
+    waiting = [turn for turn in (*parked, *queue.shared.values()) if share_queue(cluster, turn)]
+    jobs = shared_jobs(cluster, waiting)
+    sharing = new_sharing(cluster, _settings(scheduler))
+    running, held_back = Counter[str](), Counter[str]()
+    for job in jobs.values():
+        sharing.add(job.demand(cluster))
+        records = [record for group in job.members.values() for record in group]
+        running[job.queue] += sum(record.row != UNBOUND for record in records)
+        held_back[job.queue] += sum(record.row == UNBOUND for record in records)
+    why: dict[str, Counter[str]] = {}
+    for entry, message, _ in reasons(scheduler):
+        name = share_queue(cluster, entry)
+        if name:
+            why.setdefault(name, Counter())[message] += 1
+    in_play = _resources_in_play(sharing)
+    found = []
+    for row, spec in enumerate(sharing.book.tree.specs):
+        if spec.name in given and row != ROOT_ROW:
+            status = _status(sharing, spec, given[spec.name], in_play)
+            status.running_pods, status.waiting_pods = running[spec.name], held_back[spec.name]
+            status.waiting_reasons = dict(why.get(spec.name, Counter()).most_common())
+            found.append(status)
+    return found
+
+
+def _settings(scheduler: Scheduler) -> ShareSettings:
+    return next((action.settings for action in scheduler.actions if isinstance(action, Share)), ShareSettings())
+
+
+def _status(sharing: Sharing, spec: QueueSpec, queue: Queue, in_play: Set[str]) -> VolcanoQueueStatus:
+    report, book = sharing.report(spec.name), sharing.book
+    held = book.resources.amount(report.allocated)
+    dominant = book.dominant.dominant(held)
+
+    def shown(amounts: Mapping[str, int]) -> dict[str, float]:
+        return {name: in_units(name, amount) for name, amount in amounts.items() if amount and name in in_play}
+
+    return VolcanoQueueStatus(
+        name=spec.name,
+        parent="" if spec.parent in ("", ROOT) else spec.parent,
+        state=queue.status.state,
+        weight=queue.spec.weight or 1,
+        priority=spec.priority,
+        reclaimable=spec.is_reclaimable,
+        share=round(report.share, 4),
+        allocated=shown(report.allocated),
+        deserved=shown(report.deserved),
+        demand=shown(report.demand),
+        guarantee=shown(report.guarantee),
+        capability={name: in_units(name, amount) for name, amount in spec.capability.items()},
+        real_capability=shown(report.real_capability),
+        dominant_share=round(book.dominant.share(held), 4),
+        dominant_resource="" if dominant is None else book.resources.names[dominant],
+    )
+
+
+def _resources_in_play(sharing: Sharing) -> set[str]:
+    """What queues name or jobs ask for: of the cluster's other resources there is nothing to say."""
+    named = {
+        name
+        for spec in sharing.book.tree.specs
+        for amounts in (spec.capability, spec.deserved, spec.guarantee)
+        for name in amounts
+    }
+    asked = {name for job in sharing.demands() for role in job.roles for name in role.request}
+    return named | asked
