@@ -32,6 +32,7 @@ from mooring.model.events import GangLost, GangSeen, ObjectSeen, PodSeen
 from mooring.model.pods import Pod
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
+from mooring.state.shapes import Shape
 from mooring.testing.builders import HOSTNAME, make_affinity, make_pod, make_pod_term, make_spread
 from mooring.testing.random_clusters import APPS, Choose, one_in, one_of
 
@@ -59,6 +60,14 @@ def wanted(choose: Choose, terms: Sequence[dict[str, Any]] = ()) -> dict[str, An
     return shape | more
 
 
+def settled_fingerprint(cluster: Cluster, shapes: Sequence[Shape]) -> dict[str, Any]:
+    """As `fingerprint`, with the columns that come into being when somebody first asks for a resource."""
+    for shape in shapes:
+        for resource in shape.requests:
+            cluster.nodes.resource_code(resource)
+    return fingerprint(cluster)
+
+
 # A pod for which gangs may have to go.
 
 
@@ -69,8 +78,7 @@ def find(search: Search, pod: Pod) -> Found | InVain | None:
 
 def check_pod(cluster: Cluster, pod: Pod, *, plain: bool) -> None:
     shape = cluster.shape_for(pod)
-    refusals(PROFILE, cluster, shape)  # columns of resources come into being when first asked for
-    before = fingerprint(cluster)
+    before = settled_fingerprint(cluster, [shape])
     found = find(Search(cluster), pod)
     assert fingerprint(cluster) == before
     priority = pod.spec.priority or 0
@@ -134,9 +142,7 @@ def find_gang(search: Search, members: Sequence[PodRecord]) -> GangFound | InVai
 
 
 def check_gang(cluster: Cluster, members: list[PodRecord], *, exact: bool) -> None:
-    for record in members:
-        refusals(PROFILE, cluster, record.shape)
-    before = fingerprint(cluster)
+    before = settled_fingerprint(cluster, [record.shape for record in members])
     found = find_gang(Search(cluster), members)
     assert fingerprint(cluster) == before
     place = plain_placing(PROFILE, members)

@@ -1,5 +1,6 @@
 """What holds of every division by weight, and of dominant shares while a cluster fills up."""
 
+from random import Random
 from typing import NamedTuple
 
 import numpy as np
@@ -78,9 +79,9 @@ def test_guarantees_are_kept_and_nothing_is_left_that_somebody_with_weight_wants
 
 
 @given(cases(), st.randoms(use_true_random=False))
-def test_the_order_of_queues_decides_single_units_at_most(case: Case, random: "st.randoms") -> None:  # type: ignore[valid-type]
+def test_the_order_of_queues_decides_single_units_at_most(case: Case, random: Random) -> None:
     order = list(range(len(case.weights)))
-    random.shuffle(order)  # type: ignore[attr-defined]
+    random.shuffle(order)
     shuffled = Case(case.amount, *([values[index] for index in order] for values in case[1:]))
 
     found = dict(zip(order, shuffled.divided(), strict=True))

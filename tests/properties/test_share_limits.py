@@ -163,8 +163,8 @@ def test_a_cluster_that_shrinks_and_grows_back_gives_the_same_again(story: Story
     sharing.start_cycle(0.0)
     fill(sharing)
     assert (sharing.book.ledger.free() >= 0).all()
-    for job in list(sharing.book.jobs.values()):
-        sharing.release(job.key)
+    for key in list(sharing.book.jobs):
+        sharing.release(key)
     sharing.set_total(TOTAL)
     for found in (sharing, other):
         found.start_cycle(1.0)

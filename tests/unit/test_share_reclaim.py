@@ -331,6 +331,19 @@ def test_shares_that_name_gpus_only_let_the_cpus_come_along() -> None:
     assert victims(sharing) == [("holds", (1,))]
 
 
+def test_what_a_share_does_not_name_is_nobodys_by_right_on_its_own() -> None:
+    """GPUs there are enough; only CPUs are short, and these the queue does not deserve."""
+    queues = [make_share_queue(name, deserved=HALF) for name in ("starving", "greedy")]
+    request = amounts(cpu=2, gpu=1)
+    jobs = [
+        make_share_job("wants", "starving", request=request),
+        make_share_job("holds", "greedy", members=6, held=6, request=request),
+    ]
+    sharing = make_sharing(queues, jobs, total=amounts(cpu=12, gpu=8), capacity=True)
+
+    assert refusal(sharing) == "queue starving deserves 0 cpu and holds 0; 2 more asked for"
+
+
 def test_a_full_department_is_relieved_by_its_own() -> None:
     """The cluster has room, the department's capability has not: only its own teams can give."""
     queues = [
@@ -402,3 +415,20 @@ def test_with_hierarchical_shares_victims_are_those_who_stand_behind_after_the_m
     sharing.allocate("wants")
     # 5 of 8 against 3 of 8 would be the other way round.
     assert refusal(sharing, "more") == "what others hold beyond their shares is not enough for job more"
+
+
+def test_with_hierarchical_shares_nobody_takes_from_one_who_holds_less() -> None:
+    """The large queue wants GPUs, which there are, and so stands before the small one, which has all it asks for."""
+    settings = ShareSettings(division=Division.CAPACITY, is_hierarchical=True)
+    queues = [make_share_queue("large", capability=amounts(gpu=1)), make_share_queue("small")]
+    jobs = [
+        make_share_job("never", "large", request=amounts(gpu=2)),
+        make_share_job("wants", "large", members=7, held=6, request=amounts(cpu=1)),
+        make_share_job("done", "small", members=2, held=2, request=amounts(cpu=1)),
+    ]
+    sharing = make_sharing(queues, jobs, total=amounts(cpu=8, gpu=8), settings=settings)
+    large, small = (sharing.book.tree.row_of[name] for name in ("large", "small"))
+
+    assert sharing.book.hierarchical is not None
+    assert sharing.book.hierarchical.comes_first(large, small)
+    assert refusal(sharing) == "what others hold beyond their shares is not enough for job wants"

@@ -46,7 +46,7 @@ class LastRanking(NamedTuple):
 
 
 class Batches:
-    """Places batches. With `cached=False` every pod is evaluated from nothing: slow, and the measure of the other way."""
+    """Places batches. With `cached=False` every pod is evaluated from nothing: slow, and a measure of the other way."""
 
     def __init__(
         self,

@@ -8,21 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mooring.cli.bench_table import print_figures, print_workloads
 from mooring.cli.options import Format, Output, Quiet
 from mooring.cli.progress import Progress
 
 if TYPE_CHECKING:
     from mooring.testing.workloads import Workload
-
-REFERENCE = {
-    "basic": (789, 108),
-    "distinct": (649, 100),
-    "hard-spread": (296, 79),
-    "required-anti-affinity": (204, 70),
-    "preferred-affinity": (205, 60),
-}
-"""kube-scheduler v1.37's own engine on 2 cores with 5,000 nodes (scheduling cycle, assume and snapshot, no API calls),
-pods a second: as it comes, looking at a tenth of the nodes, and with all nodes scored."""
 
 Workloads = Annotated[
     list[str] | None,
@@ -34,22 +25,33 @@ Workloads = Annotated[
 
 def bench(
     workload: Workloads = None,
-    nodes: Annotated[int, typer.Option(min=1, help="How many nodes.")] = 5_000,
-    pods: Annotated[int, typer.Option(min=1, help="How many pods to place.")] = 10_000,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, show_default=False, help="How many nodes. Default: the workload's own number.")
+    ] = None,
+    pods: Annotated[
+        int | None,
+        typer.Option(min=1, show_default=False, help="How many pods come. Default: the workload's own number."),
+    ] = None,
+    list_only: Annotated[bool, typer.Option("--list", help="Say what workloads there are, and measure none.")] = False,
     output: Output = Format.TABLE,
     quiet: Quiet = False,
     alone: Annotated[bool, typer.Option("--alone", hidden=True)] = False,
 ) -> None:
-    """Measure how many pods a second the engine places, from the queue to the decision.
+    """Measure how fast the engine decides, from the queue to the decision: on pods, gangs, preemptions, admissions.
 
-    Every node is scored, all default plugins are on, and the final state is verified: nothing over-allocated,
-    constraints kept. Each workload runs in a process of its own, so that its peak memory is its own.
+    Every node is scored, all default plugins are on, and what was decided is verified: nothing over-allocated,
+    constraints kept, gangs whole, quotas kept, victims of lower priority. Each workload runs in a process of its own,
+    so that its peak memory is its own.
 
     Example: mooring bench --workload basic --workload mix --nodes 1000 -o json
     """
     from mooring.testing.workloads import load_workload
 
-    chosen = [load_workload(path) for path in _paths(workload)]
+    paths = _paths(workload)
+    chosen = [load_workload(path) for path in paths]
+    if list_only:
+        _print([_summary(one) for one in chosen], output)
+        return
     results = []
     with Progress(quiet=quiet) as progress:
         for index, one in enumerate(chosen):
@@ -58,15 +60,30 @@ def bench(
             else:
                 progress.phase(f"{one.name} ({index + 1} of {len(chosen)})", total=len(chosen))
                 progress.reached(index)
-                results.append(_measure_apart(_paths(workload)[index], nodes, pods))
+                results.append(_measure_apart(paths[index], nodes, pods))
+    _print(results, output)
+
+
+def _print(results: list[dict[str, Any]], output: Format) -> None:
     if output is Format.JSON:
         typer.echo(json.dumps(results, indent=2))
     elif output is Format.YAML:
         import yaml
 
         typer.echo(yaml.safe_dump(results, sort_keys=False), nl=False)
+    elif results and "description" in results[0]:
+        print_workloads(results)
     else:
-        _print_table(results)
+        print_figures(results)
+
+
+def _summary(workload: "Workload") -> dict[str, Any]:
+    return {
+        "workload": workload.name,
+        "nodes": workload.sizes.nodes,
+        "pods": workload.sizes.pods,
+        "description": workload.description,
+    }
 
 
 def _paths(names: list[str] | None) -> list[Path]:
@@ -74,7 +91,7 @@ def _paths(names: list[str] | None) -> list[Path]:
     from mooring.errors import ConfigError
     from mooring.testing.workloads import bench_folder
 
-    known = {path.stem: path for path in sorted(bench_folder().glob("*.yaml"))}
+    known = {path.stem: path for path in sorted(bench_folder().glob("*.yaml"), key=lambda path: path.stem)}
     if not names:
         return list(known.values())
     paths = []
@@ -87,7 +104,7 @@ def _paths(names: list[str] | None) -> list[Path]:
     return paths
 
 
-def _measure_here(workload: "Workload", nodes: int, pods: int, progress: Progress) -> dict[str, Any]:
+def _measure_here(workload: "Workload", nodes: int | None, pods: int | None, progress: Progress) -> dict[str, Any]:
     import msgspec
 
     from mooring.testing.measure import measure
@@ -100,44 +117,16 @@ def _measure_here(workload: "Workload", nodes: int, pods: int, progress: Progres
     return found
 
 
-def _measure_apart(path: Path, nodes: int, pods: int) -> dict[str, Any]:
+def _measure_apart(path: Path, nodes: int | None, pods: int | None) -> dict[str, Any]:
     """Measure in a fresh interpreter: what another workload left behind would count as this one's memory."""
     from mooring.errors import MooringError
 
-    options = ["--workload", str(path), "--nodes", str(nodes), "--pods", str(pods), "-o", "json", "-q", "--alone"]
+    options = ["--workload", str(path), "-o", "json", "-q", "--alone"]
+    for name, size in (("--nodes", nodes), ("--pods", pods)):
+        if size is not None:
+            options += [name, str(size)]
     done = subprocess.run([sys.executable, "-m", "mooring", "bench", *options], capture_output=True, text=True)
     if done.returncode:
         raise MooringError(done.stderr.strip().removeprefix("error: ") or f"{path.stem} ended with {done.returncode}")
     found: dict[str, Any] = json.loads(done.stdout)[0]
     return found
-
-
-def _print_table(results: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-
-    from mooring.cli.tables import make_table, print_table
-
-    table = make_table(
-        "WORKLOAD", ">NODES", ">PODS", ">PODS/S", ">P50 µs", ">P99 µs", ">MiB", ">DEFAULT", ">ALL NODES", ">TIMES"
-    )
-    for result in results:
-        default, every = REFERENCE.get(result["workload"], (0, 0))
-        times = f"{result['pods_per_second'] / every:.0f}x" if every and result["nodes"] == 5_000 else ""
-        table.add_row(
-            result["workload"],
-            f"{result['nodes']:,}",
-            f"{result['pods']:,}",
-            f"{result['pods_per_second']:,.0f}",
-            f"{result['p50_us']:,.1f}",
-            f"{result['p99_us']:,.1f}",
-            f"{result['peak_rss_mib']:,}",
-            f"{default}/s" if default else "",
-            f"{every}/s" if every else "",
-            times,
-        )
-    print_table(Console(width=None if sys.stdout.isatty() else 120), table)
-    typer.echo(
-        "\nDEFAULT and ALL NODES are kube-scheduler v1.37's own engine with 5,000 nodes on 2 cores, pods a second: "
-        "as it\ncomes, looking at a tenth of the nodes, and scoring all of them, as Mooring does. "
-        "TIMES is ours over the latter."
-    )

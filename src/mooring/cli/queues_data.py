@@ -136,6 +136,11 @@ class LocalQueueStatus(Struct, rename="camel"):
     waiting: int
 
 
+class WaitingReason(Struct, rename="camel"):
+    message: str
+    pods: int
+
+
 class VolcanoQueueStatus(Struct, rename="camel"):
     """A Queue of Volcano; amounts by resource."""
 
@@ -162,8 +167,8 @@ class VolcanoQueueStatus(Struct, rename="camel"):
     """Of which that is; empty if it holds nothing."""
     running_pods: int = 0
     waiting_pods: int = 0
-    waiting_reasons: dict[str, int] = {}
-    """Why its pods wait, and how many each."""
+    waiting_reasons: list[WaitingReason] = []
+    """Why its pods wait, the reason of most pods first."""
 
 
 class QueuesResult(Struct, rename="camel"):

@@ -16,7 +16,7 @@ def check_queue_name(results: Sequence[QueuesResult], name: str) -> None:
     """Refuse a name that is no queue's at any step."""
     known = sorted({found for result in results for found in _names(result)})
     if name not in known:
-        raise InputError(f"--queue: expected {_expected(known, name)}, found {name!r}")
+        raise InputError(f'--queue: expected {_expected(known, name)}, found "{name}"')
 
 
 def _names(result: QueuesResult) -> Iterable[str]:

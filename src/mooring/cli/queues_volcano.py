@@ -10,7 +10,7 @@ from mooring.actions.share.settings import ShareSettings
 from mooring.actions.share.sharing import Sharing
 from mooring.actions.share.tree import ROOT_ROW
 from mooring.cli.amounts import in_units
-from mooring.cli.queues_data import VolcanoQueueStatus
+from mooring.cli.queues_data import VolcanoQueueStatus, WaitingReason
 from mooring.cli.result import reasons
 from mooring.engine.cycle import Scheduler
 from mooring.engine.shared import share_queue
@@ -45,7 +45,8 @@ def volcano_statuses(scheduler: Scheduler) -> list[VolcanoQueueStatus]:
         if spec.name in given and row != ROOT_ROW:
             status = _status(sharing, spec, given[spec.name], in_play)
             status.running_pods, status.waiting_pods = running[spec.name], held_back[spec.name]
-            status.waiting_reasons = dict(why.get(spec.name, Counter()).most_common())
+            known = why.get(spec.name, Counter()).most_common()
+            status.waiting_reasons = [WaitingReason(message, pods) for message, pods in known]
             found.append(status)
     return found
 

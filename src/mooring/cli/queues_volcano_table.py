@@ -60,6 +60,7 @@ def _print_reasons(console: Console, queues: Sequence[VolcanoQueueStatus]) -> No
             continue
         console.print()
         console.print(f"WAITING in {queue.name}", style="bold")
-        for message, pods in queue.waiting_reasons.items():
-            line = Text(count(pods, "pod"), style="bold yellow").append(f": {message}", style="default not bold")
+        for why in queue.waiting_reasons:
+            line = Text(count(why.pods, "pod"), style="bold yellow")
+            line.append(f": {why.message}", style="default not bold")
             console.print(line, soft_wrap=True)

@@ -65,8 +65,7 @@ class WorkloadsByQueue:
     def waiting(self, queue: Queue) -> list[WaitingWorkload]:
         """Those that want quota of a queue: the line in its order, then those that may not stand in it."""
         line = self._admission.pending.lines[queue.name]
-        sticky = "" if queue.is_strict else line.sticky
-        inside = sorted(line.waiting(), key=lambda found: (found.key != sticky, *found.queue_order))
+        inside = line.in_order(with_parked=True)
         found = []
         for position, applicant in enumerate(inside, start=1):
             if applicant.key in self._works:

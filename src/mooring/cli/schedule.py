@@ -70,9 +70,7 @@ def schedule(
         raise typer.Exit(1)
 
 
-def _tell(
-    inputs: Inputs, then: list[str], output: Format, pool_label: str | None, *, wide: bool, quiet: bool
-) -> bool:
+def _tell(inputs: Inputs, then: list[str], output: Format, pool_label: str | None, *, wide: bool, quiet: bool) -> bool:
     """Print what is decided at each step; tell whether anybody waits at the end."""
     from mooring.cli.story import parse_step, print_story, tell
 

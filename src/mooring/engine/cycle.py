@@ -13,7 +13,7 @@ from mooring.engine.plugin import Change
 from mooring.engine.profile import Profile
 from mooring.engine.queue import Queue
 from mooring.engine.shared import share_queue
-from mooring.model.decisions import Admit, Decision, Suspend, Wait
+from mooring.model.decisions import Decision, Wait, WorkloadDecision
 from mooring.model.events import (
     BindFailed,
     Event,
@@ -82,16 +82,20 @@ class Scheduler:
         return decisions
 
     def _apply(self, event: Event, now: float) -> None:
-        before = self._place_of(event.pod.key) if isinstance(event, PodSeen) else None
-        self.cluster.observe(event)
+        cluster = self.cluster
+        pod_key = event.pod.key if isinstance(event, PodSeen) else event.key if isinstance(event, PodLost) else ""
+        before, uid = self._place_of(pod_key), self._uid_of(pod_key)
+        versions = (cluster.nodes_version, cluster.gangs.version)
+        cluster.observe(event)
         match event:
             case NodeSeen() | NodeLost():
-                self.queue.note(Change.NODE)
+                if cluster.nodes_version != versions[0]:  # a heartbeat helps nobody
+                    self.queue.note(Change.NODE)
             case ObjectSeen() | ObjectLost():
                 self.queue.note(Change.RELATED)
-            case GangSeen(gang):
+            case GangSeen(gang) if cluster.gangs.version != versions[1]:
                 self.queue.gang_changed(gang.key)
-            case GangLost(key):
+            case GangLost(key) if cluster.gangs.version != versions[1]:
                 self.queue.gang_changed(key)
             case BindFailed(key):
                 self.queue.remove(key)
@@ -99,9 +103,11 @@ class Scheduler:
                 self.queue.note(Change.POD_GONE)
             case PodLost(key):
                 self.queue.remove(key)
-                self.queue.note(Change.POD_GONE)
+                if before:
+                    self.queue.note(Change.POD_GONE)
             case PodSeen(pod):
-                self.queue.remove(pod.key)
+                if uid != pod.metadata.uid:
+                    self.queue.remove(pod.key)  # another pod of the same name
                 self._enqueue(pod.key, now)
                 after = self._place_of(pod.key)
                 if before != after:  # a pod that finishes, or runs on as another, makes room like one that is gone
@@ -113,13 +119,19 @@ class Scheduler:
         record = self.cluster.pods.records.get(key)
         return None if record is None or record.row == UNBOUND else (record.shape, record.row)
 
-    def _enqueue(self, key: str, now: float) -> None:
+    def _uid_of(self, key: str) -> str:
         record = self.cluster.pods.records.get(key)
-        if record is None or record.row != UNBOUND or record.node_name:
-            return
-        profile = self.profiles.get(record.pod.spec.scheduler_name)
-        if profile is not None and record.pod.metadata.deletion_timestamp is None:
-            self.queue.add(record, profile, now)
+        return "" if record is None else record.pod.metadata.uid
+
+    def _enqueue(self, key: str, now: float) -> None:
+        """Let a pod wait, or go on waiting, if that is what it has to do."""
+        record = self.cluster.pods.records.get(key)
+        waits = record is not None and record.row == UNBOUND and not record.node_name
+        profile = self.profiles.get(record.pod.spec.scheduler_name) if record is not None and waits else None
+        if record is None or profile is None or record.pod.metadata.deletion_timestamp is not None:
+            self.queue.remove(key)
+        else:
+            self.queue.update(record, profile, now)
 
     def foreign(self) -> Iterable[str]:
         """The pods that wait for a scheduler with another name."""
@@ -132,5 +144,5 @@ def _with_last_words(before: list[Decision], after: list[Decision]) -> list[Deci
     """All decisions in order; what a later action says of a pod replaces an earlier word that it waits."""
     if not after:
         return before
-    spoken_of = {decision.pod for decision in after if not isinstance(decision, Admit | Suspend)}
+    spoken_of = {decision.pod for decision in after if not isinstance(decision, WorkloadDecision)}
     return [found for found in before if not (isinstance(found, Wait) and found.pod in spoken_of)] + after

@@ -22,6 +22,11 @@ class Entry:
     """When that was last so."""
     size = 1
 
+    @property
+    def turn_name(self) -> str:
+        """What tells its turn from all others."""
+        return self.record.key
+
     def has(self, key: str) -> bool:
         """Whether it is this pod's turn."""
         return self.record.key == key

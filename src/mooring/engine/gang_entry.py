@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.engine.entry import Entry
+from mooring.engine.gang_parts import complete_parts, lacking, parts_to_start
 from mooring.engine.profile import Profile
 from mooring.state.gangs import GangRecord, GangTable
 
@@ -25,10 +26,15 @@ class GangEntry:
     key: Any = None
     attempts: int = 0
     tried_at: float = 0.0
-    first_tried: float = 0.0
-    """When it was first tried in vain."""
+    first_tried: float | None = None
+    """When it was first tried in vain, since it last started."""
     where: str = "gathering"
-    """gathering, active, backoff, parked, or taken: by whoever tries it now."""
+    """gathering, active, backoff, shared, parked, or taken: by whoever tries it now."""
+
+    @property
+    def turn_name(self) -> str:
+        """What tells its turn from all others."""
+        return self.root.key
 
     @property
     def name(self) -> str:
@@ -74,27 +80,18 @@ def what_is_missing(gang: GangEntry, table: GangTable) -> str:
     """Why a gang cannot be tried at all; nothing if enough of it is there."""
     if gang.root.gang is None:
         return f"gang {gang.name} is not declared"
+    if gang.root.gang.parent and gang.root.gang.parent not in table.records:
+        return f"gang {gang.root.gang.parent.partition('/')[2]} is not declared"
     before = table.records.get(gang.root.gang.after) if gang.root.gang.after else None
-    if gang.root.gang.after and (before is None or not before.is_whole()):
+    if gang.root.gang.after and (before is None or not table.is_whole(before)):
         name = before.gang.name if before is not None and before.gang is not None else gang.root.gang.after
         return f"gang {gang.name} waits for gang {name} to run first"
-    parts = list(table.parts_of(gang.root))
-    lacking = [problem for part in parts if (problem := _lacking(gang, part))]
-    needed = gang.root.gang.minimum if gang.root.gang.of_gangs else len(parts)
-    there = len(parts) - len(lacking)
-    if there >= needed:
+    problem = lacking(gang.root, gang.entries, table)
+    if problem or parts_to_start(gang.root, gang.entries, table):
+        return problem
+    # Whole as it is: is there anybody for it to grow by?
+    spare = complete_parts(gang.root, gang.entries, table)
+    if any(key in gang.entries for part in spare for key in part.members):
         return ""
-    if gang.root.gang.of_gangs and len(parts) < needed:
-        return f"gang {gang.name} waits for its parts: {len(parts)} of {needed} exist"
-    return lacking[0]
-
-
-def _lacking(gang: GangEntry, part: GangRecord) -> str:
-    if part.gang is None:
-        return f"gang {part.key.partition('/')[2]} is not declared"
-    present = [*part.bound(), *(entry.record for key, entry in gang.entries.items() if key in part.members)]
-    missing = part.lacks(present)
-    if not missing:
-        return ""
-    needed = max(part.gang.minimum, sum(role.minimum for role in part.gang.roles))
-    return f"gang {part.gang.name} waits for its members: {len(present)} of {needed} exist"
+    parts = [part for part in table.parts_of(gang.root) if any(key in gang.entries for key in part.members)]
+    return next((found for part in parts if (found := lacking(part, gang.entries, table))), "nobody waits")

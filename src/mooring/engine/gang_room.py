@@ -27,20 +27,30 @@ class GangRoom:
 
     def join(self, entry: Entry) -> bool:
         """Let a pod wait with its gang; one that its gang does not need waits by itself, unless it has to be near."""
-        record = self.table.of(entry.record.key) if self.table else None
-        if record is None:
+        root = self._root_for(entry)
+        if root is None:
             return False
-        root = self.table.root_of(record)
         gang = self._gangs.get(root.key)
         if gang is None:
-            if record.gang is not None and record.gang.wish is None and record.is_whole():
-                return False
             gang = self._gangs[root.key] = GangEntry(root, entry.arrival, entry.profile)
         gang.root = root  # it may have been declared anew
         gang.entries[entry.record.key] = entry
         self._gang_of[entry.record.key] = gang
         self._changed[root.key] = gang
         return True
+
+    def is_in_place(self, entry: Entry) -> bool:
+        """Whether a pod waits with the gang that it would join now, or by itself as it would."""
+        root = self._root_for(entry)
+        return self._gang_of.get(entry.record.key) is (None if root is None else self._gangs.get(root.key, root))
+
+    def _root_for(self, entry: Entry) -> GangRecord | None:
+        """The outermost gang that a pod is to wait with; None if it waits by itself."""
+        record = self.table.of(entry.record.key) if self.table else None
+        if record is None:
+            return None
+        root = self.table.root_of(record)
+        return None if root.key not in self._gangs and self.table.can_spare(record) else root
 
     def leave(self, key: str) -> None:
         gang = self._gang_of.pop(key, None)
@@ -60,28 +70,35 @@ class GangRoom:
 
     def affected_by(self, key: str) -> list[GangEntry]:
         """The entries that have to do with a gang: as itself, or as a part of it."""
-        found = {key}
-        record: GangRecord | None = self.table.records.get(key)
+        record = self.table.records.get(key)
+        found: dict[str, GangEntry | None] = {key: self._gangs.get(key)}
         if record is not None:
-            found |= {self.table.root_of(record).key, *(part.key for part in self.table.parts_of(record))}
-        return [gang for root, gang in self._gangs.items() if root in found]
+            root = self.table.root_of(record).key
+            found[root] = self._gangs.get(root)
+            # Where its members wait now tells what it was a part of before.
+            waiting = (self._gang_of.get(pod) for part in self.table.parts_of(record) for pod in part.members)
+            found.update((gang.root.key, gang) for gang in waiting if gang is not None)
+        return [gang for gang in found.values() if gang is not None]
 
     def look_again(self, gangs: Iterable[GangEntry]) -> None:
         self._changed.update((gang.root.key, gang) for gang in gangs)
 
     def ran(self, key: str) -> None:
         """A gang runs now: those that wait for it to run first may be tried."""
-        self.look_again(gang for gang in self if gang.root.gang is not None and gang.root.gang.after == key)
+        waiting = (self._gangs.get(follower) for follower in self.table.followers.get(key, ()))
+        self.look_again(gang for gang in waiting if gang is not None)
 
     def settle(self) -> list[tuple[GangEntry, bool]]:
         """The gangs to which something happened since the last time, and whether enough of each is there."""
         if not self._changed:
             return []
-        changed, self._changed = self._changed, {}
-        for gang in changed.values():
+        changed = [gang for gang in self._changed.values() if gang.where != "taken"]
+        # Whoever is being tried is looked at again when it is back.
+        self._changed = {key: gang for key, gang in self._changed.items() if gang.where == "taken"}
+        for gang in changed:
             if not gang.entries:
                 self._gangs.pop(gang.root.key, None)
-        return [(gang, bool(gang.entries) and not what_is_missing(gang, self.table)) for gang in changed.values()]
+        return [(gang, bool(gang.entries) and not what_is_missing(gang, self.table)) for gang in changed]
 
     def gathering(self) -> Iterator[tuple[Entry, Rejection]]:
         """The pods whose gang lacks something, each with what that is."""

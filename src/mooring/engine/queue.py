@@ -6,9 +6,7 @@ happens that could help (a queueing hint), all pods of a shape together, because
 gang wait as one.
 """
 
-import heapq
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from mooring.engine.backoff import UNSCHEDULABLE_SECONDS, Backoff
 from mooring.engine.entry import Entry
@@ -17,14 +15,16 @@ from mooring.engine.gang_room import GangRoom
 from mooring.engine.parked import Parked, Turn
 from mooring.engine.plugin import Change
 from mooring.engine.profile import Profile
+from mooring.engine.turns import Turns
 from mooring.engine.verdict import Rejection, Verdict
-from mooring.state.gangs import GangTable
+from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape
 
 __all__ = ["Entry", "GangEntry", "Parked", "Queue", "Turn"]
 
 _POD_BOUND = Change.POD_BOUND.value  # plain integers where every pod asks
+_BY_ITSELF = ("active", "backoff", "parked", "shared")
 
 
 class Queue:
@@ -38,18 +38,15 @@ class Queue:
     ) -> None:
         self.gangs = GangRoom(GangTable() if gangs is None else gangs)
         self._backoff = backoff or Backoff()
-        self._active: list[tuple[Any, ...]] = []
-        """Heaps: what sorts, then the arrival, then whose turn it is. The second sorts by the end of the backoff."""
-        self._backing_off: list[tuple[Any, ...]] = []
+        self._turns = Turns()
         self._parked: dict[tuple[str | int, ...], Parked] = {}
         self._gated: dict[str, tuple[Entry, Verdict]] = {}
-        self._removed = set[int]()
-        """The arrivals of turns that are still in a heap and are to be passed over."""
         self._could_help = Change(0)
         """What any parked pod waits for."""
         self._where: dict[str, str] = {}
-        self._arrival_of: dict[str, int] = {}
-        """Of each pod in a heap: its entry, because a pod may be removed and added again."""
+        self._entry_of: dict[str, Entry] = {}
+        """Every pod that waits, whether by itself, with its gang or behind a gate."""
+        self._parked_in: dict[str, Parked] = {}
         self._arrivals = 0
         self._now = 0.0
         self._is_shared = is_shared
@@ -59,23 +56,22 @@ class Queue:
     def __len__(self) -> int:
         """How many pods and gangs are to be tried now."""
         self._settle_gangs()
-        return len(self._active) + len(self._backing_off) - len(self._removed) + len(self.shared)
+        return len(self._turns) + len(self.shared)
 
     # Coming and going.
 
     def advance(self, now: float) -> None:
         """Time has passed: who has stayed behind, or waited for nothing, long enough is to be tried."""
         self._now = now
-        while self._backing_off and self._backoff.is_over(self._backing_off[0][0], now):
-            _, key, arrival, turn = heapq.heappop(self._backing_off)
+        for turn in self._turns.come_forward(lambda expiry: self._backoff.is_over(expiry, now)):
             self._mark(turn, "active")
-            heapq.heappush(self._active, (key, arrival, turn))
         late = [key for key, parked in self._parked.items() if now - parked.since > UNSCHEDULABLE_SECONDS]
         self._bring_back(late)
 
     def add(self, record: PodRecord, profile: Profile, now: float) -> None:
         """Let a pod wait for its turn, with its gang, or behind the gate that holds it."""
         entry = Entry(profile.queue_sort.sort_key(record.pod, now), self._new_arrival(), record, profile, now)
+        self._entry_of[record.key] = entry
         for plugin in profile.pre_enqueue:
             rejection = plugin.pre_enqueue(record.pod)
             if rejection is not None:
@@ -84,26 +80,38 @@ class Queue:
                 return
         self._enter(entry)
 
+    def update(self, record: PodRecord, profile: Profile, now: float) -> None:
+        """A pod that waits was seen anew: it keeps its place if nothing changed that decides on it."""
+        entry = self._entry_of.get(record.key)
+        if entry is None:
+            self.add(record, profile, now)
+            return
+        key = profile.queue_sort.sort_key(record.pod, entry.queued_at)
+        where = self._where.get(record.key)
+        is_same = entry.record is record and entry.profile is profile and entry.key == key
+        if not is_same or where == "gated" or not self.gangs.is_in_place(entry):
+            self.remove(record.key)
+            self.add(record, profile, entry.queued_at)
+
     def _enter(self, entry: Entry) -> None:
         if self.gangs.join(entry):
-            self._where[entry.record.key] = "gang"
+            self._mark(entry, "gang")
         else:
             self._activate(entry)
 
     def remove(self, key: str) -> None:
         """Forget a pod that is gone or bound."""
-        where = self._where.pop(key, "")
+        where, entry = self._where.pop(key, ""), self._entry_of.pop(key, None)
         if where in ("active", "backoff"):
-            self._removed.add(self._arrival_of.pop(key))
-        elif where == "shared":
-            self.shared.pop(self._arrival_of.pop(key), None)
+            self._turns.give_up(key)
+        elif where == "shared" and entry is not None:
+            self.shared.pop(entry.arrival, None)
         elif where == "gated":
             self._gated.pop(key, None)
         elif where == "gang":
             self.gangs.leave(key)
         elif where == "parked":
-            for parked in self._parked.values():
-                parked.entries = [entry for entry in parked.entries if entry.record.key != key]
+            self._parked_in.pop(key).by_pod.pop(key, None)
 
     def _new_arrival(self) -> int:
         self._arrivals += 1
@@ -115,27 +123,21 @@ class Queue:
             self.shared[turn.arrival] = turn
             return
         self._mark(turn, "active")
-        heapq.heappush(self._active, (turn.key, turn.arrival, turn))
+        self._turns.add(turn)
 
     def _mark(self, turn: Turn, where: str) -> None:
         if isinstance(turn, GangEntry):
             turn.where = where
         else:
             self._where[turn.record.key] = where
-            self._arrival_of[turn.record.key] = turn.arrival
+            self._entry_of[turn.record.key] = turn
 
     # Taking turns.
 
     def peek(self) -> Turn | None:
         """Whose turn it is, left in its place; those who stay behind come when nobody else is there."""
         self._settle_gangs()
-        for heap in (self._active, self._backing_off):
-            while heap and heap[0][-2] in self._removed:
-                self._removed.discard(heapq.heappop(heap)[-2])
-            if heap:
-                turn: Turn = heap[0][-1]
-                return turn
-        return None
+        return self._turns.peek()
 
     def pop_batch(self, most: int) -> list[Entry]:
         """The next pod, and those right behind it with its shape and profile, `most` in all; none before a gang."""
@@ -143,9 +145,9 @@ class Queue:
         while len(batch) < most and isinstance(entry := self.peek(), Entry):
             if batch and (entry.record.shape is not batch[0].record.shape or entry.profile is not batch[0].profile):
                 break
-            heapq.heappop(self._active or self._backing_off)
+            self._turns.pop()
             self._where.pop(entry.record.key, None)
-            self._arrival_of.pop(entry.record.key, None)
+            self._entry_of.pop(entry.record.key, None)
             batch.append(entry)
         return batch
 
@@ -153,15 +155,14 @@ class Queue:
         """The gang whose turn it is."""
         gang = self.peek()
         assert isinstance(gang, GangEntry)
-        heapq.heappop(self._active or self._backing_off)
+        self._turns.pop()
         gang.where = "taken"
         return gang
 
     def count_ahead_of(self, key: str) -> int:
         """How many of the turns to be taken now come before this pod's; all of them if it has none."""
-        waiting = [(turn.key, turn.arrival, turn) for *_, arrival, turn in self._active if arrival not in self._removed]
-        ahead = sorted(waiting, key=lambda place: place[:2])
-        mine = (i for i, (_, _, turn) in enumerate(ahead) if turn.has(key))
+        ahead = self._turns.active()
+        mine = (i for i, turn in enumerate(ahead) if turn.has(key))
         return next(mine, len(ahead))
 
     def put_back(self, turns: Sequence[Turn]) -> None:
@@ -180,12 +181,13 @@ class Queue:
         """
         first = entries[0]
         key = (first.profile.name, first.record.shape.id)
-        self._park(key, entries, Parked(first.profile, helped_by, moved_by))
+        self._park(key, entries, Parked(first.profile, helped_by, moved_by, since=self._now))
 
     def park_alone(self, entry: Entry, verdict: Verdict, *, is_capped: bool = False) -> None:
         """Set one pod aside that a node would take and a plugin refused: others of its shape may fare better."""
         key = (entry.profile.name, entry.record.shape.id, entry.record.key)
-        self._park(key, [entry], Parked(entry.profile, Change.ANY, verdict=verdict, is_capped=is_capped))
+        new = Parked(entry.profile, Change.ANY, verdict=verdict, since=self._now, is_capped=is_capped)
+        self._park(key, [entry], new)
 
     def park_gang(
         self,
@@ -197,29 +199,28 @@ class Queue:
         is_capped: bool = False,
     ) -> None:
         """Set a gang aside that does not fit as a whole."""
-        if not gang.attempts:
+        if gang.first_tried is None:
             gang.first_tried = self._now
         gang.attempts += 1
         gang.tried_at = self._now
         gang.where = "parked"
         verdict = Verdict(PLUGIN, Rejection((message,)))
-        entries = list(gang.entries.values())
         self._could_help |= helped_by
         self._parked["gang", gang.root.key] = Parked(
-            gang.profile, helped_by, moved_by, entries, verdict, gang, self._now, is_capped
+            gang.profile, helped_by, moved_by, dict(gang.entries), verdict, gang, self._now, is_capped
         )
 
     def _park(self, key: tuple[str | int, ...], entries: Sequence[Entry], new: Parked) -> None:
         parked = self._parked.setdefault(key, new)
         parked.helped_by |= new.helped_by
         parked.verdict = new.verdict
-        parked.since = self._now
         self._could_help |= new.helped_by
-        parked.entries.extend(entries)
         for entry in entries:
             entry.attempts += 1
             entry.tried_at = self._now
-            self._where[entry.record.key] = "parked"
+            parked.by_pod[entry.record.key] = entry
+            self._parked_in[entry.record.key] = parked
+            self._mark(entry, "parked")
 
     def parked_with(self, entry: Entry) -> Parked | None:
         """The pods of the same shape that were tried in vain, if nothing has happened since."""
@@ -233,12 +234,13 @@ class Queue:
     def _bring_back(self, keys: Sequence[tuple[str | int, ...]]) -> None:
         for key in keys:
             for turn in self._parked.pop(key).turns():
+                self._parked_in.pop(turn.turn_name, None)
                 expiry = self._expiry(turn)
                 if self._backoff.is_over(expiry, self._now) or self._is_shared(turn):
                     self._activate(turn)
                 else:
                     self._mark(turn, "backoff")
-                    heapq.heappush(self._backing_off, (expiry, turn.key, turn.arrival, turn))
+                    self._turns.add_behind(turn, expiry)
         if keys:
             self._could_help = Change(0)
             for parked in self._parked.values():
@@ -286,6 +288,27 @@ class Queue:
         """A gang was declared, changed or withdrawn: its members may belong together in another way."""
         for gang in self.gangs.affected_by(key):
             self._requeue(gang)
+            again = self.gangs.get(gang.root.key)
+            if again is not None:
+                again.first_tried = gang.first_tried  # it has waited as long as before
+        record = self.gangs.table.records.get(key)
+        if record is not None:
+            self.gather(record)
+        self.gangs.ran(key)
+
+    def gather(self, gang: GangRecord) -> None:
+        """Let members that wait by themselves wait with their gang again, as far as it needs them."""
+        for part in self.gangs.table.parts_of(gang):
+            for key in part.members:
+                entry = self._entry_of.get(key)
+                if entry is not None and self._where[key] in _BY_ITSELF and not self.gangs.is_in_place(entry):
+                    self.remove(key)
+                    self._enter(entry)
+
+    def nothing_happened_for(self, gang: GangEntry) -> bool:
+        """Whether a gang was tried in vain, with nothing since that could help it."""
+        self._settle_gangs()
+        return gang.where == "parked"
 
     def take(self, gang: GangEntry) -> bool:
         """Take a gang out of its turn; False if it cannot be tried at all."""
@@ -309,8 +332,6 @@ class Queue:
     def _settle_gangs(self) -> None:
         """Let gangs take their places as soon as enough of them is there, and no longer than that."""
         for gang, is_complete in self.gangs.settle():
-            if gang.where == "taken":
-                continue
             self._set_aside(gang)
             if is_complete:
                 gang.key = gang.sort_key()
@@ -318,8 +339,7 @@ class Queue:
 
     def _set_aside(self, gang: GangEntry) -> None:
         if gang.where in ("active", "backoff"):
-            self._removed.add(gang.arrival)
-            gang.arrival = self._new_arrival()
+            self._turns.give_up(gang.turn_name)
         elif gang.where == "shared":
             self.shared.pop(gang.arrival, None)
         elif gang.where == "parked":

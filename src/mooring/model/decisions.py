@@ -77,5 +77,17 @@ class Suspend:
     """namespace/name of the workload that gets the quota"""
 
 
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Tell this workload that it will lose its quota: nothing happens to it before then."""
+
+    workload: str
+    """namespace/name"""
+    message: str
+    at: float
+    """When, in seconds since 1970."""
+
+
 PodDecision: TypeAlias = Bind | Wait | Evict
-Decision: TypeAlias = PodDecision | Admit | Suspend
+WorkloadDecision: TypeAlias = Admit | Suspend | Notice
+Decision: TypeAlias = PodDecision | WorkloadDecision

@@ -62,6 +62,11 @@ class Gang:
     restarts_whole: bool = False
     """Whether the loss of one member stops all: `PodEvicted: RestartJob`, RecreateGroupOnPodRestart."""
 
+    @property
+    def has_wish(self) -> bool:
+        """Whether anything in it asks for a place in the topology."""
+        return self.wish is not None or bool(self.role_groups) or any(role.wish is not None for role in self.roles)
+
 
 def gang_key(kind: str, namespace: str, name: str) -> str:
     """A gang's key; `kind` comes with its group, as in `PodGroup.scheduling.volcano.sh`."""

@@ -105,8 +105,8 @@ class Cluster:
                     self.gangs.remove(key)
                 case BindFailed(key):
                     record = self.pods.records.get(key)
-                    if record is not None and record.assumed and record.row != UNBOUND:
-                        self.release(key)
+                    if record is not None and record.assumed:
+                        self._take_back(record)
 
     def observe_many(self, nodes: Iterable[Node], pods: Sequence[Pod]) -> None:
         """Apply many nodes and pods at once: selectors first, so that no pod is shaped twice."""
@@ -156,21 +156,23 @@ class Cluster:
         if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
             self._select_on(selected_keys(pod))
         old = self.pods.records.get(pod.key)
+        is_leaving = False
         node_name = pod.spec.node_name
         # News from before the world learnt of our decision does not undo it.
         stays = old is not None and old.assumed and not node_name and old.pod.metadata.uid == pod.metadata.uid
         shape = self.shapes.intern(pod, bound=stays or bool(node_name))
         if old is not None and stays:
             self._reshape(old, pod, shape)
+            self.gangs.see_anew(old, membership(pod))
             return
         if old is not None:
             if old.shape is shape and old.node_name == node_name:
                 old.pod, old.assumed = pod, False  # the world confirms what we know
-                if self.gangs.of_pod:
-                    self.gangs.touch(pod.key)
+                self.gangs.see_anew(old, membership(pod))
                 if old.row != UNBOUND:
                     self.pod_updates.append(shape.id, old.row, 0)
                 return
+            is_leaving = self.gangs.is_leaving(pod.key) and old.pod.metadata.uid == pod.metadata.uid
             self._lose_pod(pod.key)
         slot = self.pods.new_slot()
         record = PodRecord(pod.key, pod, slot, shape, node_name=node_name)
@@ -180,6 +182,8 @@ class Cluster:
         member = membership(pod)
         if member is not None:
             self.gangs.join(record, member)
+            if is_leaving:
+                self.gangs.expel(pod.key)
         if node_name:
             row = self.nodes.row_of.get(node_name)
             if row is None:
@@ -203,6 +207,15 @@ class Cluster:
         self.pods.shape.writable[record.slot] = shape.id
         if row != UNBOUND and record.row == UNBOUND:
             self._bind(record, row)
+
+    def _take_back(self, record: PodRecord) -> None:
+        """A decision was not carried out: the pod waits again, even if the node was lost meanwhile."""
+        if record.row != UNBOUND:
+            self.release(record.key)
+            return
+        self._homeless.get(record.node_name, set()).discard(record.slot)
+        record.assumed = False
+        record.node_name = ""
 
     def _lose_pod(self, key: str) -> None:
         record = self.pods.records.pop(key, None)

@@ -11,7 +11,7 @@ from mooring.model.gangs import Gang, Membership
 from mooring.state.pods import UNBOUND, PodRecord
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class GangRecord:
     """A gang and the pods that name it; `gang` is None while nobody has declared it."""
 
@@ -21,22 +21,38 @@ class GangRecord:
     """By pod key, in the order in which they came."""
     roles: dict[str, str] = field(default_factory=dict)
     """pod key -> its role"""
+    ranks: dict[str, int] = field(default_factory=dict)
+    """pod key -> its place among its role's pods, where something says so"""
     leaving: set[str] = field(default_factory=set)
     """Members that run and are being evicted: the gang can no longer count on them."""
     nominated: set[str] = field(default_factory=set)
     """Members that hold room which is being made for them: they do not run yet."""
+    _is_whole: bool | None = None
+    """What is known until a member comes to a node or goes from it."""
 
     def bound(self) -> list[PodRecord]:
-        """The members that run and stay."""
+        """The members that run and stay: neither being evicted by us, nor terminating for somebody else's sake."""
         absent = self.leaving | self.nominated
-        return [record for key, record in self.members.items() if record.row != UNBOUND and key not in absent]
+        return [
+            record
+            for key, record in self.members.items()
+            if record.row != UNBOUND and not record.shape.terminating and key not in absent
+        ]
 
     def waiting(self) -> list[PodRecord]:
         return [record for record in self.members.values() if record.row == UNBOUND and not record.node_name]
 
     def is_whole(self, present: Iterable[PodRecord] | None = None) -> bool:
         """Whether the members that run (or those given) are enough, in all and of each role."""
-        return self.gang is not None and not self.lacks(self.bound() if present is None else present)
+        if present is not None:
+            return self.gang is not None and not self.lacks(present)
+        if self._is_whole is None:
+            self._is_whole = self.gang is not None and not self.lacks(self.bound())
+        return self._is_whole
+
+    def changed(self) -> None:
+        """Members came or went, or the gang asks for another number of them."""
+        self._is_whole = None
 
     def lacks(self, present: Iterable[PodRecord]) -> int:
         """How many members are missing besides those present, the minimums of roles included."""
@@ -76,6 +92,9 @@ class GangTable:
         """pod key -> gang key"""
         self.children: dict[str, list[str]] = {}
         """The gangs inside a gang, by its key."""
+        self._parent_of: dict[str, str] = {}
+        self.followers: dict[str, list[str]] = {}
+        """The gangs that wait for a gang to run first, by its key."""
         self.touched = set[str]()
         """The gangs of which a member came to a node or went from it, or that changed, until somebody has looked."""
         self.version = 0
@@ -86,55 +105,80 @@ class GangTable:
 
     def put(self, gang: Gang) -> None:
         record = self._record(gang.key)
-        if record.gang is not None:
-            self._part(record.gang)
+        old = record.gang
+        if old == gang:
+            return
         record.gang = gang
-        if gang.parent:
-            self.children.setdefault(gang.parent, []).append(gang.key)
-        self.touched.add(gang.key)
+        if old is None or old.after != gang.after:
+            self._unlink(self.followers, gang.key, old.after if old is not None else "")
+            if gang.after:
+                self.followers.setdefault(gang.after, []).append(gang.key)
+        # Said again about the same parent, a gang keeps its place among the others there.
+        if self._parent_of.get(gang.key, "") != gang.parent:
+            self._leave_parent(gang.key)
+            if gang.parent and not self._is_above(gang.key, gang.parent):  # else they would go in a circle
+                self._parent_of[gang.key] = gang.parent
+                self.children.setdefault(gang.parent, []).append(gang.key)
+        self._touch(record)
         self.version += 1
 
     def remove(self, key: str) -> None:
         record = self.records.get(key)
         if record is None or record.gang is None:
             return
-        self._part(record.gang)
-        record.gang = None
+        gang, record.gang = record.gang, None
+        self._leave_parent(key)
+        self._unlink(self.followers, key, gang.after)
+        self._touch(record)
         self.version += 1
-        if not record.members:
-            del self.records[key]
+        self._forget_if_empty(key)
 
     def join(self, record: PodRecord, membership: Membership) -> None:
         gang = self._record(membership.gang)
         gang.members[record.key] = record
         gang.roles[record.key] = membership.role
+        if membership.rank is not None:
+            gang.ranks[record.key] = membership.rank
         self.of_pod[record.key] = membership.gang
+
+    def see_anew(self, record: PodRecord, found: Membership | None) -> None:
+        """A pod that is known was seen again: it may name another gang than before, or another rank."""
+        gang = self.of(record.key)
+        if gang is not None:
+            known = Membership(gang.key, gang.roles[record.key], gang.ranks.get(record.key))
+            if known == found:
+                self._touch(gang)
+                return
+            self.leave(record.key)
+        if found is not None:
+            self.join(record, found)
+            self.touch(record.key)
 
     def leave(self, key: str) -> None:
         gang_key = self.of_pod.pop(key, None)
         if gang_key is None:
             return
-        self.touched.add(gang_key)
         gang = self.records[gang_key]
+        self._touch(gang)
         del gang.members[key]
         del gang.roles[key]
+        gang.ranks.pop(key, None)
         gang.leaving.discard(key)
         gang.nominated.discard(key)
-        if not gang.members and gang.gang is None:
-            del self.records[gang_key]
+        self._forget_if_empty(gang_key)
 
     def touch(self, pod_key: str) -> None:
         """A member came to a node or went from it."""
         key = self.of_pod.get(pod_key)
         if key is not None:
-            self.touched.add(key)
+            self._touch(self.records[key])
 
     def expel(self, pod_key: str) -> None:
         """A member is being evicted."""
         record = self.of(pod_key)
         if record is not None:
             record.leaving.add(pod_key)
-            self.touched.add(record.key)
+            self._touch(record)
             self.version += 1
 
     def nominate(self, pod_key: str, *, holds_room: bool) -> None:
@@ -142,8 +186,12 @@ class GangTable:
         record = self.of(pod_key)
         if record is not None:
             (record.nominated.add if holds_room else record.nominated.discard)(pod_key)
-            self.touched.add(record.key)
+            self._touch(record)
             self.version += 1
+
+    def is_leaving(self, pod_key: str) -> bool:
+        record = self.of(pod_key)
+        return record is not None and pod_key in record.leaving
 
     def of(self, pod_key: str) -> GangRecord | None:
         """The gang of a pod, if it names one."""
@@ -152,28 +200,64 @@ class GangTable:
 
     def root_of(self, record: GangRecord) -> GangRecord:
         """The outermost gang that a gang is a part of, itself if it stands alone."""
-        seen = {record.key}
-        while record.gang is not None and record.gang.parent and record.gang.parent not in seen:
-            parent = self.records.get(record.gang.parent)
-            if parent is None:
-                break
-            seen.add(parent.key)
-            record = parent
-        return record
+        return self.lineage(record)[-1]
+
+    def lineage(self, record: GangRecord) -> list[GangRecord]:
+        """A gang, the one that it is a part of, and so on, as far as they are declared."""
+        found = [record]
+        while (parent := self.records.get(self._parent_of.get(found[-1].key, ""))) is not None and parent.gang:
+            found.append(parent)
+        return found
+
+    def _is_above(self, key: str, of: str) -> bool:
+        while of and of != key:
+            of = self._parent_of.get(of, "")
+        return of == key
+
+    def inside(self, record: GangRecord) -> list[GangRecord]:
+        """The gangs right inside a gang, in the order in which they were declared."""
+        return [self.records[key] for key in self.children.get(record.key, ())] if self.children else []
 
     def parts_of(self, root: GangRecord) -> Iterator[GangRecord]:
         """The gangs of pods inside a gang, in the order in which they were declared; itself if it has pods."""
         if root.members:
             yield root
-        for key in self.children.get(root.key, ()):
-            if key in self.records:
-                yield from self.parts_of(self.records[key])
+        for part in self.inside(root):
+            yield from self.parts_of(part)
+
+    def is_whole(self, record: GangRecord) -> bool:
+        """Whether enough of a gang runs; of a gang of gangs, whether enough of those do."""
+        if record.gang is None or not record.gang.of_gangs:
+            return record.is_whole()
+        return sum(self.is_whole(part) for part in self.inside(record)) >= record.gang.minimum
+
+    def can_spare(self, record: GangRecord) -> bool:
+        """Whether a gang is whole, and all that it is a part of, and nobody in it has to be anywhere."""
+        if not record.is_whole():
+            return False
+        return all(
+            found.gang is not None and not found.gang.has_wish and (found is record or self.is_whole(found))
+            for found in self.lineage(record)
+        )
+
+    def _touch(self, record: GangRecord) -> None:
+        self.touched.add(record.key)
+        record.changed()
 
     def _record(self, key: str) -> GangRecord:
         return self.records.setdefault(key, GangRecord(key))
 
-    def _part(self, gang: Gang) -> None:
-        if gang.parent in self.children:
-            self.children[gang.parent].remove(gang.key)
-            if not self.children[gang.parent]:
-                del self.children[gang.parent]
+    def _forget_if_empty(self, key: str) -> None:
+        record = self.records.get(key)
+        if record is not None and record.gang is None and not record.members:
+            del self.records[key]
+
+    def _leave_parent(self, key: str) -> None:
+        self._unlink(self.children, key, self._parent_of.pop(key, ""))
+
+    @staticmethod
+    def _unlink(lists: dict[str, list[str]], member: str, key: str) -> None:
+        if member in lists.get(key, ()):
+            lists[key].remove(member)
+            if not lists[key]:
+                del lists[key]

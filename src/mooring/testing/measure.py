@@ -71,7 +71,9 @@ def _load(workload: Workload, scheduler: Scheduler, nodes: int, coming: Sequence
     documents += [found.document for found in coming]
     manifests = build_manifests(documents, source=workload.name)
     imply_namespaces(manifests)
-    arrivals = _hold_back(manifests, {_key(found.document): found.seconds for found in coming if found.seconds})
+    arrivals = _hold_back(
+        manifests, {_key(found.document): found.seconds for found in coming if found.seconds is not None}
+    )
     scheduler.load(manifests)
     return arrivals
 

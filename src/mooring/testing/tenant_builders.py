@@ -101,6 +101,7 @@ class TenantWorld:
         self.finishes_evictions = True
         """Whether pods go at once when they are evicted; else `let_go` says when."""
         self._leaving: list[Pod] = []
+        self._finished = set[str]()
         self.show(
             *cohorts,
             *(flavors if flavors is not None else [make_flavor(name) for name in names]),
@@ -132,6 +133,7 @@ class TenantWorld:
 
     def succeed(self, *keys: str) -> None:
         """Let pods finish well."""
+        self._finished.update(keys)
         for key in keys:
             pod = self.scheduler.cluster.pods.records[key].pod
             self.scheduler.handle(PodSeen(replace(pod, status=PodStatus(phase="Succeeded"))))
@@ -156,9 +158,10 @@ class TenantWorld:
         return decisions
 
     def let_go(self) -> None:
-        """Pods that were evicted are gone, and their jobs make new ones."""
+        """Pods that were evicted are gone, and their jobs make new ones of those that had not finished before."""
         for pod in self._leaving:
-            self.scheduler.handle(PodLost(pod.key), PodSeen(unbound(pod)))
+            if pod.key not in self._finished:
+                self.scheduler.handle(PodLost(pod.key), PodSeen(unbound(pod)))
         self._leaving.clear()
 
     def settle(self, most: int = 20) -> list[Decision]:

@@ -40,7 +40,7 @@ class QuotaWatch:
 
     def note(self, decisions: Iterable[Decision]) -> list[str]:
         """What is wrong with the decisions of a cycle, one line each."""
-        suspended = []
+        suspended: list[Suspend] = []
         for decision in decisions:
             if isinstance(decision, Admit):
                 self._held[decision.workload] = decision
@@ -51,13 +51,11 @@ class QuotaWatch:
         if self._version != self._cluster.tenants.version:
             self._version = self._cluster.tenants.version
             self._owners = dict(_owners(self._cluster))
-        usage = self._usage()
-        problems = list(_exceeded(self._owners, usage))
-        problems += [problem for found in suspended if (problem := self._wronged(found, usage))]
-        # A victim keeps its quota until its pods are gone, which is before the next cycle.
+        problems = [problem for found in suspended if (problem := self._wronged(found))]
+        # As in Kueue, what is on its way out may be given to others in the same cycle, so it does not count.
         for found in suspended:
             self._held.pop(found.workload, None)
-        return problems
+        return problems + list(_exceeded(self._owners, self._usage()))
 
     def _usage(self) -> dict[str, Counter[Resource]]:
         """What each queue's workloads hold; those that are over hold nothing."""
@@ -71,45 +69,44 @@ class QuotaWatch:
                 del self._held[key]
         return usage
 
-    def _wronged(self, found: Suspend, usage: Mapping[str, Counter[Resource]]) -> str:
-        """Say so if a victim was protected: its queue used no more than its own, or its priority was not lower."""
-        works = self._cluster.tenants.works
-        victim, preemptor, admitted = (
-            works.get(found.workload),
-            works.get(found.preemptor),
-            self._held.get(found.workload),
-        )
-        if victim is None or preemptor is None or admitted is None:
+    def _wronged(self, found: Suspend) -> str:
+        """Say so if a victim was out of reach: in another tree of cohorts, or of too high a priority.
+
+        Whether its queue borrowed is not asked: that depends on what others of the same cycle were to get.
+        """
+        tenants = self._cluster.tenants
+        victim, preemptor = tenants.works.get(found.workload), tenants.works.get(found.preemptor)
+        if victim is None or preemptor is None or found.workload not in self._held:
             return ""
-        local = self._cluster.tenants.local_queues[
-            f"{preemptor.workload.metadata.namespace}/{preemptor.workload.spec.queue_name}"
-        ]
-        queue = self._cluster.tenants.cluster_queues[local.spec.cluster_queue]
-        is_own = queue.metadata.name == admitted.cluster_queue
-        policy = _policy(queue, is_own=is_own)
         said = f"{found.workload} was preempted by {found.preemptor}"
+        metadata, spec = preemptor.workload.metadata, preemptor.workload.spec
+        ours = tenants.local_queues[f"{metadata.namespace}/{spec.queue_name}"].spec.cluster_queue
+        theirs = self._held[found.workload].cluster_queue
+        if _root(self._owners, ours) != _root(self._owners, theirs):
+            return f"{said}, whose queue shares no quota with its own"
+        policy = _policy(tenants.cluster_queues[ours], is_own=ours == theirs)
         if policy == NEVER:
             return f"{said}, whose queue preempts nobody there"
-        lower = (victim.workload.spec.priority or 0) < (preemptor.workload.spec.priority or 0)
-        is_newer = (victim.workload.spec.priority or 0) == (preemptor.workload.spec.priority or 0)
-        if policy != ANY and not lower and (policy == LOWER_PRIORITY or not is_newer):
+        lead = (spec.priority or 0) - (victim.workload.spec.priority or 0)
+        if policy != ANY and lead < (1 if policy == LOWER_PRIORITY else 0):
             return f"{said}, whose priority is not higher"
-        name = f"queue {admitted.cluster_queue}"
-        own = self._owners[name].nominal
-        if not is_own and not any(amount > own.get(resource, 0) for resource, amount in usage[name].items()):
-            return f"{said}, and its queue {admitted.cluster_queue} used no more than its own quota"
         return ""
+
+
+def _root(owners: Mapping[str, Owner], queue: str) -> str:
+    name = f"queue {queue}"
+    while owners[name].parent:
+        name = owners[name].parent
+    return name
 
 
 def _held_by(admitted: Admit, work: QueuedWork, cluster: Cluster) -> Counter[Resource]:
     """What an admitted workload holds: so much for each of its pods that was admitted and is not done."""
     held: Counter[Resource] = Counter()
     pod_sets = {found.name: found for found in work.workload.spec.pod_sets}
-    records = cluster.pods.records
+    done = cluster.tenants.finished_pods(work.workload.key)
     for given in admitted.podsets:
-        keys = work.pods.get(given.name, ())
-        done = sum(1 for key in keys if key in records and records[key].pod.status.phase == "Succeeded")
-        count = max(0, min(given.count, pod_sets[given.name].count - done))
+        count = max(0, min(given.count, pod_sets[given.name].count - done.get(given.name, 0)))
         requests = pod_requests(Pod(spec=pod_sets[given.name].template.spec))
         for resource, flavor in given.flavors.items():
             each = 1 if resource == PODS else to_column_units(resource, requests.get(resource, 0))

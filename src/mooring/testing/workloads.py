@@ -90,10 +90,10 @@ class Workload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Coming(NamedTuple):
-    """A pod, and when it comes."""
+    """A pod, and when it comes; None if it is there from the start."""
 
     document: dict[str, Any]
-    seconds: float
+    seconds: float | None
 
 
 def bench_folder() -> Path:
@@ -165,7 +165,7 @@ def make_running(running: Running, nodes: Sequence[str], pods: int) -> Iterator[
 def make_pods(templates: list[PodTemplate], count: int) -> Iterator[Coming]:
     """So many pods, or as many more as make the last gang complete: rounds of all templates by weight, each in runs."""
     makers = [maker(template.template) for template in templates]
-    times = [maker(template.at) for template in templates]
+    times = [None if template.at == AT_ONCE else maker(template.at) for template in templates]
     made = [0] * len(templates)
     total = 0
     while total < count:
@@ -173,7 +173,8 @@ def make_pods(templates: list[PodTemplate], count: int) -> Iterator[Coming]:
             for _ in range(template.weight * template.run):
                 if total >= count and made[index] % template.gang == 0:
                     return
-                yield Coming(makers[index](made[index]), parse_duration(times[index](made[index])) or 0.0)
+                time = times[index]
+                yield Coming(makers[index](made[index]), parse_duration(time(made[index])) if time else None)
                 made[index] += 1
                 total += 1
 

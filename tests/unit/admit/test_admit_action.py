@@ -319,3 +319,24 @@ def test_resources_without_quota_keep_a_work_out_unless_they_are_ignored() -> No
     said = "couldn't assign flavors to pod set main: resource cpu unavailable in ClusterQueue"
     assert waits(blocked.cycle()) == {"job-0": said}
     assert admitted(ignored.cycle()) == ["job"]
+
+
+def test_a_work_that_is_sent_back_and_admitted_at_the_same_moment_starts_with_what_it_is_given_now() -> None:
+    queue = make_queue("queue", make_group(fast=make_quota(3), slow=make_quota(0)))
+    flavors = [make_flavor("fast", labels={"pool": "fast"}), make_flavor("slow", labels={"pool": "slow"})]
+    nodes = [make_node(pool, cpu=64, labels={"pool": pool}) for pool in ("fast", "slow")]
+    world = TenantWorld([queue], [make_job("job", pods=3, min_pods=1)], flavors=flavors, nodes=nodes)
+    world.settle()
+    queue.spec.stop_policy = HOLD_AND_DRAIN
+    world.show(queue)
+    world.finishes_evictions = False
+    world.cycle()
+
+    world.show(make_queue("queue", make_group(fast=make_quota(0), slow=make_quota(2))))
+    world.let_go()
+    decisions = world.cycle()
+
+    assert [(found.pod, found.node) for found in decisions if isinstance(found, Bind)] == [
+        ("default/job-0", "slow"),
+        ("default/job-1", "slow"),
+    ]

@@ -36,7 +36,9 @@ def bound(decisions: Iterable[Any]) -> dict[str, str]:
 
 
 def waiting(decisions: Iterable[Any]) -> dict[str, str]:
-    return {found.pod.partition("/")[2]: found.message for found in decisions if isinstance(found, Wait)}
+    """By pod: why it waits; what preemption adds to that aside."""
+    waits = [found for found in decisions if isinstance(found, Wait)]
+    return {found.pod.partition("/")[2]: found.message.partition(" pod group preemption")[0] for found in waits}
 
 
 def test_a_gang_that_does_not_fit_holds_nothing_and_starts_when_the_rest_is_freed() -> None:
@@ -79,9 +81,7 @@ def test_a_gang_that_nobody_declared_waits() -> None:
     scheduler = start(nodes=[make_node("n", gpu=4)], pods=make_members(1, gpu=1))
 
     assert scheduler.cycle(1.0) == []
-    assert [rejection.reasons for _, rejection in scheduler.queue.gated()] == [
-        ("gang default/train is not declared",)
-    ]
+    assert [rejection.reasons for _, rejection in scheduler.queue.gated()] == [("gang default/train is not declared",)]
 
 
 def test_an_elastic_gang_starts_at_its_minimum_and_grows_when_there_is_room() -> None:
@@ -208,9 +208,7 @@ def test_a_gang_too_large_for_every_rack_waits_and_says_so() -> None:
 
 def test_a_preferred_rack_gives_way_to_the_block() -> None:
     gang = make_gang(minimum=6, wish=TopologyWish(required=BLOCK, preferred=RACK))
-    placed = bound(
-        start(gang, nodes=rack_nodes({"a1": 2, "a2": 2, "b1": 2}), pods=make_members(6, gpu=1)).cycle(1.0)
-    )
+    placed = bound(start(gang, nodes=rack_nodes({"a1": 2, "a2": 2, "b1": 2}), pods=make_members(6, gpu=1)).cycle(1.0))
 
     assert {node[0] for node in placed.values()} == {"a"}
 

@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Any
 
+from mooring.assembly import assemble
 from mooring.config.settings import parse_settings
 from mooring.engine.cycle import Scheduler
-from mooring.assembly import assemble
 from mooring.model.decisions import Bind, Evict, Wait
 from mooring.model.events import PodLost
 from mooring.model.manifests import build_manifests

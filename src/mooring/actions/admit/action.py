@@ -11,10 +11,15 @@ from mooring.actions.admit.desk import Desk
 from mooring.actions.admit.following import Following, make_structure
 from mooring.actions.admit.gatekeeper import Gatekeeper
 from mooring.actions.admit.namespaces import NamespaceLabels
+from mooring.actions.admit.own_rules import OwnRules
 from mooring.actions.admit.pods_of_work import PodsOfWork
 from mooring.actions.admit.rehearsal import Rehearsal, Rehearse
 from mooring.actions.admit.resource_rules import ResourceRules
 from mooring.actions.admit.telling import tell
+from mooring.actions.admit.turns import MayStart, anybody
+from mooring.actions.admit.window_gate import WindowGate
+from mooring.actions.admit.window_keeping import WindowKeeper
+from mooring.actions.admit.windows import QuotaSchedule
 from mooring.actions.admit.words import NAMESPACE_MISMATCH
 from mooring.actions.admit.works import Stage, Work
 from mooring.config.queueing import QueueingSettings
@@ -49,11 +54,16 @@ class Admit:
         self._misplaced: set[str] = set()
         """Works whose queue does not select their namespace."""
         self._seen_related = -1
+        self._schedule = QuotaSchedule(self._policy.quota_windows)
+        self._windows: WindowKeeper | None = None
+        self._now = 0.0
 
     def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
         if self._opened is None and not cluster.tenants.works:
             return []
-        desk, following = self._open(cluster)
+        self._now = now
+        desk, following = self._open(cluster, now)
+        desk.admission.own.set_time(now)
         pods = PodsOfWork(cluster, queue, self._profiles, now)
         # 1. Follow the world: queues, works and pods that changed.
         for work in following.catch_up(now):
@@ -64,8 +74,12 @@ class Admit:
             if work.stage is Stage.ADMITTED:
                 desk.set_ready(work, pods.is_ready(work), now)
         desk.pass_time(now)
+        desk.admission.own.look_again(desk.admission.pending)
         # 3. Decide, cycle after cycle, until nothing new can be decided.
         self._decide(desk, pods, now)
+        if self._windows is not None:
+            self._windows.take_back(now)
+            self._windows.give_notice(now)
         # 4. Start and stop pods accordingly.
         evictions = self._move_pods(desk, pods)
         following.skip()
@@ -77,7 +91,13 @@ class Admit:
     @property
     def next_wake(self) -> float | None:
         """The time at which there is something to do even if nothing happens; None if there is none."""
-        return None if self._opened is None else self._opened[0].deadlines.next
+        if self._opened is None:
+            return None
+        desk = self._opened[0]
+        times = [desk.deadlines.next, desk.admission.own.next_look(desk.admission.pending)]
+        if self._windows is not None:
+            times.append(self._windows.next_wake(self._now))
+        return min((time for time in times if time is not None), default=None)
 
     @property
     def desk(self) -> Desk | None:
@@ -89,22 +109,28 @@ class Admit:
         desk, key = self.desk, cluster.tenants.work_of.get(pod_key, "")
         return "" if desk is None or key not in desk.works else desk.works[key].told.message
 
-    def _open(self, cluster: Cluster) -> tuple[Desk, Following]:
+    def _open(self, cluster: Cluster, now: float) -> tuple[Desk, Following]:
         if self._opened is None:
-            settings, tenants = self._settings, cluster.tenants
+            settings, policy, tenants = self._settings, self._policy, cluster.tenants
             pods_ready = settings.pods_ready
             admission = Admission(
-                make_structure(tenants),
+                make_structure(tenants, self._schedule.overrides(now)),
                 local_queues=tenants.local_queues.values(),
                 namespace_labels=NamespaceLabels(cluster.related),
                 fair_sharing=settings.fair_sharing,
                 strategies=settings.preemption_strategies,
                 rules=ResourceRules(settings.excluded_prefixes, settings.transformations, settings.ignores_undeclared),
                 orders_by_eviction=pods_ready is None or pods_ready.orders_by_eviction,
-                holds_freed_room=self._policy.hold_freed_room,
+                holds_freed_room=policy.hold_freed_room,
+                own=OwnRules(
+                    policy.minimum_runtime_before_reclaim_seconds,
+                    policy.usage_half_life_seconds if settings.fair_sharing else 0,
+                    settings.usage_history,
+                ),
             )
             desk = Desk(settings, admission, tenants.finished_pods)
-            self._opened = desk, Following(tenants, desk)
+            self._opened = desk, Following(tenants, desk, self._schedule, now)
+            self._windows = WindowKeeper(self._schedule, tenants, desk) if self._schedule else None
         return self._opened
 
     # Following.
@@ -145,7 +171,9 @@ class Admit:
                 pending.changed.clear()
                 if not pending.has_heads_outside(settling.asleep):
                     return
-                self._act_on(desk.admission.run_cycle(now, asleep=settling.asleep, may_start=may_start), desk, now)
+                may_use: MayStart = anybody if self._windows is None else WindowGate(self._windows, now).may_use
+                report = desk.admission.run_cycle(now, asleep=settling.asleep, may_start=may_start, may_use=may_use)
+                self._act_on(report, desk, now)
 
     def _act_on(self, report: CycleReport, desk: Desk, now: float) -> None:
         for key, words in report.words.items():

@@ -75,6 +75,8 @@ class Applicant:
     shape: int
     """Equal numbers in one queue get equal answers."""
     position: ScanPosition | None = None
+    local_queue: str = ""
+    """namespace/name"""
 
     @property
     def queue_order(self) -> tuple[int, float, str]:
@@ -106,6 +108,14 @@ class Holder:
     """By pod set, how many pods have finished and hold nothing any more."""
     usage: Mapping[int, int] = field(default_factory=dict)
     """Amounts by column, as the ledger counts them."""
+    started_at: float | None = None
+    """When its pods were let go, if that was after it got its quota."""
+    local_usage: float = 0.0
+    """Of victims of their own queue: what their LocalQueue has used, where that counts. Who used more goes first."""
+
+    @property
+    def running_since(self) -> float:
+        return self.reserved_at if self.started_at is None else self.started_at
 
     @property
     def pod_sets(self) -> tuple[PodSetFlavors, ...]:
@@ -124,10 +134,10 @@ class Holder:
         self.usage = usage
 
     @property
-    def victim_order(self) -> tuple[bool, int, float, str]:
-        """Who goes first among candidates of one class: evicted already, low priority, started last."""
+    def victim_order(self) -> tuple[bool, float, int, float, str]:
+        """Who goes first among candidates of one class: evicted already, of large usage, low priority, started last."""
         applicant = self.applicant
-        return (not self.is_evicted, applicant.priority, -self.reserved_at, applicant.uid)
+        return (not self.is_evicted, -self.local_usage, applicant.priority, -self.reserved_at, applicant.uid)
 
 
 @dataclass(slots=True)
@@ -158,6 +168,7 @@ class Intake:
             queue_name=queue_name,
             pod_sets=pod_sets,
             shape=self._number(shape),
+            local_queue=f"{workload.metadata.namespace}/{spec.queue_name}",
         )
 
     def _make_pod_set(self, found: PodSet, reclaimable: int) -> PodSetRequest:

@@ -6,7 +6,7 @@ with the policy in the way. All of this is what-if: the ledger is left as it was
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from mooring.actions.admit.applicants import Applicant, Holder
@@ -21,6 +21,7 @@ TOO_MUCH = "nothing can be given back: it asks for more than the queue can ever 
 NO_FLAVOR = "nothing can be given back: no flavor of the queue takes its pods"
 INACTIVE = "nothing can be given back: the queue admits nobody as it is"
 
+TOO_YOUNG = "minimumRuntimeBeforeReclaimSeconds: it has not run long enough"
 FAIR_SHARING = "fair sharing: what it would hold is more than the other's share allows"
 
 
@@ -42,6 +43,8 @@ class Outlook:
     concessions: tuple[Concession, ...] = ()
     pods: tuple[int, ...] = ()
     """With how many pods of each set it would start then."""
+    usage: Mapping[int, int] = field(default_factory=dict)
+    """By column, what they would hold."""
     has_quota: bool = False
     """There is quota for it as things stand: it waits for something else."""
     hopeless: str = ""
@@ -55,7 +58,7 @@ def find_outlook(admission: Admission, applicant: Applicant) -> Outlook:
         return Outlook(hopeless=INACTIVE)
     entry = admission.what_if(applicant, queue)
     if entry.assignment.mode == Mode.FIT:
-        return Outlook(pods=entry.assignment.counts, has_quota=True)
+        return Outlook(pods=entry.assignment.counts, usage=entry.assignment.usage, has_quota=True)
     is_allowed = bool(entry.victims)
     if not is_allowed:
         entry = admission.what_if(applicant, _embolden(queue))
@@ -63,12 +66,12 @@ def find_outlook(admission: Admission, applicant: Applicant) -> Outlook:
     if assignment.mode == Mode.NO_FIT:
         return Outlook(hopeless=TOO_MUCH if assignment.reason is Reason.ExceedsMaxQuota else NO_FLAVOR)
     preemptor = Preemptor(applicant, queue, assignment.usage, assignment.short_columns)
-    holders = [victim.holder for victim in entry.victims] or _whoever_helps(admission.ledger, preemptor)
     if is_allowed:
-        found = [Concession(holder, _given_up(preemptor, holder), "") for holder in holders]
+        found = [Concession(victim.holder, _given_up(preemptor, victim.holder), "") for victim in entry.victims]
     else:
-        found = _with_policies(admission, preemptor, holders)
-    return Outlook(tuple(found), assignment.counts)
+        named = [victim.holder for victim in entry.victims] or _in_order_of_right(admission.ledger, preemptor)
+        found = _with_policies(admission, preemptor, _enough_of(named, admission.ledger, preemptor))
+    return Outlook(tuple(found), assignment.counts, assignment.usage)
 
 
 def _given_up(preemptor: Preemptor, holder: Holder) -> dict[int, int]:
@@ -80,10 +83,10 @@ def _embolden(queue: Queue) -> Queue:
     return replace(queue, within_queue=ANY, reclaim=ANY, borrows_while_preempting=True, priority_threshold=None)
 
 
-def _whoever_helps(ledger: Ledger, preemptor: Preemptor) -> list[Holder]:
-    """A set of holders anywhere in the tree without whom there is room, none of whom could stay.
+def _in_order_of_right(ledger: Ledger, preemptor: Preemptor) -> list[Holder]:
+    """Everybody in the tree who holds something of what is short.
 
-    Who borrows is asked first, then the workload's own queue, and last those that hold no more than is theirs.
+    Who borrows comes first, then the workload's own queue, and last those that hold no more than is theirs.
     """
     own, short = preemptor.queue.node, preemptor.short_columns
 
@@ -93,9 +96,14 @@ def _whoever_helps(ledger: Ledger, preemptor: Preemptor) -> list[Holder]:
 
     nodes = _queues_below(ledger, preemptor.queue.root)
     found = [holder for node in nodes for holder in ledger.holders_in(node) if not short.isdisjoint(holder.usage)]
+    return sorted(found, key=order)
+
+
+def _enough_of(holders: Sequence[Holder], ledger: Ledger, preemptor: Preemptor) -> list[Holder]:
+    """Of these, from the first on, as many as it takes, and none who could stay."""
     mark = ledger.checkpoint()
     victims: list[Victim] = []
-    for holder in sorted(found, key=order):
+    for holder in holders:
         ledger.remove(holder)
         victims.append(Victim(holder, ""))
         if has_room(ledger, preemptor, may_borrow=True):
@@ -144,6 +152,8 @@ def _forbidding_policy(ledger: Ledger, preemptor: Preemptor, holder: Holder, *, 
         return f"{ledger.tree.nodes[holder.node].name} uses no more than its nominal quota"
     if not may_preempt(applicant, holder.applicant, queue.reclaim):
         return f"reclaimWithinCohort: {queue.reclaim}"
+    if ledger.spares is not None and ledger.spares(holder):
+        return TOO_YOUNG
     if _has_right_to(ledger, preemptor, holder):
         return ""
     if is_fair:

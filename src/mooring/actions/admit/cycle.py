@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from mooring.actions.admit import preemption
 from mooring.actions.admit.applicants import Applicant, Holder, Intake, claims_of, make_holder
 from mooring.actions.admit.fair_preemption import FINAL_SHARE, INITIAL_SHARE, FairPreemption
-from mooring.actions.admit.fair_sharing import Share, Shares
+from mooring.actions.admit.fair_sharing import Share
 from mooring.actions.admit.flavors import Assignment
 from mooring.actions.admit.grades import Mode
 from mooring.actions.admit.held_room import HeldRoom
@@ -18,10 +18,11 @@ from mooring.actions.admit.ledger import Ledger
 from mooring.actions.admit.nomination import Entry, Nominator
 from mooring.actions.admit.order import FairOrder, by_rank
 from mooring.actions.admit.outcome import describe
+from mooring.actions.admit.own_rules import OwnRules
 from mooring.actions.admit.pending import Pending, Requeue
 from mooring.actions.admit.resource_rules import ResourceRules
 from mooring.actions.admit.structure import Queue, Structure
-from mooring.actions.admit.turns import MayStart, Turns
+from mooring.actions.admit.turns import MayStart, Turns, anybody
 from mooring.actions.admit.words import MISCONFIGURED, SUSPENDED, Words
 from mooring.model.decisions import PodSetFlavors
 from mooring.model.queueing import STOP_NONE, LocalQueue, Workload
@@ -83,6 +84,7 @@ class Admission:
         rules: ResourceRules | None = None,
         orders_by_eviction: bool = True,
         holds_freed_room: bool = False,
+        own: OwnRules | None = None,
     ) -> None:
         self.cycle = 0
         self.intake = Intake(rules or ResourceRules(), orders_by_eviction)
@@ -90,6 +92,7 @@ class Admission:
         self._fair_sharing = fair_sharing
         self._strategies = strategies
         self._holds_freed_room = holds_freed_room
+        self.own = own or OwnRules()
         self._adrift: dict[str, Holder] = {}
         """Those who hold quota of a queue that is not there: they run on, and count again when it is back."""
         self._build(structure, local_queues)
@@ -97,10 +100,11 @@ class Admission:
     def _build(self, structure: Structure, local_queues: Iterable[LocalQueue]) -> None:
         self.structure = structure
         self.ledger = Ledger(structure.tree)
-        self.pending = Pending(structure, self._namespace_labels)
-        self.held = HeldRoom(self.ledger) if self._holds_freed_room else None
-        self._shares = Shares(structure.tree)
         self._local_queues = {(found.metadata.namespace, found.metadata.name): found for found in local_queues}
+        self.own.attach(self.ledger, self._local_queues.values())
+        self.pending = Pending(structure, self._namespace_labels, self.own.line_maker())
+        self.held = HeldRoom(self.ledger) if self._holds_freed_room else None
+        self._shares = self.own.make_shares(structure.tree)
         find_victims = preemption.find_victims
         if self._fair_sharing:
             find_victims = FairPreemption(self._shares, self._strategies).find_victims
@@ -127,10 +131,11 @@ class Admission:
         return waiting
 
     def run_cycle(
-        self, now: float, *, asleep: Collection[int] = (), may_start: MayStart = lambda entry: None
+        self, now: float, *, asleep: Collection[int] = (), may_start: MayStart = anybody, may_use: MayStart = anybody
     ) -> CycleReport:
         """Decide once for the head of every queue, but for the trees that sleep."""
         self.cycle += 1
+        self.own.set_time(now)
         report = CycleReport(self.cycle)
         # 1. Take the first workload of every active queue.
         heads = report.tried = self.pending.pop_heads(asleep)
@@ -139,7 +144,7 @@ class Admission:
         entries = [self._nominate(applicant) for applicant in heads]
         # 3. Order them, and give each its turn; later ones see what earlier ones took. All of this is what-if.
         mark = self.ledger.checkpoint()
-        turns = Turns(self.ledger, self._nominator, self.held, may_start)
+        turns = Turns(self.ledger, self._nominator, self.held, may_start, may_use)
         for entry in self._order([entry for entry in entries if entry.requeue is None]):
             turns.take(entry)
         self.ledger.rollback(mark)
@@ -170,7 +175,10 @@ class Admission:
 
     def _admit(self, entry: Entry, now: float) -> Admitted:
         applicant, pod_sets = entry.applicant, entry.assignment.pod_sets
-        self.ledger.reserve(Holder(applicant, entry.queue.node, claims_of(applicant, pod_sets), reserved_at=now))
+        holder = Holder(applicant, entry.queue.node, claims_of(applicant, pod_sets), reserved_at=now)
+        self.ledger.reserve(holder)
+        if self.own.local is not None:
+            self.own.local.charge(holder)
         self.pending.admitted(applicant)
         applicant.position = None
         return Admitted(applicant.key, entry.queue.name, pod_sets)

@@ -172,7 +172,11 @@ class Desk:
 
     def _start(self, work: Work, since: float) -> None:
         work.admitted_at = since
+        holder = self.admission.holder(work.key)
+        if holder is not None:
+            holder.started_at = since
         work.is_ready = work.was_ready = False
+        work.let_go.clear()
         self._move(work, Stage.ADMITTED)
         if self._settings.pods_ready is not None:
             self._expect_ready(work, since + self._settings.pods_ready.timeout_seconds)

@@ -240,7 +240,7 @@ class _Turns:
                 best = queue
         return best, best_share
 
-    def _order(self, queue: int) -> tuple[bool, bool, int, float, str]:
+    def _order(self, queue: int) -> tuple[bool, bool, float, int, float, str]:
         return candidate_order(self._left[queue][-1], self._own)
 
     def _highest_cohort(self, cohort: int) -> tuple[int | None, Share | None]:

@@ -2,6 +2,7 @@
 
 from mooring.actions.admit.desk import Desk
 from mooring.actions.admit.structure import Structure
+from mooring.actions.admit.windows import Overrides, QuotaSchedule, apply
 from mooring.actions.admit.works import (
     CLUSTER_QUEUE_STOPPED,
     DEACTIVATED,
@@ -18,28 +19,31 @@ from mooring.state.tenants import TenantTable
 _NOT_HOLDING = frozenset({Stage.OUTSIDE, Stage.BACKOFF, Stage.WAITING})
 
 
-def make_structure(tenants: TenantTable) -> Structure:
-    """The queues as they are now, compiled."""
-    return Structure(
-        tenants.cluster_queues.values(), tenants.cohorts.values(), tenants.flavors.values(), tenants.checks.values()
-    )
+def make_structure(tenants: TenantTable, overrides: Overrides | None = None) -> Structure:
+    """The queues as they are now, compiled; with other quotas where windows give them some."""
+    queues = apply(overrides or {}, tenants.cluster_queues.values())
+    return Structure(queues, tenants.cohorts.values(), tenants.flavors.values(), tenants.checks.values())
 
 
 class Following:
     """How far the world has been followed."""
 
-    def __init__(self, tenants: TenantTable, desk: Desk) -> None:
+    def __init__(self, tenants: TenantTable, desk: Desk, schedule: QuotaSchedule, now: float) -> None:
+        """The desk has the queues as they are, and as the schedule makes them now."""
         self._tenants = tenants
         self._desk = desk
+        self._schedule = schedule
         self._version = tenants.version
+        self._overrides = schedule.overrides(now)
         self._position = 0
 
     def catch_up(self, now: float) -> list[Work]:
         """Take in what changed; the works to look at, because they or their pods are not what they were."""
         tenants, desk = self._tenants, self._desk
-        if tenants.version != self._version:
-            self._version = tenants.version
-            desk.change_queues(make_structure(tenants), tenants.local_queues.values(), now)
+        overrides = self._schedule.overrides(now)
+        if tenants.version != self._version or overrides != self._overrides:
+            self._version, self._overrides = tenants.version, overrides
+            desk.change_queues(make_structure(tenants, overrides), tenants.local_queues.values(), now)
             for work in desk.works.values():
                 self._obey_stop_policies(work, now)
         touched = tenants.touched(self._position)

@@ -4,11 +4,15 @@
 `reserve` and `release` are for good.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from mooring.actions.admit.applicants import Holder
 from mooring.actions.admit.quota import QuotaTree
+
+Usage = Mapping[int, int]
+Watcher = Callable[[Holder, Usage, Usage], None]
+"""Told of a holder whose usage has changed for good, with what it was and what it is."""
 
 
 class Mark(NamedTuple):
@@ -30,6 +34,11 @@ class Ledger:
         self._by_key: dict[str, Holder] = {}
         self._away: set[str] = set()
         self._log: list[tuple[str, bool]] = []
+        self.watchers: list[Watcher] = []
+        self.spares: Callable[[Holder], bool] | None = None
+        """Whom other queues must not take anything from yet; None: nobody is spared."""
+        self.local_usage: Callable[[Holder], float] | None = None
+        """What a holder's LocalQueue has used; None if that does not count anywhere."""
 
     def __contains__(self, key: str) -> bool:
         return key in self._by_key
@@ -110,3 +119,5 @@ class Ledger:
         self.add_usage(holder.node, after)
         self.generation[holder.node] += 1
         self.tree.settle()
+        for watch in self.watchers:
+            watch(holder, before, after)

@@ -102,12 +102,11 @@ class LineByUsage(Line):
         name = min(self._heaps, key=lambda found: (self._usage.usage(found), self._heaps[found][0]))
         return heappop(self._heaps[name])
 
-    def in_order(self) -> list[Applicant]:
-        usage = {name: self._usage.usage(name) for name in {found.local_queue for found in self._active.values()}}
+    def in_order(self, *, with_parked: bool = False) -> list[Applicant]:
+        found = list(self.waiting() if with_parked else self._active.values())
+        usage = {name: self._usage.usage(name) for name in {applicant.local_queue for applicant in found}}
         sticky = "" if self.queue.is_strict else self._sticky
-        return sorted(
-            self._active.values(), key=lambda found: (found.key != sticky, usage[found.local_queue], *found.queue_order)
-        )
+        return sorted(found, key=lambda found: (found.key != sticky, usage[found.local_queue], *found.queue_order))
 
 
 def _weight(found: LocalQueue) -> float:

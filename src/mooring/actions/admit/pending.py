@@ -4,7 +4,7 @@ A strict queue always tries its first workload again, so nobody passes it. A bes
 admitted, together with everything of the same shape, until quota is freed somewhere in its tree of cohorts.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from heapq import heappop, heappush
 
@@ -26,6 +26,8 @@ class Requeue(Enum):
     PODS_NOT_READY = "waits for those admitted before to be ready"
     NO_PLACE = "no nodes to take its pods"
     ROOM_HELD = "what it would take is held for another"
+    QUOTA_ENDS = "would lose its quota too soon"
+    QUOTA_NOT_BACK = "others are yet to give its quota back"
 
 
 _TRIED_AGAIN_AT_ONCE = frozenset({Requeue.PENDING_PREEMPTION, Requeue.PASSED_OVER, Requeue.PODS_NOT_READY})
@@ -71,7 +73,13 @@ class Line:
         entry = (*applicant.queue_order, key)
         if entry not in self._in_heap:
             self._in_heap.add(entry)
-            heappush(self._heap, entry)
+            self._push(applicant, entry)
+
+    def _push(self, applicant: Applicant, entry: HeapEntry) -> None:
+        heappush(self._heap, entry)
+
+    def _pop_first(self) -> HeapEntry:
+        return heappop(self._heap)
 
     def find(self, key: str) -> Applicant | None:
         return self._active.get(key) or self.parked.get(key)
@@ -98,12 +106,17 @@ class Line:
             self._deactivate(sticky)
             return sticky
         while True:
-            entry = heappop(self._heap)
+            entry = self._pop_first()
             self._in_heap.discard(entry)
-            applicant = self._active.get(entry[-1])
-            if applicant is not None and applicant.queue_order == entry[:-1]:
+            if self._is_valid(entry):
+                applicant = self._active[entry[-1]]
                 self._deactivate(applicant)
                 return applicant
+
+    def _is_valid(self, entry: HeapEntry) -> bool:
+        """Tell whether the workload still waits to be tried, and where it stood."""
+        applicant = self._active.get(entry[-1])
+        return applicant is not None and applicant.queue_order == entry[:-1]
 
     def put_back(self, applicant: Applicant, why: Requeue, words: Words) -> list[str]:
         """Return a workload that was tried and not admitted to where it belongs; those that are parked with it."""
@@ -149,6 +162,10 @@ class Line:
         return Words(PENDING_EVALUATION, f"Workload waits for its turn in ClusterQueue {self.queue.name}")
 
     @property
+    def is_waited_in(self) -> bool:
+        return bool(self._active or self.parked)
+
+    @property
     def sticky(self) -> str:
         return self._sticky
 
@@ -161,17 +178,23 @@ class Line:
         yield from self._active.values()
         yield from self.parked.values()
 
-    def in_order(self) -> list[Applicant]:
-        """The workloads to be tried, first one first."""
+    def in_order(self, *, with_parked: bool = False) -> list[Applicant]:
+        """The workloads to be tried, first one first; with those parked, as if they were to be tried as well."""
         sticky = "" if self.queue.is_strict else self._sticky
-        return sorted(self._active.values(), key=lambda found: (found.key != sticky, *found.queue_order))
+        found = self.waiting() if with_parked else self._active.values()
+        return sorted(found, key=lambda found: (found.key != sticky, *found.queue_order))
 
 
 class Pending:
     """The lines of all queues, and which of them have someone to try."""
 
-    def __init__(self, structure: Structure, labels_of: Mapping[str, Mapping[str, str]]) -> None:
-        self.lines = {name: Line(queue) for name, queue in structure.queues.items()}
+    def __init__(
+        self,
+        structure: Structure,
+        labels_of: Mapping[str, Mapping[str, str]],
+        make_line: Callable[[Queue], Line] = Line,
+    ) -> None:
+        self.lines = {name: make_line(queue) for name, queue in structure.queues.items()}
         self._labels_of = labels_of
         self._ready: dict[str, None] = {}
         self._line_of: dict[str, Line] = {}

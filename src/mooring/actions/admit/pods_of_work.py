@@ -87,6 +87,9 @@ class PodsOfWork:
             self._hold_back(work)
             return []
         let_go: list[PodRecord] = []
+        for record in self.waiting(work):
+            if not _is_held(record.pod) and record.key not in work.let_go:
+                self._restore(work, record)  # it has what an earlier admission gave it, or was never held back
         for given in work.pod_sets:
             records = list(self.records(work, given.name))
             running = sum(1 for record in records if not _is_held(record.pod))
@@ -110,14 +113,19 @@ class PodsOfWork:
     def _let_go(self, work: Work, given: PodSetFlavors, records: list[PodRecord]) -> list[PodRecord]:
         held = [record.pod for record in records]
         work.held_pods.update((pod.key, pod) for pod in held)
+        work.let_go.update(pod.key for pod in held)
         return [self._replace(pod) for pod in self._resume(work, given, held)]
 
     def _hold_back(self, work: Work) -> None:
         for record in self.waiting(work):
             if not _is_held(record.pod):
-                before = work.held_pods.pop(record.key, None)
-                is_same = before is not None and before.metadata.uid == record.pod.metadata.uid
-                self._replace(before if before is not None and is_same else _with_gate(record.pod))
+                self._restore(work, record)
+
+    def _restore(self, work: Work, record: PodRecord) -> None:
+        """Make a pod again what it was before it was let go."""
+        before = work.held_pods.pop(record.key, None)
+        is_same = before is not None and before.metadata.uid == record.pod.metadata.uid
+        self._replace(before if before is not None and is_same else _with_gate(record.pod))
 
     def _replace(self, pod: Pod) -> PodRecord:
         """Let the state see a pod as it now is, and queue it accordingly."""

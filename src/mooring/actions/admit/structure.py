@@ -28,6 +28,8 @@ from mooring.model.requests import to_column_units
 from mooring.model.selectors import Selector, compile_label_selector
 from mooring.model.validation_queueing import find_cohort_cycle
 
+USAGE_BASED = "UsageBasedAdmissionFairSharing"
+
 
 @dataclass(frozen=True, slots=True)
 class FlavorOption:
@@ -70,6 +72,8 @@ class Queue:
     """Whether those who hold quota here have to give it back."""
     checks: Mapping[str, frozenset[str]]
     """The admission checks, each with the flavors for which it is asked; none named: for all."""
+    orders_by_usage: bool = False
+    """Whether its LocalQueues take turns by what they used before."""
 
     def checks_for(self, flavors: Iterable[str]) -> list[str]:
         """The checks that a workload with these flavors has to pass."""
@@ -196,6 +200,7 @@ class Structure:
             is_stopped=spec.stop_policy in (HOLD, HOLD_AND_DRAIN),
             is_drained=spec.stop_policy == HOLD_AND_DRAIN,
             checks=_check_rules(queue),
+            orders_by_usage=spec.admission_scope is not None and spec.admission_scope.admission_mode == USAGE_BASED,
         )
 
     def _groups(self, groups: list[ResourceGroup] | None) -> dict[str, FlavorGroup]:

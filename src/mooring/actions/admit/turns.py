@@ -28,6 +28,10 @@ MayStart = Callable[[Entry], Refusal | None]
 """Asked of each entry that has quota, last of all; whoever is let through is admitted."""
 
 
+def anybody(entry: Entry) -> None:
+    """Refuse nobody."""
+
+
 class Turns:
     """Gives each entry its turn; `admitted`, `preempting` and `deferred` are those that got something."""
 
@@ -36,12 +40,15 @@ class Turns:
         ledger: Ledger,
         nominator: Nominator,
         held: HeldRoom | None = None,
-        may_start: MayStart = lambda entry: None,
+        may_start: MayStart = anybody,
+        may_use: MayStart = anybody,
     ) -> None:
+        """`may_use` is asked before quota is given or anybody preempted, `may_start` once there is quota."""
         self._ledger = ledger
         self._nominator = nominator
         self._held = held
         self._may_start = may_start
+        self._may_use = may_use
         self._served: set[str] = set()
         self._leaving: dict[int, dict[str, Holder]] = {}
         """By root of the tree, the victims so far."""
@@ -66,6 +73,8 @@ class Turns:
             _refuse(entry, Requeue.PASSED_OVER, NO_LONGER_FITS)
         elif others := self._held_for_others(entry):
             _refuse(entry, Requeue.ROOM_HELD, ROOM_HELD_MESSAGE.format(others=", ".join(others)))
+        elif refusal := self._may_use(entry):
+            _refuse(entry, refusal.why, refusal.message)
         elif assignment.mode == Mode.DEFERRED_FIT:
             self._use(entry)
             self.deferred.append(entry)

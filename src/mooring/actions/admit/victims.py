@@ -51,19 +51,29 @@ def may_preempt(preemptor: Applicant, candidate: Applicant, policy: str) -> bool
 
 
 def candidates_in(ledger: Ledger, node: int, preemptor: Preemptor, policy: str) -> list[Holder]:
-    """The holders in one queue that the policy allows, and that hold something of what is short."""
+    """The holders in one queue that the policy allows, and that hold something of what is short.
+
+    Those that are too young are spared by other queues; not by their own.
+    """
     short = preemptor.short_columns
-    return [
+    found = [
         holder
         for holder in ledger.holders_in(node)
         if not short.isdisjoint(holder.usage) and may_preempt(preemptor.applicant, holder.applicant, policy)
     ]
+    is_own = node == preemptor.queue.node
+    if ledger.local_usage is not None:
+        for holder in found:
+            holder.local_usage = ledger.local_usage(holder) if is_own and preemptor.queue.orders_by_usage else 0.0
+    if ledger.spares is None or is_own:
+        return found
+    return [holder for holder in found if not ledger.spares(holder)]
 
 
-def candidate_order(holder: Holder, own_node: int) -> tuple[bool, bool, int, float, str]:
+def candidate_order(holder: Holder, own_node: int) -> tuple[bool, bool, float, int, float, str]:
     """Who goes first: those on their way out, other queues' workloads, low priorities, those that started last."""
-    is_staying, priority, newest, uid = holder.victim_order
-    return (is_staying, holder.node == own_node, priority, newest, uid)
+    is_staying, usage, priority, newest, uid = holder.victim_order
+    return (is_staying, holder.node == own_node, usage, priority, newest, uid)
 
 
 def has_room(ledger: Ledger, preemptor: Preemptor, *, may_borrow: bool) -> bool:

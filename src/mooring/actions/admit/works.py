@@ -81,6 +81,8 @@ class Work:
     """What the world said before the last eviction: the checks in it are to be passed again."""
     held_pods: dict[str, Pod] = field(default_factory=dict)
     """The pods that were let go, as they were before: they go back to that when they have to wait again."""
+    let_go: set[str] = field(default_factory=set)
+    """The pods that were let go since it was admitted."""
     stopping: set[str] = field(default_factory=set)
     """The pods that were told to go since it was evicted."""
     admitted_in_run: int = 0

@@ -3,14 +3,17 @@
 A gang falls short when a bind fails, a node disappears or a member is gone. What is missing is placed at once if there
 is room. If not, a gang that is still starting is released on the spot; one that ran already gets time for its members
 to come back, up to the timeout. To release is to evict every member that has a node: nothing of the gang is left to
-hold room that others could use.
+hold room that others could use. Of a gang of gangs only the part that fell short is released, if the others are enough.
 """
 
+from collections.abc import Iterable
+
 from mooring.actions.gangs.placing import GangPlacer, bind_all
+from mooring.engine.gang_entry import PLUGIN
 from mooring.engine.queue import Queue
-from mooring.model.decisions import Decision, Evict
+from mooring.model.decisions import Decision, Evict, Wait
 from mooring.state.cluster import Cluster
-from mooring.state.gangs import GangRecord
+from mooring.state.gangs import GangRecord, GangTable
 
 
 class KeepWhole:
@@ -19,77 +22,146 @@ class KeepWhole:
     def __init__(self, placer: GangPlacer, timeout: float) -> None:
         self._placer = placer
         self._timeout = timeout
+        # All by the key of a gang of pods, of which some run.
         self._short_since: dict[str, float] = {}
-        """When a gang that had begun to run was first seen without all that it needs."""
+        """When it was first seen without all that it needs."""
         self._starting_since: dict[str, float] = {}
+        """When it was first seen whole with members that the world has not confirmed."""
+        self._ran = set[str]()
+        """Those that have been whole in the world's eyes, too."""
 
     def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
         table = cluster.gangs
-        starting = self._starting_since.items()
-        late = {key for key, since in starting if now - since > self._timeout_of(table.records.get(key))}
         touched, table.touched = table.touched, set()
+        late = (
+            key
+            for key, since in self._starting_since.items()
+            if key in table.records and now - since > self._timeout_of(table.records[key], table)
+        )
         decisions: list[Decision] = []
-        for key in sorted({*touched, *self._short_since, *late}):
-            record = table.records.get(key)
-            if record is not None and record.gang is not None and record.bound():
-                decisions += self._look_at(record, cluster, queue, now)
-            else:
-                self._forget(key)
+        for root in self._outermost({*touched, *self._short_since, *late}, table):
+            decisions += self._look_at(root, cluster, queue, now)
         return decisions
 
-    def _look_at(self, record: GangRecord, cluster: Cluster, queue: Queue, now: float) -> list[Decision]:
-        assert record.gang is not None
-        bound = record.bound()
-        timeout = self._timeout_of(record)
-        unconfirmed = [member for member in bound if member.assumed]
-        if record.is_whole():
-            self._short_since.pop(record.key, None)
-            if not unconfirmed:
-                self._starting_since.pop(record.key, None)
-            elif now - self._starting_since.setdefault(record.key, now) > timeout:
-                reason = f"gang {record.gang.name} did not start within {timeout:g}s"
-                return self._release(record, cluster, reason)
+    def _outermost(self, keys: Iterable[str], table: GangTable) -> list[GangRecord]:
+        """The gangs that others are a part of, in order; what is known of gangs that are gone is forgotten."""
+        found: dict[str, GangRecord] = {}
+        for key in sorted(keys):
+            if key in table.records:
+                root = table.root_of(table.records[key])
+                found[root.key] = root
+            else:
+                self._forget(key)
+        return list(found.values())
+
+    def _look_at(self, root: GangRecord, cluster: Cluster, queue: Queue, now: float) -> list[Decision]:
+        table = cluster.gangs
+        running = self._running_parts(root, table)
+        is_whole = table.is_whole(root)
+        if not running or (is_whole and all(part.is_whole() for part in running)):
+            for part in (root, *running):
+                self._short_since.pop(part.key, None)
+                queue.gangs.ran(part.key)
+            return [found for part in running for found in self._follow_start(part, cluster, now)]
+        # It is short: with whoever waits, by itself or with the gang, it may be whole again.
+        queue.gather(root)
+        decisions = self._complete(root, cluster, queue)
+        if any(not isinstance(found, Wait) for found in decisions):
+            for part in running:
+                self._short_since.pop(part.key, None)
+            return decisions
+        for part in running:
+            if not is_whole or not part.is_whole():
+                decisions += self._release_in_time(part, cluster, now)
+        return decisions
+
+    def _running_parts(self, root: GangRecord, table: GangTable) -> list[GangRecord]:
+        running: list[GangRecord] = []
+        for part in table.parts_of(root):
+            if root.gang is not None and part.gang is not None and part.bound():
+                running.append(part)
+            else:
+                self._forget(part.key)
+        return running
+
+    def _follow_start(self, part: GangRecord, cluster: Cluster, now: float) -> list[Decision]:
+        """A gang that has all it needs runs once the world confirms it, and is released if that takes too long."""
+        if part.is_whole([member for member in part.bound() if not member.assumed]):
+            self._starting_since.pop(part.key, None)
+            self._ran.add(part.key)
             return []
-        since = self._short_since.setdefault(record.key, now)
-        completed = self._complete(record, cluster, queue)
-        if completed:
-            self._short_since.pop(record.key, None)
-            return completed
-        missing = f"{record.lacks(bound)} of {record.gang.minimum} members missing"
-        if unconfirmed or record.key in self._starting_since:
-            return self._release(record, cluster, f"gang {record.gang.name} could not start: {missing}")
-        if record.gang.restarts_whole:
-            return self._release(record, cluster, f"gang {record.gang.name} restarts as a whole: {missing}")
+        timeout = self._timeout_of(part, cluster.gangs)
+        if now - self._starting_since.setdefault(part.key, now) <= timeout:
+            return []
+        return self._release(part, cluster, f"gang {_name(part)} did not start within {timeout:g}s")
+
+    def _release_in_time(self, part: GangRecord, cluster: Cluster, now: float) -> list[Decision]:
+        """Release a gang that could not be completed: at once, or when its time is up."""
+        since = self._short_since.setdefault(part.key, now)
+        bound = part.bound()
+        if not bound:
+            return []  # with another part of the same gang
+        lineage = cluster.gangs.lineage(part)
+        missing = _missing(part, lineage[-1], cluster.gangs)
+        timeout = self._timeout_of(part, cluster.gangs)
+        is_starting = part.key in self._starting_since or any(member.assumed for member in bound)
+        if is_starting and part.key not in self._ran:
+            return self._release(part, cluster, f"gang {_name(part)} could not start: {missing}")
+        if any(found.gang is not None and found.gang.restarts_whole for found in lineage):
+            return self._release(part, cluster, f"gang {_name(part)} restarts as a whole: {missing}")
         if now - since > timeout:
-            return self._release(record, cluster, f"gang {record.gang.name} was not whole for {timeout:g}s: {missing}")
+            return self._release(part, cluster, f"gang {_name(part)} was not whole for {timeout:g}s: {missing}")
         return []
 
-    def _timeout_of(self, record: GangRecord | None) -> float:
-        own = record.gang.timeout_seconds if record is not None and record.gang is not None else None
-        return self._timeout if own is None else own
+    def _timeout_of(self, record: GangRecord, table: GangTable) -> float:
+        own = (found.gang.timeout_seconds for found in table.lineage(record) if found.gang is not None)
+        return next((seconds for seconds in own if seconds is not None), self._timeout)
 
-    def _complete(self, record: GangRecord, cluster: Cluster, queue: Queue) -> list[Decision]:
-        """Place the members that are missing, if they exist and fit."""
-        gang = queue.gangs.get(cluster.gangs.root_of(record).key)
-        if gang is None or not queue.take(gang):
+    def _complete(self, root: GangRecord, cluster: Cluster, queue: Queue) -> list[Decision]:
+        """Place the members that are missing, if they exist and fit; else they wait."""
+        gang = queue.gangs.get(root.key)
+        if gang is None or queue.nothing_happened_for(gang) or not queue.take(gang):
             return []
         outcome = self._placer.place(cluster, gang)
         if not outcome.placed:
             queue.park_gang(gang, outcome.message, outcome.helped_by, outcome.moved_by)
-            return []
+            return [Wait(key, outcome.message, (PLUGIN,)) for key in gang.entries]
         return bind_all(queue, gang, outcome.placed)
 
-    def _release(self, record: GangRecord, cluster: Cluster, reason: str) -> list[Decision]:
-        """Evict every member that has a node, of the whole gang that this one is a part of."""
+    def _release(self, part: GangRecord, cluster: Cluster, reason: str) -> list[Decision]:
+        """Evict every member that has a node; of the gangs that this one is a part of, those that need it, too."""
+        table = cluster.gangs
         decisions: list[Decision] = []
-        root = cluster.gangs.root_of(record)
-        for part in list(cluster.gangs.parts_of(root)):
-            for member in part.bound():
-                cluster.gangs.expel(member.key)
+        going = part
+        for member in part.bound():
+            table.expel(member.key)
+            decisions.append(Evict(member.key, member.node_name, "", reason))
+        for outer in table.lineage(part)[1:]:
+            if table.is_whole(outer):
+                break
+            going = outer
+        for other in list(table.parts_of(going)):
+            for member in other.bound():
+                table.expel(member.key)
                 decisions.append(Evict(member.key, member.node_name, "", reason))
-            self._forget(part.key)
+            self._forget(other.key)
+        self._forget(part.key)
         return decisions
 
     def _forget(self, key: str) -> None:
         self._short_since.pop(key, None)
         self._starting_since.pop(key, None)
+        self._ran.discard(key)
+
+
+def _name(part: GangRecord) -> str:
+    return part.gang.name if part.gang is not None else part.key
+
+
+def _missing(part: GangRecord, root: GangRecord, table: GangTable) -> str:
+    assert part.gang is not None and root.gang is not None
+    lacks = part.lacks(part.bound())
+    if lacks:
+        return f"{lacks} of {part.gang.minimum} members missing"
+    whole = sum(table.is_whole(inside) for inside in table.inside(root))
+    return f"{root.gang.minimum - whole} of {root.gang.minimum} gangs missing in gang {root.gang.name}"

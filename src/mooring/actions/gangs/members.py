@@ -3,15 +3,16 @@
 from collections import Counter
 from dataclasses import dataclass
 
+from mooring.engine.gang_parts import complete_parts, parts_to_start
 from mooring.engine.profile import Profile
 from mooring.engine.queue import Entry, GangEntry
-from mooring.model.gangs import Gang
-from mooring.model.membership import membership
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.shapes import Shape
 
+NO_RANK = 1 << 62
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Group:
     """Members of one shape and one role: whatever is found out for one of them holds for all."""
 
@@ -27,57 +28,32 @@ class Group:
         return len(self.entries)
 
 
-def ranked(entries: list[Entry]) -> list[Entry]:
-    """Members in order of their ranks, those without one behind, as they came."""
-
-    def place(entry: Entry) -> tuple[int, int]:
-        found = membership(entry.record.pod)
-        rank = None if found is None else found.rank
-        return (1 << 62, entry.arrival) if rank is None else (rank, entry.arrival)
-
-    return sorted(entries, key=place)
-
-
 def all_members(gang: GangEntry, table: GangTable) -> list[Entry]:
-    """Every member that waits, part by part, in order of rank."""
-    return [entry for part in table.parts_of(gang.root) for entry in _waiting(gang, part)]
+    """Every member that waits and can run in a whole gang, part by part, in order of rank."""
+    parts = complete_parts(gang.root, gang.entries, table)
+    return [entry for part in parts for entry in _waiting(gang, part)]
 
 
 def needed_members(gang: GangEntry, table: GangTable) -> list[Entry]:
     """The members without which the gang is not whole: the lowest ranks of each role, then the lowest of all.
 
-    A gang that is whole grows by one.
+    A gang that is whole grows by one member, a gang of gangs by one of these.
     """
-    root = gang.root.gang
-    assert root is not None
-    parts = list(table.parts_of(gang.root))
-    if root.of_gangs:
-        parts = _needed_parts(gang, parts, root.minimum)
+    parts = parts_to_start(gang.root, gang.entries, table)
     needed = [entry for part in parts for entry in _needed_of(gang, part)]
     return needed or all_members(gang, table)[:1]
 
 
 def _waiting(gang: GangEntry, part: GangRecord) -> list[Entry]:
-    return ranked([entry for key, entry in gang.entries.items() if key in part.members])
-
-
-def _needed_parts(gang: GangEntry, parts: list[GangRecord], minimum: int) -> list[GangRecord]:
-    """As many parts as must run, those that run or can be completed first."""
-    running = [part for part in parts if part.is_whole()]
-    ready = [
-        part
-        for part in parts
-        if part not in running
-        and part.gang is not None
-        and not part.lacks([*part.bound(), *(entry.record for entry in _waiting(gang, part))])
-    ]
-    return ready[: max(0, minimum - len(running))]
+    """The members that wait in order of their ranks, those without one behind, as they came."""
+    entries, ranks = gang.entries, part.ranks
+    found = [entries[key] for key in part.members if key in entries]
+    return sorted(found, key=lambda entry: (ranks.get(entry.record.key, NO_RANK), entry.arrival))
 
 
 def _needed_of(gang: GangEntry, part: GangRecord) -> list[Entry]:
     declared = part.gang
-    if declared is None:
-        return []
+    assert declared is not None, "a gang that is to start has been declared"
     waiting = _waiting(gang, part)
     bound = part.bound()
     have = Counter(part.roles[record.key] for record in bound)
@@ -106,8 +82,3 @@ def grouped(entries: list[Entry], table: GangTable) -> list[Group]:
         first = members[0]
         groups.append(Group(table.records[part_key], role, first.profile, first.record.shape, tuple(members)))
     return groups
-
-
-def has_wish(gang: Gang) -> bool:
-    """Whether anything in a gang asks for a place in the topology."""
-    return gang.wish is not None or bool(gang.role_groups) or any(role.wish is not None for role in gang.roles)

@@ -12,7 +12,7 @@ import numpy as np
 
 from mooring.actions.batches import Batches
 from mooring.actions.gangs.located import Located
-from mooring.actions.gangs.members import Group, all_members, grouped, has_wish, needed_members
+from mooring.actions.gangs.members import Group, all_members, grouped, needed_members
 from mooring.actions.gangs.room import RoomColumns
 from mooring.actions.gangs.search import Search, domain_keys, wants_others
 from mooring.actions.gangs.steps import Reservations
@@ -212,7 +212,7 @@ def wants_place(cluster: Cluster, gang: GangEntry) -> bool:
     """Whether anything in a gang asks for a place in the topology."""
     parts = cluster.gangs.parts_of(gang.root)
     declared = [gang.root.gang, *(part.gang for part in parts)]
-    return any(found is not None and has_wish(found) for found in declared)
+    return any(found is not None and found.has_wish for found in declared)
 
 
 def _lacks_resources(cluster: Cluster, gang: GangEntry) -> str:

@@ -55,7 +55,7 @@ class Reservation:
             queue.note(Change.POD_GONE)  # the gang runs or is gone: what was held for it is anybody's
         if self._after < 0 or not len(queue):
             return
-        waiting = [gang for gang in queue.gangs if gang.where == "parked" and now - gang.first_tried >= self._after]
+        waiting = [gang for gang in queue.gangs if gang.where in ("parked", "backoff") and self._has_waited(gang, now)]
         for gang in sorted(waiting, key=lambda gang: (gang.key, gang.arrival)):
             if self._could_ever_fit(cluster, gang) and queue.take(gang):
                 queue.put_back([gang])
@@ -63,12 +63,15 @@ class Reservation:
 
     def hold(self, cluster: Cluster, gang: GangEntry, now: float) -> None:
         """Hold what is free for a gang that was just refused, if it has waited long enough and nobody else holds."""
-        if self.held is not None or self._after < 0 or now - gang.first_tried < self._after:
+        if self.held is not None or self._after < 0 or not self._has_waited(gang, now):
             return
         if self._could_ever_fit(cluster, gang):
             start = self._start(cluster, gang, now)
             self.held = Held(gang, self._fill(cluster, gang), start)
             self.holder = gang
+
+    def _has_waited(self, gang: GangEntry, now: float) -> bool:
+        return gang.first_tried is not None and now - gang.first_tried >= self._after
 
     @contextmanager
     def lifted_for(self, cluster: Cluster, entry: Entry, now: float) -> Iterator[None]:

@@ -97,12 +97,14 @@ class Nominations:
             if nomination.gang:
                 cluster.gangs.nominate(seat.key, holds_room=False)
 
-    def _dissolve(self, nomination: Nomination, cluster: Cluster, queue: Queue) -> None:
+    def _dissolve(self, nomination: Nomination, cluster: Cluster, queue: Queue) -> bool:
+        """Let those wait again who still have their seats; tell whether there was anybody."""
         self._forget(nomination, cluster)
         waiting = [seat.entry for seat in nomination.seats if seat.is_taken(cluster)]
         for entry in waiting:
             cluster.release(entry.record.key)
         self._put_back(nomination, waiting, queue)
+        return bool(waiting)
 
     def _put_back(self, nomination: Nomination, waiting: list[Entry], queue: Queue) -> None:
         if not nomination.gang:
@@ -121,7 +123,8 @@ class Nominations:
         for nomination in list(self):
             held = [self._is_held(seat, cluster, queue, now) for seat in nomination.seats]  # each has its say
             if not all(held):
-                self._dissolve(nomination, cluster, queue)
+                if self._dissolve(nomination, cluster, queue):
+                    queue.note(Change.POD_GONE)  # what was held is anybody's
             elif all(victim.is_gone(cluster) for victim in nomination.victims):
                 self._forget(nomination, cluster)
                 decisions += self._bind(nomination, search, queue)
@@ -153,6 +156,7 @@ class Nominations:
             for entry in entries:
                 cluster.release(entry.record.key)
             self._put_back(nomination, entries, queue)
+            queue.note(Change.POD_GONE)
             return []
         if nomination.gang:
             queue.gang_changed(nomination.gang)

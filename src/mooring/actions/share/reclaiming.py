@@ -67,9 +67,7 @@ class Reclaim:
         message = f"room is made for it in the share of queue {job.queue}"
         return [*decisions, *(Wait(seat.key, message, (PLUGIN,), seat.node) for seat in seats)]
 
-    def _rows(
-        self, job: SharedJob, entries: Sequence[Entry], victims: Sequence[Victim], cluster: Cluster
-    ) -> list[int]:
+    def _rows(self, job: SharedJob, entries: Sequence[Entry], victims: Sequence[Victim], cluster: Cluster) -> list[int]:
         """Where the job's next members would go if the victims were gone; nothing if there is no room even then."""
         checkpoint = cluster.checkpoint()
         for pod in self._pods_of(victims):

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mooring.model.requests import CPU
+from mooring.actions.admit.words import quantity_text
 
 UNLIMITED = 2**61
 """Above every real amount, and so far below the end of int64 that adding two of them cannot pass it."""
@@ -40,15 +40,13 @@ class ResourceTable:
         return row
 
     def show(self, column: int, amount: int) -> str:
-        """An amount for people: CPU as Kubernetes writes it, everything else as the bare number.
+        """An amount for people, as Kubernetes writes it.
 
-        >>> table = ResourceTable(["cpu", "nvidia.com/gpu"])
-        >>> table.show(0, 1500), table.show(0, 2000), table.show(1, 8)
-        ('1500m', '2', '8')
+        >>> table = ResourceTable(["cpu", "nvidia.com/gpu", "memory"])
+        >>> table.show(0, 1500), table.show(0, 2000), table.show(1, 8), table.show(2, 16 << 30)
+        ('1500m', '2', '8', '16Gi')
         """
-        if self.names[column] != CPU:
-            return str(amount)
-        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+        return quantity_text(self.names[column], amount)
 
 
 def flat(columns: npt.NDArray[np.int64]) -> "memoryview[int]":

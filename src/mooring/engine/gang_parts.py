@@ -1,0 +1,53 @@
+"""Gangs of gangs: which of the gangs inside one lack something, and which are to be placed together."""
+
+from collections.abc import Container
+
+from mooring.state.gangs import GangRecord, GangTable
+
+
+def lacking(record: GangRecord, waiting: Container[str], table: GangTable) -> str:
+    """What a gang lacks to be whole once all its members that wait are placed; nothing if it lacks nothing."""
+    if record.gang is None:
+        return f"gang {record.key.partition('/')[2]} is not declared"
+    if record.gang.of_gangs:
+        problems = [lacking(inside, waiting, table) for inside in table.inside(record)]
+        needed = record.gang.minimum
+        if problems.count("") >= needed:
+            return ""
+        if len(problems) < needed:
+            return f"gang {record.gang.name} waits for its parts: {len(problems)} of {needed} exist"
+        return next(problem for problem in problems if problem)
+    present = [*record.bound(), *(member for key, member in record.members.items() if key in waiting)]
+    missing = record.lacks(present)
+    if not missing:
+        return ""
+    needed = max(record.gang.minimum, sum(role.minimum for role in record.gang.roles))
+    return f"gang {record.gang.name} waits for its members: {len(present)} of {needed} exist"
+
+
+def complete_parts(record: GangRecord, waiting: Container[str], table: GangTable) -> list[GangRecord]:
+    """The gangs of pods inside a gang (itself if it is one) that run whole or can, with all that they are a part of."""
+    if lacking(record, waiting, table):
+        return []
+    if record.gang is None or not record.gang.of_gangs:
+        return [record]
+    return [part for inside in table.inside(record) for part in complete_parts(inside, waiting, table)]
+
+
+def parts_to_start(record: GangRecord, waiting: Container[str], table: GangTable) -> list[GangRecord]:
+    """The gangs of pods without which a gang is not whole: those that have begun to run, then as many as it takes.
+
+    A gang of gangs that is whole grows by one of these. Nothing if all that could run does.
+    """
+    if lacking(record, waiting, table):
+        return []
+    if record.gang is None or not record.gang.of_gangs:
+        return [] if record.is_whole() else [record]
+    inside = table.inside(record)
+    whole = [part for part in inside if table.is_whole(part)]
+    ready = [part for part in inside if part not in whole and not lacking(part, waiting, table)]
+    begun = [part for part in ready if any(leaf.bound() for leaf in table.parts_of(part))]
+    fresh = [part for part in ready if part not in begun]
+    count = record.gang.minimum - len(whole) - len(begun)
+    chosen = begun + fresh[: max(count, 0)] or fresh[:1]
+    return [leaf for part in chosen for leaf in parts_to_start(part, waiting, table)]
