@@ -1,14 +1,17 @@
 """`mooring bench`: every workload runs, is verified, and says what it measured."""
 
 import json
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from mooring.cli.main import run
 from mooring.testing.measure import measure
+from mooring.testing.tally import Measurement
 from mooring.testing.workloads import bench_folder, load_workload
 
-NAMES = (
+PODS = (
     "basic",
     "churn",
     "default-spread",
@@ -24,25 +27,114 @@ NAMES = (
     "soft-spread",
     "unschedulable",
 )
+OTHERS = (
+    "gang",
+    "gang-preemption",
+    "gang-rack",
+    "gang-slices",
+    "gang-waiting",
+    "preemption",
+    "tenants",
+    "tenants-preemption",
+)
+BASE_FIELDS = {
+    "workload",
+    "nodes",
+    "pods",
+    "pods_per_second",
+    "p50_us",
+    "p99_us",
+    "peak_rss_mib",
+    "placed",
+    "waiting",
+}
+
+
+def measure_small(name: str, nodes: int, pods: int) -> Measurement:
+    return measure(load_workload(bench_folder() / f"{name}.yaml"), nodes=nodes, pods=pods)
 
 
 def test_the_workloads_are_the_ones_people_compare() -> None:
-    assert tuple(sorted(path.stem for path in bench_folder().glob("*.yaml"))) == NAMES
+    assert sorted(path.stem for path in bench_folder().glob("*.yaml")) == sorted(PODS + OTHERS)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PODS)
 def test_a_workload_runs_and_its_final_state_is_verified(name: str) -> None:
-    result = measure(load_workload(bench_folder() / f"{name}.yaml"), nodes=60, pods=240)
+    result = measure_small(name, nodes=60, pods=240)
 
     assert (result.workload, result.nodes, result.pods) == (name, 60, 240)
     assert result.placed + result.waiting == 240
     assert result.placed > 0
     assert result.pods_per_second > 0
     assert 0 < result.p50_us <= result.p99_us
+    assert set(msgspec.to_builtins(result)) == BASE_FIELDS
+
+
+@pytest.mark.parametrize(
+    ("name", "gangs_placed"),
+    [
+        pytest.param("gang", 2, id="anywhere, in 640 places"),
+        pytest.param("gang-rack", 2, id="in two racks of 256 places and one of 128"),
+        pytest.param("gang-slices", 1, id="in 60 nodes of eight places, the others having seven"),
+    ],
+)
+def test_gangs_are_decided_on_as_one_and_the_last_one_is_made_complete(name: str, gangs_placed: int) -> None:
+    result = measure_small(name, nodes=80, pods=600)
+
+    assert (result.pods, result.placed, result.waiting) == (768, 256 * gangs_placed, 768 - 256 * gangs_placed)
+    assert (result.gangs, result.gangs_placed) == (3, gangs_placed)
+    assert isinstance(result.gangs_per_second, float)
+    assert 0 < result.gangs_per_second < result.pods_per_second
+    assert 0 < result.p50_us <= result.p99_us
+
+
+def test_gangs_that_do_not_fit_wait_without_holding_anything() -> None:
+    result = measure_small("gang-waiting", nodes=200, pods=512)
+
+    assert (result.gangs, result.gangs_placed, result.placed) == (2, 0, 0)
+    assert result.waiting == 512
+
+
+def test_every_pod_that_comes_to_a_full_cluster_evicts_others() -> None:
+    result = measure_small("preemption", nodes=40, pods=12)
+
+    assert (result.placed, result.waiting, result.preemptions) == (12, 0, 12)
+    assert isinstance(result.evictions, int)
+    assert result.evictions >= 12
+    assert 0 < result.p50_us <= result.p99_us
+
+
+def test_a_gang_that_comes_to_a_full_cluster_evicts_others() -> None:
+    result = measure_small("gang-preemption", nodes=64, pods=128)
+
+    assert (result.placed, result.waiting, result.preemptions) == (128, 0, 2)
+    # 64 GPUs, of which each victim had four.
+    assert isinstance(result.evictions, int)
+    assert result.evictions >= 32
+
+
+def test_workloads_finish_until_all_are_admitted() -> None:
+    result = measure_small("tenants", nodes=20, pods=500)
+
+    assert (result.placed, result.waiting) == (500, 0)
+    assert isinstance(result.admissions, int)
+    assert isinstance(result.suspensions, int)
+    assert isinstance(result.cycles, int)
+    assert result.admissions == 500 + result.suspensions
+    assert result.cycles > 10  # 170 CPU for 20, so they take turns
+
+
+def test_queues_that_come_late_take_back_what_is_theirs() -> None:
+    result = measure_small("tenants-preemption", nodes=20, pods=500)
+
+    assert (result.placed, result.waiting) == (500, 0)
+    assert isinstance(result.suspensions, int)
+    assert result.suspensions > 0
+    assert result.admissions == 500 + result.suspensions
 
 
 def test_pods_that_cannot_fit_wait_and_the_others_do_not() -> None:
-    result = measure(load_workload(bench_folder() / "unschedulable.yaml"), nodes=60, pods=300)
+    result = measure_small("unschedulable", nodes=60, pods=300)
 
     assert (result.placed, result.waiting) == (200, 100)
 
@@ -72,3 +164,167 @@ def test_an_unknown_workload_is_bad_input(capfd: pytest.CaptureFixture[str]) -> 
     captured = capfd.readouterr()
     assert (code, captured.out) == (2, "")
     assert captured.err == 'error: --workload: expected a workload (did you mean basic?), found "basix"\n'
+
+
+def test_the_table_shows_decisions_of_other_kinds_apart(capfd: pytest.CaptureFixture[str]) -> None:
+    code = run(["bench", "-w", "basic", "-w", "gang", "--nodes", "32", "--pods", "256"])
+
+    lines = capfd.readouterr().out.splitlines()
+    header = next(line for line in lines if "DECISIONS" in line)
+    row = lines[lines.index(header) + 1].split()
+    assert code == 0
+    assert header.split() == [
+        "WORKLOAD",
+        "NODES",
+        "PODS",
+        "PODS/S",
+        "P50",
+        "µs",
+        "P99",
+        "µs",
+        "MiB",
+        "DECISIONS",
+        "WAITING",
+    ]
+    assert row[:3] == ["gang", "32", "256"]
+    assert row[-2:] == ["gangs/s", "0"]
+    assert not any("gang" in line for line in lines[: lines.index(header)])
+
+
+def test_json_has_the_extra_figures_of_a_gang(capfd: pytest.CaptureFixture[str]) -> None:
+    code = run(["bench", "-w", "gang", "--nodes", "32", "--pods", "256", "-o", "json"])
+
+    (result,) = json.loads(capfd.readouterr().out)
+    assert code == 0
+    assert set(result) == BASE_FIELDS | {"gangs", "gangs_placed", "gangs_per_second"}
+
+
+def test_the_list_names_every_workload_in_a_line_and_measures_none(capfd: pytest.CaptureFixture[str]) -> None:
+    code = run(["bench", "--list"])
+
+    lines = capfd.readouterr().out.splitlines()
+    rows = lines[1 : lines.index("")]
+    assert code == 0
+    assert lines[0].split() == ["WORKLOAD", "NODES", "PODS", "WHAT", "IT", "IS"]
+    assert sorted(row.split()[0].rstrip("*") for row in rows) == sorted(PODS + OTHERS)
+    assert {row.split()[0] for row in rows if "*" in row} == {"gang-waiting*", "tenants*", "tenants-preemption*"}
+
+
+def test_the_list_as_data_says_which_sizes_are_measured(capfd: pytest.CaptureFixture[str]) -> None:
+    code = run(["bench", "--list", "-w", "gang", "-o", "json"])
+
+    assert code == 0
+    assert json.loads(capfd.readouterr().out) == [
+        {
+            "workload": "gang",
+            "nodes": 10_000,
+            "pods": 51_200,
+            "long": False,
+            "description": "gangs of 256 pods, one GPU each, anywhere",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param("sizes: {nodes: 0}", "sizes.nodes: expected int >= 1, found otherwise", id="no nodes"),
+        pytest.param(
+            "decision: guess",
+            "decision: expected",
+            id="a decision that nobody takes",
+        ),
+        pytest.param(
+            "running: {share: 0.5, perNode: 2, pods: []}",
+            "running: expected either share or perNode, found both",
+            id="running pods counted twice",
+        ),
+        pytest.param(
+            "running: {pods: []}",
+            "running: expected either share or perNode, found neither",
+            id="running pods not counted",
+        ),
+        pytest.param(
+            "pods: [{at: soon, template: {}}]\nseconds: 1",
+            'pods[0].at: expected a duration such as 90s, 10m or 1h30m, found "soon"',
+            id="no duration",
+        ),
+        pytest.param(
+            "pods: [{at: 5s, template: {}}]",
+            'pods[0].at: expected none where no time passes (seconds), found "5s"',
+            id="a time where none passes",
+        ),
+        pytest.param(
+            "pods: [{gang: 8, run: 12, template: {}}]",
+            "pods[0].gang: expected what divides weight times run (12), so that gangs stand together, found 8",
+            id="gangs torn apart",
+        ),
+        pytest.param("seccons: 1", "seccons: expected a known key (did you mean seconds?)", id="a slip of the hand"),
+    ],
+)
+def test_a_bad_workload_is_refused_in_one_line(
+    change: str, message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.yaml"
+    pods = "" if change.startswith("pods") else "pods: []\n"
+    path.write_text(f"name: mine\ndescription: mine\nnodes: []\n{pods}{change}\n")
+
+    code = run(["bench", "--workload", str(path)])
+
+    captured = capfd.readouterr()
+    assert (code, captured.out) == (2, "")
+    assert captured.err.startswith(f"error: {path}: {message}")
+    assert captured.err.count("\n") == 1
+
+
+TORN = """
+name: torn
+description: a gang of which half runs from the start
+nodes:
+  - apiVersion: v1
+    kind: Node
+    metadata: {name: "node-{i}"}
+    status: {allocatable: {cpu: "4", memory: 8Gi, pods: "9"}}
+running:
+  perNode: 1
+  pods:
+    - template:
+        apiVersion: v1
+        kind: Pod
+        metadata: {name: "half-{i}", annotations: {mooring.dev/gang-name: half, mooring.dev/gang-minimum: "8"}}
+        spec: {containers: [{name: work, image: "work:v1"}]}
+pods:
+  - template:
+      apiVersion: v1
+      kind: Pod
+      metadata: {name: "pod-{i}"}
+      spec: {containers: [{name: work, image: "work:v1"}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        pytest.param({}, "gang default/half: 4 of at least 8 members run (and 0 more)", id="half a gang"),
+        pytest.param(
+            {'"8"': '"4"', 'image: "work:v1"}]}\npods': 'image: "work:v1", resources: {requests: {cpu: 5}}}]}\npods'},
+            "node-0: 5000 of cpu taken, 4000 allocatable (and 3 more)",
+            id="more than a node has",
+        ),
+    ],
+)
+def test_what_is_wrong_in_the_end_is_a_failure(
+    change: dict[str, str], problem: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = TORN
+    for old, new in change.items():
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / "torn.yaml"
+    path.write_text(text)
+
+    code = run(["bench", "--workload", str(path), "--nodes", "4", "--pods", "2"])
+
+    captured = capfd.readouterr()
+    assert (code, captured.out) == (1, "")
+    assert captured.err == f"error: workload torn: {problem}\n"

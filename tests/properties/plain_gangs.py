@@ -60,7 +60,7 @@ def crowded_with_gangs(choose: Choose, *, nodes: int, pods: int, gangs: int, ter
         return {
             "cpu": one_of(choose, ("500m", "1", "1500m")),
             "gpu": choose(2),
-            "priority": choose(4) * 10,
+            "priority": one_of(choose, (0, 10, 20, 10, 0, 20, 0, 30)),
             "labels": {"app": one_of(choose, APPS)},
             "node": f"node-{choose(nodes)}",
             "terminating": one_in(choose, 20),

@@ -56,7 +56,7 @@ def with_budgets(choose: Choose, cluster: Cluster) -> Cluster:
 
 def wanted(choose: Choose, terms: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     more = dict(one_of(choose, terms)) if terms else {}
-    shape = {"cpu": one_of(choose, ("1", "2", "3")), "gpu": choose(2), "labels": {"app": one_of(choose, APPS)}}
+    shape = {"cpu": one_of(choose, ("1", "500m", "2", "1500m")), "gpu": choose(2), "labels": {"app": one_of(choose, APPS)}}
     return shape | more
 
 

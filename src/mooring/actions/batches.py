@@ -1,6 +1,7 @@
 """Nodes for pods of one shape, found and assumed: from kept answers, or each from nothing."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -63,16 +64,18 @@ class Batches:
         self._last_ranking: LastRanking | None = None
         self._limits: dict[str, NodeLimit] = {}
 
-    def place(self, cluster: Cluster, batch: list[Entry]) -> Outcome:
-        """Find nodes for pods of one shape, in order, and assume them."""
+    def place(self, cluster: Cluster, batch: list[Entry], *, all_at_once: bool = False) -> Outcome:
+        """Find nodes for pods of one shape, in order, and assume them; `all_at_once`: however long that takes."""
         profile, shape = batch[0].profile, batch[0].record.shape
+        deadline = None if all_at_once else self._deadline(profile)
         limit = self._limit(profile)
         if not self.cached:
             has_steps = needs_steps(profile, shape)
-            return self._one_by_one(cluster, batch, lambda: choose_uncached(profile, cluster, shape, limit), has_steps)
+            choose_plainly = partial(choose_uncached, profile, cluster, shape, limit)
+            return self._one_by_one(cluster, batch, choose_plainly, has_steps, deadline)
         answers = self.kept.fresh(profile, cluster, shape)
         if len(batch) >= FEWEST_RANKED and limit is None and not answers.has_steps and ranking_kind(answers):
-            return self._ranked(cluster, batch, answers)
+            return self._ranked(cluster, batch, answers, deadline)
 
         def choose() -> int:
             answers.refresh()
@@ -84,7 +87,7 @@ class Batches:
                 return Outcome([], batch, [])
             cluster.assume(batch[0].record.key, row)
             return Outcome(batch, [], [])
-        return self._one_by_one(cluster, batch, choose, answers.has_steps)
+        return self._one_by_one(cluster, batch, choose, answers.has_steps, deadline)
 
     def answers(self, cluster: Cluster, profile: Profile, shape: Shape) -> ShapeAnswers:
         """What all nodes say to a shape now."""
@@ -101,7 +104,7 @@ class Batches:
         """Assume places for pods of one shape as far as there are any, without the steps that follow; say how many."""
         profile, shape = batch[0].profile, batch[0].record.shape
         if not needs_steps(profile, shape):
-            return len(self.place(cluster, batch).placed)
+            return len(self.place(cluster, batch, all_at_once=True).placed)
         for index, entry in enumerate(batch):
             row = self.choose(cluster, profile, shape)
             if row < 0:
@@ -109,8 +112,7 @@ class Batches:
             cluster.assume(entry.record.key, row)
         return len(batch)
 
-    def _ranked(self, cluster: Cluster, batch: list[Entry], answers: ShapeAnswers) -> Outcome:
-        deadline = self._deadline(batch[0].profile)
+    def _ranked(self, cluster: Cluster, batch: list[Entry], answers: ShapeAnswers, deadline: float | None) -> Outcome:
         ranking = self._ranking_of(answers, len(batch))
         rows = list[int]()
         late = False
@@ -142,9 +144,15 @@ class Batches:
         assert kind is not None
         return kind(answers, expected_pods)
 
-    def _one_by_one(self, cluster: Cluster, batch: list[Entry], choose: Callable[[], int], has_steps: bool) -> Outcome:
+    def _one_by_one(
+        self,
+        cluster: Cluster,
+        batch: list[Entry],
+        choose: Callable[[], int],
+        has_steps: bool,
+        deadline: float | None,
+    ) -> Outcome:
         profile = batch[0].profile
-        deadline = self._deadline(profile)
         placed, rejected = list[Entry](), list[tuple[Entry, Verdict]]()
         for index, entry in enumerate(batch):
             row = choose()

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 Workloads = Annotated[
     list[str] | None,
     typer.Option(
-        "--workload", "-w", metavar="NAME", help="A workload, by name or file; may be repeated. Default: all."
+        "--workload",
+        "-w",
+        metavar="NAME",
+        help="A workload, by name or file; may be repeated. Default: all but those that take minutes.",
     ),
 ]
 
@@ -32,6 +35,7 @@ def bench(
         int | None,
         typer.Option(min=1, show_default=False, help="How many pods come. Default: the workload's own number."),
     ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Measure also the workloads that take minutes.")] = False,
     list_only: Annotated[bool, typer.Option("--list", help="Say what workloads there are, and measure none.")] = False,
     output: Output = Format.TABLE,
     quiet: Quiet = False,
@@ -47,20 +51,20 @@ def bench(
     """
     from mooring.testing.workloads import load_workload
 
-    paths = _paths(workload)
-    chosen = [load_workload(path) for path in paths]
+    found = [(path, load_workload(path)) for path in _paths(workload)]
     if list_only:
-        _print([_summary(one) for one in chosen], output)
+        _print([_summary(one) for _, one in found], output)
         return
+    chosen = [(path, one) for path, one in found if workload or everything or not one.long]
     results = []
     with Progress(quiet=quiet) as progress:
-        for index, one in enumerate(chosen):
+        for index, (path, one) in enumerate(chosen):
             if alone:
                 results.append(_measure_here(one, nodes, pods, progress))
             else:
                 progress.phase(f"{one.name} ({index + 1} of {len(chosen)})", total=len(chosen))
                 progress.reached(index)
-                results.append(_measure_apart(paths[index], nodes, pods))
+                results.append(_measure_apart(path, nodes, pods))
     _print(results, output)
 
 
@@ -82,6 +86,7 @@ def _summary(workload: "Workload") -> dict[str, Any]:
         "workload": workload.name,
         "nodes": workload.sizes.nodes,
         "pods": workload.sizes.pods,
+        "long": workload.long,
         "description": workload.description,
     }
 

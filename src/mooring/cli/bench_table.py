@@ -40,8 +40,11 @@ def print_workloads(workloads: list[dict[str, Any]]) -> None:
 
     table = make_table("WORKLOAD", ">NODES", ">PODS", "WHAT IT IS")
     for found in workloads:
-        table.add_row(found["workload"], f"{found['nodes']:,}", f"{found['pods']:,}", found["description"])
+        mark = "*" if found["long"] else ""
+        table.add_row(found["workload"] + mark, f"{found['nodes']:,}", f"{found['pods']:,}", found["description"])
     _show(table)
+    if any(found["long"] for found in workloads):
+        typer.echo("\n* takes minutes, and is measured only if it is named, or with --all")
 
 
 def _print_pods(results: list[dict[str, Any]]) -> None:

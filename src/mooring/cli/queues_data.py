@@ -166,6 +166,7 @@ class VolcanoQueueStatus(Struct, rename="camel"):
     dominant_resource: str
     """Of which that is; empty if it holds nothing."""
     running_pods: int = 0
+    """Its own and those of all queues below it, as are the amounts."""
     waiting_pods: int = 0
     waiting_reasons: list[WaitingReason] = []
     """Why its pods wait, the reason of most pods first."""

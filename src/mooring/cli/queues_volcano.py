@@ -32,8 +32,9 @@ def volcano_statuses(scheduler: Scheduler) -> list[VolcanoQueueStatus]:
     for job in jobs.values():
         sharing.add(job.demand(cluster))
         records = [record for group in job.members.values() for record in group]
-        running[job.queue] += sum(record.row != UNBOUND for record in records)
-        held_back[job.queue] += sum(record.row == UNBOUND for record in records)
+        for name in _with_those_above(sharing, job.queue):
+            running[name] += sum(record.row != UNBOUND for record in records)
+            held_back[name] += sum(record.row == UNBOUND for record in records)
     why: dict[str, Counter[str]] = {}
     for entry, message, _ in reasons(scheduler):
         name = share_queue(cluster, entry)
@@ -49,6 +50,13 @@ def volcano_statuses(scheduler: Scheduler) -> list[VolcanoQueueStatus]:
             status.waiting_reasons = [WaitingReason(message, pods) for message, pods in known]
             found.append(status)
     return found
+
+
+def _with_those_above(sharing: Sharing, queue: str) -> list[str]:
+    """A queue and all above it; only itself if there is no queue of that name."""
+    tree = sharing.book.tree
+    row = tree.row_of.get(queue)
+    return [queue] if row is None else [tree.name(above) for above in tree.paths[row]]
 
 
 def _settings(scheduler: Scheduler) -> ShareSettings:

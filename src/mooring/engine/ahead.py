@@ -37,7 +37,8 @@ class Ahead:
         self._steps = 1
         self._table: list[list[int]] = []
         """A line for one, two and more pods beyond `_base_of`, a column for each row that it covers."""
-        self._column_of: list[int] = []
+        self._column_of: dict[int, int] = {}
+        """By position."""
         self._base_of: list[int] = []
         self._single: dict[int, tuple[int, list[int]]] = {}
 
@@ -49,8 +50,9 @@ class Ahead:
         """The pods taken so far run on their rows now: count from there. Call it before `taken` is set back."""
         self._single.clear()
         for position in positions:
-            if self._column_of and self._column_of[position] >= 0:
-                self._base_of[self._column_of[position]] -= self._taken[position]
+            column = self._column_of.get(position)
+            if column is not None:
+                self._base_of[column] -= self._taken[position]
 
     def key(self, position: int, pods: int) -> int:
         """The key of the row at a position once so many further pods run there."""
@@ -64,8 +66,8 @@ class Ahead:
         return self._one_row(position, pods) if found is None else found
 
     def _in_table(self, position: int, pods: int) -> int | None:
-        column = self._column_of[position] if self._column_of else -1
-        if column < 0:
+        column = self._column_of.get(position)
+        if column is None:
             return None
         line = pods - self._base_of[column] - 1
         return self._table[line][column] if 0 <= line < len(self._table) else None
@@ -77,15 +79,15 @@ class Ahead:
         positions = np.arange(count)
         if likely < count:
             positions = np.argpartition(self._totals(), count - likely)[count - likely :]
+        columns = positions.tolist()
         # The position that is being asked about counts as taken already: its line starts one pod earlier.
-        base = np.maximum(np.array(self._taken, np.int64)[positions] - 1, 0)
+        base = np.maximum(np.array([self._taken[position] for position in columns], np.int64) - 1, 0)
         steps = max(1, min(self._steps + 1, MOST_STEPS, LARGEST_TABLE // likely))
         pods = base + np.arange(1, steps + 1)[:, np.newaxis]
         keys = self._keys(np.tile(self._rows[positions], steps), pods.reshape(-1))
         self._table = keys.reshape(steps, likely).tolist()
-        column_of = np.full(count, -1, np.intp)
-        column_of[positions] = np.arange(likely)
-        self._column_of, self._base_of = column_of.tolist(), base.tolist()
+        self._column_of = dict(zip(columns, range(likely), strict=True))
+        self._base_of = base.tolist()
         self._steps = 2 * steps
 
     def _one_row(self, position: int, pods: int) -> int:

@@ -23,7 +23,9 @@ def needs_steps(profile: Profile, shape: Shape) -> bool:
 def take_steps(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
     """Take an assumed pod through every step; if a plugin refuses it, give back what was reserved and say who."""
     reserved: list[Reserve] = []
-    refused = reserve(profile, cluster, record, row, reserved) or permit_and_bind(profile, cluster, record, row)
+    refused = reserve(profile, cluster, record, row, reserved)
+    for step in AFTER_RESERVE:
+        refused = refused or step(profile, cluster, record, row)
     if refused is not None:
         for plugin in reversed(reserved):
             cluster.observe(*plugin.unreserve(record, cluster, row))
@@ -44,15 +46,23 @@ def reserve(
     return None
 
 
-def permit_and_bind(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
-    for permit in profile.permit:
-        rejection = permit.permit(record, cluster, row) if permit.applies_to(record.shape) else None
+def permit(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
+    for plugin in profile.permit:
+        rejection = plugin.permit(record, cluster, row) if plugin.applies_to(record.shape) else None
         if rejection is not None:
-            return Verdict(permit.name, rejection)
-    for pre_bind in profile.pre_bind:
-        rejection = pre_bind.pre_bind(record, cluster, row) if pre_bind.applies_to(record.shape) else None
+            return Verdict(plugin.name, rejection)
+    return None
+
+
+def prepare(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
+    for plugin in profile.pre_bind:
+        rejection = plugin.pre_bind(record, cluster, row) if plugin.applies_to(record.shape) else None
         if rejection is not None:
-            return Verdict(pre_bind.name, rejection)
+            return Verdict(plugin.name, rejection)
+    return None
+
+
+def bind(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
     if not any(plugin.bind(record, cluster, row) for plugin in profile.bind):
         names = ", ".join(plugin.name for plugin in profile.bind)
         return Verdict(profile.bind[-1].name, Rejection((f"no bind plugin took the pod: {names}",)))
@@ -60,3 +70,7 @@ def permit_and_bind(profile: Profile, cluster: Cluster, record: PodRecord, row: 
         if post_bind.applies_to(record.shape):
             post_bind.post_bind(record, cluster, row)
     return None
+
+
+AFTER_RESERVE = (permit, prepare, bind)
+"""The steps for which plugins have nothing to give back; pods that start together take each of them together."""

@@ -6,6 +6,7 @@ class the row with the best key wins; a row that gets a pod moves on to another 
 """
 
 import heapq
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,28 +46,31 @@ class ClassRanking:
         table = answers.cluster.nodes
         self._few = tuple(key for key in counts.topology_keys if not table.is_one_row_each(key))
         self._rows = np.flatnonzero(answers.keys >= FEASIBLE_FROM)
-        self._keys = answers.keys[self._rows].tolist()
+        self._keys: Keys = answers.keys[self._rows]
         self._taken = [0] * len(self._rows)
         self._touched = set[int]()
-        self._moved = set[int]()
-        """Positions that have got a pod: their first place in line is no longer theirs."""
-        self._ahead = Ahead(answers, self._rows, self._taken, expected_pods, lambda: np.array(self._keys, np.int64))
-        self._shape_ids = np.array([answers.shape.id], np.intp)
-        self._one = np.ones(1, np.int64)
+        self._ahead = Ahead(answers, self._rows, self._taken, expected_pods, lambda: self._keys)
         self._classify()
         counts.refit(NodeRows(table, self._rows))
 
     def _classify(self) -> None:
-        groups = self._answers.groups_by(self._few).of_row[self._rows]
-        own = self._own_counts(self._rows)
-        self._group_of = groups.tolist()
-        self._class_of: list[Class] = list(zip(self._group_of, *own.tolist(), strict=True))
+        self._group_of = self._answers.groups_by(self._few).of_row[self._rows]
+        lines = np.vstack([self._group_of, self._own_counts(self._rows)])
         self._waiting: dict[Class, list[int]] = {}
-        """Positions by class, the best last; entries that have moved on are passed over."""
+        """The positions of each class that have not got a pod, the best last; those that have are passed over."""
         self._moved_in: dict[Class, list[tuple[int, int]]] = {}
         """(-key, position) of rows that came into a class later, as a heap."""
-        for position in np.argsort(np.array(self._keys, np.int64), kind="stable").tolist():
-            self._waiting.setdefault(self._class_of[position], []).append(position)
+        self._class_of: dict[int, Class] = {}
+        """Of the positions that have got a pod."""
+        self._head_of: dict[Class, int] = {}
+        """The best feasible position of each class that has one; those of changed classes are to be found anew."""
+        order = np.lexsort((self._keys, *lines))
+        in_order = lines[:, order]
+        ends = 1 + np.flatnonzero((in_order[:, 1:] != in_order[:, :-1]).any(axis=0))
+        for start, end in pairwise([0, *ends.tolist(), len(order)]):
+            if start < end:
+                self._waiting[tuple(in_order[:, start].tolist())] = order[start:end].tolist()
+        self._changed = set(self._waiting)
 
     def _own_counts(self, rows: Rows) -> NDArray[np.int64]:
         own = self._counts.own_counts(NodeRows(self._answers.cluster.nodes, rows))
@@ -75,50 +79,49 @@ class ClassRanking:
 
     def take(self) -> int:
         """The best row for one more pod, which then counts as placed; -1 if there is none."""
-        heads = [head for head in map(self._head, [*self._waiting.keys() | self._moved_in.keys()]) if head >= 0]
-        if not heads:
+        for changed in self._changed:
+            self._find_head(changed)
+        self._changed.clear()
+        if not self._head_of:
             return -1
+        heads = list(self._head_of.values())
         nodes = NodeRows(self._answers.cluster.nodes, self._rows[heads])
         raw = ask_score(self._score.plugin, self._answers.shape, nodes, self._score.prepared)
         worth = (self._score.weight * normalized(self._score.plugin, raw)) << TIE_BITS
-        totals = [self._keys[position] + extra for position, extra in zip(heads, worth.tolist(), strict=True)]
-        position = heads[totals.index(max(totals))]
-        return self._place(position)
+        worth += self._keys[heads]
+        best = int(worth.argmax())
+        self._changed.add(list(self._head_of)[best])
+        return self._place(heads[best])
 
-    def _head(self, found: Class) -> int:
-        """The best feasible position of a class, or -1; what is no longer in it is dropped."""
+    def _find_head(self, found: Class) -> None:
+        """Find the best feasible position of a class, if it has one; what is no longer in it is dropped."""
         waiting, moved_in = self._waiting.get(found, []), self._moved_in.get(found, [])
-        while waiting and not self._is_in(waiting[-1], found, fresh=True):
+        while waiting and waiting[-1] in self._class_of:
             waiting.pop()
-        while moved_in and not (self._is_in(moved_in[0][1], found) and -moved_in[0][0] == self._keys[moved_in[0][1]]):
+        while moved_in and not self._is_in(found, *moved_in[0]):
             heapq.heappop(moved_in)
-        if not waiting and not moved_in:
-            self._waiting.pop(found, None)
-            self._moved_in.pop(found, None)
-            return -1
-        if not moved_in or (waiting and self._keys[waiting[-1]] >= -moved_in[0][0]):
-            return waiting[-1]
-        return moved_in[0][1]
+        if waiting and not (moved_in and self._keys.item(waiting[-1]) < -moved_in[0][0]):
+            self._head_of[found] = waiting[-1]
+        elif moved_in:
+            self._head_of[found] = moved_in[0][1]
+        else:
+            self._head_of.pop(found, None)
 
-    def _is_in(self, position: int, found: Class, *, fresh: bool = False) -> bool:
-        return (
-            self._class_of[position] == found
-            and self._keys[position] >= FEASIBLE_FROM
-            and not (fresh and position in self._moved)
-        )
+    def _is_in(self, found: Class, negative_key: int, position: int) -> bool:
+        return self._class_of[position] == found and self._keys.item(position) == -negative_key
 
     def _place(self, position: int) -> int:
-        row = int(self._rows[position])
+        row = self._rows.item(position)
         pods = self._taken[position] = self._taken[position] + 1
         self._touched.add(position)
-        self._moved.add(position)
-        self._keys[position] = self._ahead.key(position, pods)
-        rows = np.array([row], np.intp)
-        self._counts.update(self._shape_ids, rows, self._one)
-        if self._keys[position] >= FEASIBLE_FROM:
-            own = self._own_counts(rows)
-            found = self._class_of[position] = (self._group_of[position], *own[:, 0].tolist())
-            heapq.heappush(self._moved_in.setdefault(found, []), (-self._keys[position], position))
+        key = self._ahead.key(position, pods)
+        self._counts.update_one(self._answers.shape.id, row, 1)
+        own = self._own_counts(np.array([row], np.intp))
+        found = self._class_of[position] = (self._group_of.item(position), *own[:, 0].tolist())
+        self._changed.add(found)
+        if key >= FEASIBLE_FROM:
+            self._keys[position] = key
+            heapq.heappush(self._moved_in.setdefault(found, []), (-key, position))
         else:
             self._keys[position] = INFEASIBLE
             self._refit()
@@ -126,8 +129,7 @@ class ClassRanking:
 
     def _refit(self) -> None:
         """A row is full: what the score gathers from the feasible rows may have changed."""
-        keys: Keys = np.array(self._keys, np.int64)
-        feasible: NDArray[np.intp] = self._rows[keys >= FEASIBLE_FROM]
+        feasible: NDArray[np.intp] = self._rows[self._keys >= FEASIBLE_FROM]
         if len(feasible):
             self._counts.refit(NodeRows(self._answers.cluster.nodes, feasible))
 

@@ -240,7 +240,9 @@ def ask_score(plugin: ScoreAnswers, shape: Shape, nodes: NodeRows, prepared: Any
 def extremes(raw: Scores) -> tuple[int, int]:
     """The lowest and the highest raw score, ignored rows aside."""
     if len(raw) <= FEW:
-        few = [score for score in raw.tolist() if score != IGNORED]
+        few: list[int] = raw.tolist()
+        if IGNORED in few:
+            few = [score for score in few if score != IGNORED]
         return (min(few), max(few)) if few else (0, 0)
     counted = raw[raw != IGNORED]
     return (int(counted.min()), int(counted.max())) if len(counted) else (0, 0)

@@ -294,6 +294,10 @@ class Incremental:
         """Take in pods that came (sign 1) to or went (sign -1) from rows; tell whether anything changed."""
         raise NotImplementedError
 
+    def update_one(self, shape_id: int, row: int, sign: int) -> bool:
+        """The same for one pod; override it where that is cheaper, because most changes come one at a time."""
+        return self.update(np.array([shape_id], np.intp), np.array([row], np.intp), np.array([sign], np.int64))
+
     def is_moved_by(self, shape: Shape) -> bool:
         """Whether a pod of this shape changes anything by coming or going."""
         return True

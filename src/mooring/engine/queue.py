@@ -269,8 +269,11 @@ class Queue:
             for parked in self._parked.values()
         )
 
-    def is_parked(self, entry: Entry) -> bool:
-        return self._where.get(entry.record.key) == "parked"
+    def parked_as(self, turn: Turn) -> Parked | None:
+        """How somebody was set aside who was tried in vain; None for whoever was not."""
+        if isinstance(turn, Entry):
+            return self._parked_in.get(turn.record.key)
+        return self._parked.get(("gang", turn.root.key))
 
     def parked(self) -> Iterator[Parked]:
         return iter(self._parked.values())
@@ -317,6 +320,13 @@ class Queue:
             return False
         self._set_aside(gang)
         gang.where = "taken"
+        return True
+
+    def bring_forward(self, gang: GangEntry) -> bool:
+        """Let a gang have its turn as if it had not been tried; False if it lacks something, or shares decide on it."""
+        if self._is_shared(gang) or not self.take(gang):
+            return False
+        self._activate(gang)
         return True
 
     def gang_started(self, gang: GangEntry) -> None:

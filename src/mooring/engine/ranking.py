@@ -7,12 +7,11 @@ normalised over the rows (`row_scores`), and the worth of whole groups of rows t
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mooring.engine.ahead import Ahead
 from mooring.engine.answers import DomainFilter, NormalizedScore, ShapeAnswers
 from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Keys, arrange
-from mooring.engine.evaluate import ask_filter, ask_score, normalized
+from mooring.engine.evaluate import ask_passes, ask_score, normalized
 from mooring.engine.plugin import Incremental, Mask, PreScore, Scores
 from mooring.engine.row_scores import RowScore
 from mooring.state.nodes import TIE_BITS
@@ -54,18 +53,18 @@ class Opened(NamedTuple):
     """Which groups are open, and what follows from that as long as it stays so."""
 
     is_open: Mask
+    as_bytes: bytes
+    """The same, for comparing."""
     any: bool
     all: bool
-    where: slice | NDArray[np.intp]
     worth: Keys
     """0, or INFEASIBLE for groups that are not open."""
 
     @classmethod
     def of(cls, is_open: Mask) -> "Opened":
-        where = np.flatnonzero(is_open)
-        if len(where) == len(is_open):
-            return cls(is_open, bool(len(where)), True, slice(None), np.zeros(len(is_open), np.int64))
-        return cls(is_open, bool(len(where)), False, where, np.where(is_open, 0, INFEASIBLE))
+        count = int(np.count_nonzero(is_open))
+        worth = np.where(is_open, 0, INFEASIBLE)
+        return cls(is_open, is_open.tobytes(), count > 0, count == len(is_open), worth)
 
 
 class Ranking:
@@ -77,17 +76,16 @@ class Ranking:
         self._row_filters = [f for f in answers.domain_filters if is_row_filter(answers, f)]
         self._group_filters = [f for f in answers.domain_filters if not is_row_filter(answers, f)]
         by_row = [score for score in answers.normalized_scores if is_row_score(answers, score)]
-        self._group_scores = [score for score in answers.normalized_scores if not is_row_score(answers, score)]
+        by_group = [score for score in answers.normalized_scores if not is_row_score(answers, score)]
+        self._group_scores = [(score, np.array(score.weight << TIE_BITS, np.int64)) for score in by_group]
+        """Each with what one point of it adds to a key."""
         self._counts = _distinct_counts(answers)
-        self._shape_ids = np.array([answers.shape.id], np.intp)
-        self._one = np.ones(1, np.int64)
 
         rows = np.flatnonzero(answers.keys >= FEASIBLE_FROM)
         for domain in self._row_filters:
             if len(rows):
-                rows = rows[self._ask(domain, NodeRows(answers.cluster.nodes, rows)) == 0]
+                rows = rows[self._passes(domain, NodeRows(answers.cluster.nodes, rows))]
         self._rows = rows
-        self._row_of = rows.tolist()
         self._taken = [0] * len(rows)
         self._touched = set[int]()
         self._usage_keys = answers.keys[rows]
@@ -99,7 +97,7 @@ class Ranking:
         answers = self._answers
         self._worth: Keys | None = None
         group_of, groups = np.zeros(len(self._rows), np.intp), 1
-        grouped = [f.counts for f in self._group_filters] + [s.counts for s in self._group_scores]
+        grouped = [f.counts for f in self._group_filters] + [s.counts for s, _ in self._group_scores]
         if grouped:
             found = answers.groups(grouped)
             group_of, groups = found.of_row[self._rows], len(found.representatives)
@@ -108,7 +106,7 @@ class Ranking:
         self._group_of, self._groups = group_of, groups
         self._blocks = arrange(self._all_keys(), group_of, groups, self._expected)
         if grouped:
-            self._opened = Opened.of(self._blocks.open_groups())
+            self._opened = self._accepted = Opened.of(self._blocks.open_groups())
             self._fitted: dict[int, bytes] = {}
             self._worth = self._group_worth()
 
@@ -129,35 +127,39 @@ class Ranking:
         if self._group_filters:
             is_open = opened.is_open
             for domain in self._group_filters:
-                is_open = is_open & (self._ask(domain, self._asked) == 0)
-            opened = Opened.of(is_open)
+                is_open = is_open & self._passes(domain, self._asked)
+            if is_open.tobytes() != self._accepted.as_bytes:
+                self._accepted = Opened.of(is_open)
+            opened = self._accepted
         if not self._group_scores or not opened.any:
             return opened.worth
-        worth = opened.worth.copy()
-        for score in self._group_scores:
-            raw = self._ask_group_score(score, opened.is_open)
-            part = normalized(score.plugin, raw if opened.all else raw[opened.is_open])
-            worth[opened.where] += (part * score.weight) << TIE_BITS
+        worth = opened.worth
+        for score, point in self._group_scores:
+            raw = self._ask_group_score(score, opened)
+            if opened.all:
+                worth = worth + normalized(score.plugin, raw) * point
+            else:
+                worth = worth.copy()
+                worth[opened.is_open] += normalized(score.plugin, raw[opened.is_open]) * point
         return worth
 
-    def _ask_group_score(self, score: NormalizedScore, is_open: Mask) -> Scores:
+    def _ask_group_score(self, score: NormalizedScore, opened: Opened) -> Scores:
         if isinstance(score.plugin, PreScore) and score.plugin.reads_feasible:
             assert score.counts is not None
-            opened = is_open.tobytes()
-            if opened != self._fitted.get(id(score)):
-                self._fitted[id(score)] = opened
-                score.counts.refit(NodeRows(self._answers.cluster.nodes, self._representatives[is_open]))
+            if opened.as_bytes != self._fitted.get(id(score)):
+                self._fitted[id(score)] = opened.as_bytes
+                score.counts.refit(NodeRows(self._answers.cluster.nodes, self._representatives[opened.is_open]))
         return ask_score(score.plugin, self._answers.shape, self._asked, score.prepared)
 
-    def _ask(self, domain: DomainFilter, nodes: NodeRows) -> Keys:
-        return ask_filter(domain.plugin, self._answers.shape, nodes, domain.prepared)
+    def _passes(self, domain: DomainFilter, nodes: NodeRows) -> Mask:
+        return ask_passes(domain.plugin, self._answers.shape, nodes, domain.prepared)
 
     def take(self) -> int:
         """The best row for one more pod, which then counts as placed; -1 if there is none."""
         position = self._blocks.best(self._worth)
         if position < 0:
             return -1
-        row = self._row_of[position]
+        row = self._rows.item(position)
         pods = self._taken[position] = self._taken[position] + 1
         self._touched.add(position)
         key = self._ahead.key(position, pods)
@@ -186,12 +188,11 @@ class Ranking:
 
     def _follow(self, row: int, key: int) -> int:
         """Count the pod where pods are counted; a filter may now refuse its row."""
-        rows = np.array([row], np.intp)
         for counts in self._counts:
-            counts.update(self._shape_ids, rows, self._one)
+            counts.update_one(self._answers.shape.id, row, 1)
         if self._row_filters and key >= FEASIBLE_FROM:
-            nodes = NodeRows(self._answers.cluster.nodes, rows)
-            if any(self._ask(domain, nodes)[0] for domain in self._row_filters):
+            nodes = NodeRows(self._answers.cluster.nodes, np.array([row], np.intp))
+            if not all(self._passes(domain, nodes)[0] for domain in self._row_filters):
                 return INFEASIBLE
         return key
 

@@ -57,7 +57,7 @@ class DomainCount:
         amount = self.effects.of(shape_id)
         if not amount or (self._eligible is not None and not self._eligible[row]):
             return False
-        code = self._codes[row]
+        code = self._codes.item(row)
         if code >= 0:
             self.counts[code] += sign * amount
         return True
@@ -73,6 +73,10 @@ class DomainCount:
     def of(self, nodes: NodeRows) -> NDArray[np.int64]:
         """The count of each row's domain; 0 for rows without the label."""
         return self.counts[nodes.index] if self.key == ROW else self.counts[nodes.label_codes(self.key)]
+
+    def of_row(self, row: int) -> int:
+        """The same for one row, without the cost of arrays."""
+        return self.counts.item(self._codes.item(row))
 
 
 class Counted(Incremental):
@@ -93,12 +97,15 @@ class Counted(Incremental):
         return sum(part.size_bytes for part in self.parts)
 
     def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
-        changed = False
         if len(rows) == 1:
-            shape_id, row, sign = int(shapes[0]), int(rows[0]), int(signs[0])
-            for part in self.parts:
-                changed |= part.add_one(shape_id, row, sign)
-            return changed
+            return self.update_one(shapes.item(), rows.item(), signs.item())
+        changed = False
         for part in self.parts:
             changed |= part.add(shapes, rows, signs)
+        return changed
+
+    def update_one(self, shape_id: int, row: int, sign: int) -> bool:
+        changed = False
+        for part in self.parts:
+            changed |= part.add_one(shape_id, row, sign)
         return changed

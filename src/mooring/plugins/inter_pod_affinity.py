@@ -7,7 +7,8 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from mooring.engine.plugin import MAX_SCORE, SKIP, Codes, Depends, PreFilter, PreScore, Scores, Skip
+from mooring.engine.evaluate import FEW
+from mooring.engine.plugin import MAX_SCORE, SKIP, Codes, Depends, Mask, PreFilter, PreScore, Scores, Skip
 from mooring.engine.verdict import Rejection
 from mooring.model.meta import KubeObject
 from mooring.plugins.domain_counts import Counted, DomainCount
@@ -63,6 +64,7 @@ class RequiredCounts(Counted):
     ) -> None:
         super().__init__([*affinity, *anti_affinity, *existing])
         self.affinity, self.anti_affinity, self.existing = affinity, anti_affinity, existing
+        self.unwanted = [*anti_affinity, *existing]
         self.matches_itself = matches_itself
         self.topology_keys = tuple(dict.fromkeys(part.key for part in self.parts))
 
@@ -123,6 +125,18 @@ class InterPodAffinity(PreFilter, PreScore):
         matches_itself = all(term.matches(pod, related) for term in wanted)
         return RequiredCounts(affinity, anti_affinity, existing, matches_itself)
 
+    def passes(self, pod: Shape, nodes: NodeRows, prepared: RequiredCounts) -> Mask:
+        unwanted, may_be_first = prepared.unwanted, prepared.is_first_of_its_kind
+        if len(nodes) == 1 and not prepared.affinity:
+            row = nodes.index.item()
+            return np.array([not any(part.of_row(row) > 0 for part in unwanted)])
+        passed: Mask = np.ones(len(nodes), np.bool_)
+        for part in unwanted:
+            passed &= part.of(nodes) <= 0
+        for part in prepared.affinity:
+            passed &= (nodes.label_codes(part.key) != MISSING) if may_be_first else (part.of(nodes) > 0)
+        return passed
+
     def filter(self, pod: Shape, nodes: NodeRows, prepared: RequiredCounts) -> Codes:
         codes = np.zeros(len(nodes), np.int64)
         for part in prepared.existing:
@@ -172,7 +186,10 @@ class InterPodAffinity(PreFilter, PreScore):
     def normalize(self, raw: Scores, lowest: int, highest: int) -> Scores:
         if highest == lowest:
             return np.zeros_like(raw)
-        return (float(MAX_SCORE) * ((raw - lowest) / float(highest - lowest))).astype(np.int64)
+        most, span = float(MAX_SCORE), float(highest - lowest)
+        if len(raw) <= FEW:
+            return np.array([int(most * ((score - lowest) / span)) for score in raw.tolist()], np.int64)
+        return (most * ((raw - lowest) / span)).astype(np.int64)
 
 
 class PreferredCounts(Counted):

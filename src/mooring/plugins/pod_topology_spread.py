@@ -12,6 +12,7 @@ from mooring.engine.plugin import (
     SKIP,
     Codes,
     Depends,
+    Mask,
     PreFilter,
     PreScore,
     Scores,
@@ -116,11 +117,13 @@ class SoftCounts(Counted):
 
     def own_counts(self, nodes: NodeRows) -> NDArray[np.int64]:
         """What is counted on the node itself, -1 where the node lacks the label and is not counted."""
-        own = [
-            np.where(nodes.label_codes(constraint.topology_key) == MISSING, -1, part.of(nodes))
-            for constraint, part in zip(self.constraints, self.parts, strict=True)
-            if nodes.table.is_one_row_each(part.key)
-        ]
+        own = []
+        for constraint, part in zip(self.constraints, self.parts, strict=True):
+            if nodes.table.is_one_row_each(part.key):
+                counts = part.of(nodes)
+                if not nodes.table.has_label_everywhere(constraint.topology_key):
+                    counts = np.where(nodes.label_codes(constraint.topology_key) == MISSING, -1, counts)
+                own.append(counts)
         return np.array(own, np.int64).reshape(len(own), len(nodes))
 
     @property
@@ -187,6 +190,16 @@ class PodTopologySpread(PreFilter, PreScore):
             hard.append(HardConstraint(constraint, count, present, int(constraint.selector.matches(pod.labels))))
         return HardCounts(hard)
 
+    def passes(self, pod: Shape, nodes: NodeRows, prepared: HardCounts) -> Mask:
+        passed: Mask | None = None
+        for hard in prepared.constraints:
+            domains = nodes.label_codes(hard.constraint.topology_key)
+            within = hard.count.at(domains) <= hard.constraint.max_skew - hard.self_match + hard.lowest()
+            within &= domains != MISSING
+            passed = within if passed is None else passed & within
+        assert passed is not None
+        return passed
+
     def filter(self, pod: Shape, nodes: NodeRows, prepared: HardCounts) -> Codes:
         codes = np.zeros(len(nodes), np.int64)
         for hard in reversed(prepared.constraints):  # the first constraint that fails gives the reason
@@ -227,20 +240,25 @@ class PodTopologySpread(PreFilter, PreScore):
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: SoftCounts) -> Scores:
         total = np.zeros(len(nodes), np.float64)
-        lacks_a_key = np.zeros(len(nodes), np.bool_)
+        lacks_a_key: Mask | None = None
         for constraint, part, weight in zip(prepared.constraints, prepared.parts, prepared.weights, strict=True):
-            has = nodes.label_codes(constraint.topology_key) != MISSING
-            score = part.of(nodes) * weight + float(constraint.max_skew - 1)
-            total += np.where(has, score, 0.0)
-            lacks_a_key |= ~has
+            score = part.of(nodes) * weight
+            score += float(constraint.max_skew - 1)
+            if not nodes.table.has_label_everywhere(constraint.topology_key):
+                lacks = nodes.label_codes(constraint.topology_key) == MISSING
+                score[lacks] = 0.0
+                lacks_a_key = lacks if lacks_a_key is None else lacks_a_key | lacks
+            total += score
         scores = round_half_up(total)
-        if prepared.require_all:
+        if prepared.require_all and lacks_a_key is not None:
             scores[lacks_a_key] = IGNORED
         return scores
 
     def normalize(self, raw: Scores, lowest: int, highest: int) -> Scores:
         ignored = raw == IGNORED
+        if np.count_nonzero(ignored):
+            counted = np.where(ignored, 0, raw)
+            return np.where(ignored, 0, self.normalize(counted, lowest, highest))
         if highest == 0:
-            return np.where(ignored, 0, MAX_SCORE)
-        raw = np.where(ignored, 0, raw)
-        return np.where(ignored, 0, MAX_SCORE * (highest + lowest - raw) // highest)
+            return np.full_like(raw, MAX_SCORE)
+        return MAX_SCORE * (highest + lowest - raw) // highest

@@ -27,7 +27,7 @@ class ShapeEffects:
 
     def of(self, shape_id: int) -> int:
         """The effect of one shape."""
-        return int(self.values()[shape_id])
+        return self.values().item(shape_id)
 
     def values(self) -> NDArray[np.int64]:
         """One effect a shape id."""

@@ -93,6 +93,7 @@ class NodeTable:
         self._everywhere: dict[str, bool] = {}
         self._all_everywhere: dict[tuple[str, ...], bool] = {}
         self._one_row_each: dict[str, bool] = {}
+        self._labelled: dict[str, bool] = {}
         # These are neighbours: what nearly every pod asks for is then one slice of the amounts.
         for name in (CPU, MEMORY, PLACES, EPHEMERAL_STORAGE):
             self.resource_code(name)
@@ -166,8 +167,15 @@ class NodeTable:
         known = self._one_row_each.get(key)
         if known is None:
             codes = self.label(key).codes[self.live_rows()]
-            known = bool((codes != MISSING).all()) and len(np.unique(codes)) == len(codes)
+            known = self.has_label_everywhere(key) and len(np.unique(codes)) == len(codes)
             self._one_row_each[key] = known
+        return known
+
+    def has_label_everywhere(self, key: str) -> bool:
+        """Whether every node has a label, so that nobody needs to look for those that lack it."""
+        known = self._labelled.get(key)
+        if known is None:
+            known = self._labelled[key] = bool((self.label(key).codes[self.live_rows()] != MISSING).all())
         return known
 
     def domain_codes(self, key: str) -> NDArray[np.int32]:
@@ -214,6 +222,7 @@ class NodeTable:
         self._everywhere.clear()
         self._all_everywhere.clear()
         self._one_row_each.clear()
+        self._labelled.clear()
 
     def _new_row(self, name: str) -> int:
         if self._free:

@@ -109,9 +109,6 @@ class TenantTable:
                 done[name] = done.get(name, 0) + count
         return done
 
-    def has_succeeded(self, key: str, pod_key: str) -> bool:
-        return pod_key in self._succeeded.get(key, ())
-
     # The log.
 
     @property

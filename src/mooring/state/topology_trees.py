@@ -51,15 +51,25 @@ class TopologyTrees:
         A wish that names no Topology is about the first, by name, that has all its levels. Is there none, its own
         levels make up a topology. A level that the tree lacks is for the reader of the tree to complain about.
         """
-        if any(tier_of(level) is not None for level in wish.levels):
+        return self.for_levels(wish.levels, wish.topology, topologies, hypernodes)
+
+    def for_levels(
+        self,
+        levels: LevelKeys,
+        topology: str,
+        topologies: Mapping[str, LevelKeys],
+        hypernodes: Mapping[str, HyperNode],
+    ) -> TopologyTree:
+        """The tree of some levels, coarse to fine, that one or more wishes name; see `for_wish`."""
+        if any(tier_of(level) is not None for level in levels):
             return self.by_hypernodes(hypernodes)
-        if wish.topology in topologies:
-            return self.by_labels(topologies[wish.topology])
-        if not wish.topology:
+        if topology in topologies:
+            return self.by_labels(topologies[topology])
+        if not topology:
             for _, keys in sorted(topologies.items()):
-                if set(wish.levels) <= set(keys):
+                if set(levels) <= set(keys):
                     return self.by_labels(keys)
-        return self.by_labels(wish.levels)
+        return self.by_labels(levels)
 
     def by_labels(self, keys: LevelKeys) -> TopologyTree:
         """The tree of some label keys, coarse to fine."""

@@ -3,6 +3,7 @@
     name: basic
     description: identical pods
     sizes: {nodes: 5000, pods: 10000}      # what is measured if nobody asks for other sizes
+    long: false                            # it takes so long that it runs only when it is asked for
     decision: pod                          # what is counted and timed: pod, gang, preemption or admission
     nodes: [{a Node, with expressions over i}]
     objects: [{anything else: services, priority classes}]
@@ -79,6 +80,7 @@ class Workload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     nodes: list[dict[str, Any]]
     pods: list[PodTemplate]
     sizes: Sizes = Sizes()
+    long: bool = False
     decision: Literal["pod", "gang", "preemption", "admission"] = "pod"
     objects: list[dict[str, Any]] = []
     each: list[Each] = []
@@ -153,17 +155,19 @@ def make_objects(workload: Workload, pods: int) -> Iterator[dict[str, Any]]:
 def make_running(running: Running, nodes: Sequence[str], pods: int) -> Iterator[dict[str, Any]]:
     """The pods that run before anything is placed; with so many a node, spread evenly over these nodes, in order."""
     if running.per_node is None:
-        yield from (found.document for found in make_pods(running.pods, int(pods * (running.share or 0))))
+        count = int(pods * (running.share or 0))
+        yield from (found.document for found in make_pods(running.pods, count, at_most=True))
         return
     count = int(len(nodes) * running.per_node)
-    for number, (document, _) in enumerate(make_pods(running.pods, count)):
-        # Gangs are made complete, so there may be a few more pods than were asked for.
-        node = nodes[number * len(nodes) // count % len(nodes)]
-        yield {**document, "spec": {"nodeName": node, **document["spec"]}}
+    for number, (document, _) in enumerate(make_pods(running.pods, count, at_most=True)):
+        yield {**document, "spec": {"nodeName": nodes[number * len(nodes) // count], **document["spec"]}}
 
 
-def make_pods(templates: list[PodTemplate], count: int) -> Iterator[Coming]:
-    """So many pods, or as many more as make the last gang complete: rounds of all templates by weight, each in runs."""
+def make_pods(templates: list[PodTemplate], count: int, *, at_most: bool = False) -> Iterator[Coming]:
+    """So many pods, in rounds of all templates by weight, each in runs.
+
+    Where the last gang would not be complete, there are as many more as make it so; or fewer, without it (`at_most`).
+    """
     makers = [maker(template.template) for template in templates]
     times = [None if template.at == AT_ONCE else maker(template.at) for template in templates]
     made = [0] * len(templates)
@@ -171,7 +175,8 @@ def make_pods(templates: list[PodTemplate], count: int) -> Iterator[Coming]:
     while total < count:
         for index, template in enumerate(templates):
             for _ in range(template.weight * template.run):
-                if total >= count and made[index] % template.gang == 0:
+                begins = made[index] % template.gang == 0
+                if begins and total + (template.gang if at_most else 1) > count:
                     return
                 time = times[index]
                 yield Coming(makers[index](made[index]), parse_duration(time(made[index])) if time else None)

@@ -310,3 +310,31 @@ def test_a_name_that_comes_again_stands_where_its_new_workload_belongs() -> None
     admission.add(make_workload("again", second=9))
 
     assert run(admission, cycles=2) == ["other", "again"]
+
+
+def test_what_victims_leave_is_not_handed_out_before_they_are_gone() -> None:
+    quotas = {"large": 11, "left": 1, "right": 1}
+    queues = [
+        make_queue(name, make_group(default=make_quota(cpu)), cohort="all", within_queue=LOWER_PRIORITY)
+        for name, cpu in quotas.items()
+    ]
+    holding = [
+        hold(make_workload("victim", queue="large"), "large", usage={"cpu": 4}),
+        hold(make_workload("important", queue="large", priority=9), "large", usage={"cpu": 8}),
+    ]
+    waiting = [
+        make_workload("preemptor", queue="large", cpu=2, priority=5, second=1),
+        make_workload("first", queue="left", second=2),
+        make_workload("second", queue="right", second=3),
+    ]
+    admission = make_admission(queues, [*holding, *waiting])
+    tree, root = admission.structure.tree, admission.structure.queues["large"].root
+
+    report = admission.run_cycle(NOW)
+
+    # The victim frees 4, of which the preemptor needs 2; but now there is room for one more CPU only.
+    assert [found.workload for found in report.preempted] == ["default/victim"]
+    assert [found.workload for found in report.admitted] == ["default/first"]
+    assert tree.usage_of(root, 0) == tree.subtree_of(root, 0)
+    admission.finish_evictions(["default/victim"])
+    assert sorted(run(admission)) == ["preemptor", "second"]

@@ -195,8 +195,7 @@ REFUSED = [
     ),
     pytest.param(
         kueue(resources={"quotaCheckStrategy": "Ignore"}),
-        "resources.quotaCheckStrategy: expected one of BlockUndeclared, IgnoreUndeclared, "
-        'found "Ignore"',
+        'resources.quotaCheckStrategy: expected one of BlockUndeclared, IgnoreUndeclared, found "Ignore"',
     ),
     pytest.param(policy(holdFreedRoom="yes"), "holdFreedRoom: expected bool, found str"),
     pytest.param(

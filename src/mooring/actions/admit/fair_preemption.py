@@ -2,7 +2,8 @@
 
 Two rules decide whether a workload of another queue may be taken (KEP-1714): by S2-a the preemptor's share afterwards
 must not exceed what the victim's queue is left with; by S2-b it must be less than what the victim's queue had before.
-Where the past counts, S2-b must hold by present shares as well: else two queues would take from each other for ever.
+Where the past counts, S2-b must hold by present shares as well, and the preemptor must come before the victim in the
+order of turns once both are out (`order.py`): else two queues would take from each other for ever.
 The shares compared are those of the two children of the lowest cohort above both queues. A queue that stays within its
 nominal quota takes back what is its own without asking.
 """
@@ -120,7 +121,7 @@ class _Attempt:
             return
         while turns.has(node):
             holder = turns.pop(node)
-            if rule(preemptor_new, victim_old, self._share_without(holder)):
+            if rule(preemptor_new, victim_old, self._share_without(holder)) and self._comes_before(holder):
                 self._choose(holder, IN_COHORT_FAIR_SHARING)
                 return
             spared.append(holder)
@@ -131,7 +132,9 @@ class _Attempt:
         while not self.has_room and (node := turns.next_queue()) is not None:
             preemptor_new, victim_old = self._compare(node)
             if RULES[INITIAL_SHARE](preemptor_new, victim_old, victim_old):
-                self._choose(turns.pop(node), IN_COHORT_FAIR_SHARING)
+                holder = turns.pop(node)
+                if self._comes_before(holder):
+                    self._choose(holder, IN_COHORT_FAIR_SHARING)
             turns.drop(node)
 
     def _choose(self, holder: Holder, reason: str) -> None:
@@ -156,6 +159,18 @@ class _Attempt:
         share = self._shares.share(self._rivals(holder.node)[1])
         self._ledger.rollback(mark)
         return share
+
+    def _comes_before(self, holder: Holder) -> bool:
+        """Tell whether the preemptor gets what a victim leaves; without a past that follows from the rules."""
+        if not self._shares.looks_back:
+            return True
+        ledger, preemptor = self._ledger, self._preemptor
+        mark = ledger.checkpoint()
+        ledger.remove(holder)
+        ledger.remove_usage(preemptor.queue.node, preemptor.usage)
+        ours, theirs = self._compare(holder.node)
+        ledger.rollback(mark)
+        return ours.value < theirs.value
 
     def _rivals(self, node: int) -> tuple[int, int]:
         """The children of the lowest cohort above both queues: ours and theirs."""

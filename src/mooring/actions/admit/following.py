@@ -57,10 +57,6 @@ class Following:
         """What was touched since then, we touched ourselves."""
         self._position = self._tenants.position
 
-    @property
-    def is_up_to_date(self) -> bool:
-        return self._position == self._tenants.position and self._version == self._tenants.version
-
     def _follow(self, key: str, now: float) -> Work | None:
         queued, work = self._tenants.works.get(key), self._desk.works.get(key)
         if queued is None:

@@ -5,7 +5,7 @@ it may borrow. That is an overdraft, and nobody would be admitted like that. Tho
 their own: low priorities first, then those that started last, and no more of them than it takes.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from mooring.actions.admit.applicants import Applicant, Holder
@@ -43,12 +43,7 @@ def find_overdrafts(tree: QuotaTree, nodes: Sequence[int], columns: Iterable[int
     return [overdraft for overdraft in found if overdraft.amount]
 
 
-def who_gives_back(
-    ledger: Ledger,
-    nodes: Sequence[int],
-    wanted: Mapping[int, float],
-    is_spared: Callable[[Holder], bool] = lambda holder: False,
-) -> list[Holder]:
+def who_gives_back(ledger: Ledger, nodes: Sequence[int], wanted: Mapping[int, float]) -> list[Holder]:
     """Choose who must go so that the overdrafts of a tree shrink by what is wanted, by column; infinity: to nothing.
 
     `nodes` are those of the tree, parents first. What is about to be free, because its holder was told to go before,
@@ -67,23 +62,23 @@ def who_gives_back(
         if holder.is_evicted:
             ledger.remove(holder)
     staying = sorted((holder for holder in holders if not holder.is_evicted), key=_order)
-    chosen: list[Holder] = []
+    chosen: dict[str, Holder] = {}
     for (node, column), most in most_left.items():
         for holder in staying:
             if overdraft_of(tree, node, column) <= most:
                 break
-            gives = holder not in chosen and holder.usage.get(column, 0) > 0 and _is_wrong(tree, holder, node, column)
-            if gives and not is_spared(holder):
+            key = holder.applicant.key
+            if key not in chosen and holder.usage.get(column, 0) > 0 and _is_wrong(tree, holder, node, column):
                 ledger.remove(holder)
-                chosen.append(holder)
-    for holder in list(reversed(chosen)):
+                chosen[key] = holder
+    for key, holder in reversed(list(chosen.items())):
         ledger.put_back(holder)
         if all(overdraft_of(tree, *place) <= most for place, most in most_left.items()):
-            chosen.remove(holder)
+            del chosen[key]
         else:
             ledger.remove(holder)
     ledger.rollback(mark)
-    return chosen
+    return list(chosen.values())
 
 
 def _order(holder: Holder) -> tuple[int, float, str]:

@@ -2,7 +2,7 @@
 
 For a queue or cohort, what counts is no longer only what it borrows now, but also what it has borrowed:
 
-    effective share = 0.2 * present share + 0.8 * past share
+    effective share = 0.1 * present share + 0.9 * past share
 
 The past share is made like the present one (`fair_sharing.py`), from averages over time of what was borrowed
 (`decayed.py`). Whoever borrowed much lately comes later and gives first, until the shares are even over time. That is
@@ -14,11 +14,12 @@ from mooring.actions.admit.decayed import DecayedAverages
 from mooring.actions.admit.fair_sharing import Share, Shares
 from mooring.actions.admit.quota import NO_PARENT, QuotaTree
 
-PAST_WEIGHT = 0.8
+PAST_WEIGHT = 0.9
 """How much the past counts. The rest counts for the present, and is what keeps two queues from taking the same quota
-from each other in turns: who has just taken it has the higher present share, and the past must first make up for that.
-With less of a present, turns are shorter and nearer to the weights; with more, they are longer. At this value, and with
-one workload running at a time, a turn of equals lasts about 0.7 half-lives."""
+from each other all the time: who has just taken it has the higher present share, and the past must first make up for
+that. With more of a past, turns are nearer to the weights, and shorter. At this value, with workloads that never end
+and one of which runs at a time, a turn of equals lasts about a third of a half-life, and a queue of three times the
+weight of another runs for 79 % of the time instead of 75 %."""
 
 
 class PastBorrowing:

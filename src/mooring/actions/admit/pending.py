@@ -27,7 +27,6 @@ class Requeue(Enum):
     NO_PLACE = "no nodes to take its pods"
     ROOM_HELD = "what it would take is held for another"
     QUOTA_ENDS = "would lose its quota too soon"
-    QUOTA_NOT_BACK = "others are yet to give its quota back"
 
 
 _TRIED_AGAIN_AT_ONCE = frozenset({Requeue.PENDING_PREEMPTION, Requeue.PASSED_OVER, Requeue.PODS_NOT_READY})

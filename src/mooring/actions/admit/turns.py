@@ -4,7 +4,7 @@ Nothing here is for good: usage that is taken or kept free stands in the ledger 
 hold their quota until their pods are gone, so they count as gone only where a later entry asks whether it would fit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from mooring.actions.admit.applicants import Holder
@@ -52,6 +52,8 @@ class Turns:
         self._served: set[str] = set()
         self._leaving: dict[int, dict[str, Holder]] = {}
         """By root of the tree, the victims so far."""
+        self._promised: dict[int, list[tuple[int, Mapping[int, int]]]] = {}
+        """By root of the tree, what counts as used and is not yet: by whom (as a node), and how much."""
         self.admitted: list[Entry] = []
         self.preempting: list[Entry] = []
         self.deferred: list[Entry] = []
@@ -75,12 +77,12 @@ class Turns:
             _refuse(entry, Requeue.ROOM_HELD, ROOM_HELD_MESSAGE.format(others=", ".join(others)))
         elif refusal := self._may_use(entry):
             _refuse(entry, refusal.why, refusal.message)
-        elif assignment.mode == Mode.DEFERRED_FIT:
-            self._use(entry)
+        elif assignment.mode == Mode.DEFERRED_FIT or (assignment.mode == Mode.FIT and not self._fits_already(entry)):
+            self._promise(entry)
             self.deferred.append(entry)
             self._wait(entry)
         elif assignment.mode == Mode.PREEMPT:
-            self._use(entry)
+            self._promise(entry)
             leaving = self._leaving.setdefault(entry.queue.root, {})
             leaving.update((victim.holder.applicant.key, victim.holder) for victim in entry.victims)
             self.preempting.append(entry)
@@ -121,10 +123,31 @@ class Turns:
         ledger.rollback(mark)
         return fits
 
+    def _fits_already(self, entry: Entry) -> bool:
+        """Whether there is room for an entry while the victims of others are still there.
+
+        Kueue does not ask: where victims leave more than they were made to go for, it hands out the rest before they
+        are gone, and more is in use than there is. Here, whoever needs it waits for them like those they go for.
+        """
+        if not self._leaving.get(entry.queue.root):
+            return True
+        ledger = self._ledger
+        mark = ledger.checkpoint()
+        for node, usage in self._promised.get(entry.queue.root, ()):
+            ledger.remove_usage(node, usage)
+        fits = ledger.fits(entry.queue.node, entry.assignment.usage)
+        ledger.rollback(mark)
+        return fits
+
     def _held_for_others(self, entry: Entry) -> list[str]:
         if self._held is None:
             return []
         return self._held.in_the_way(entry, self._served, self._leaving.get(entry.queue.root, {}).values())
+
+    def _promise(self, entry: Entry) -> None:
+        """Count what an entry will use, once others are gone."""
+        self._promised.setdefault(entry.queue.root, []).append((entry.queue.node, entry.assignment.usage))
+        self._use(entry)
 
     def _use(self, entry: Entry) -> None:
         self._served.add(entry.applicant.key)
@@ -143,13 +166,16 @@ class Turns:
         if entry.queue.reclaim == ANY:
             return
         tree, node = self._ledger.tree, entry.queue.node
+        kept: dict[int, int] = {}
         for column, amount in entry.assignment.usage.items():
             nominal, used = tree.nominal_of(node, column), tree.usage_of(node, column)
             if entry.assignment.borrow_height == 0:
                 amount = max(0, min(amount, nominal - used))
             elif (limit := tree.borrowing_limit_of(node, column)) is not None:
                 amount = min(amount, nominal + limit - used)
-            tree.add(node, column, amount)
+            kept[column] = amount
+        self._ledger.add_usage(node, kept)
+        self._promised.setdefault(entry.queue.root, []).append((node, kept))
 
 
 def _refuse(entry: Entry, why: Requeue, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Asked before quota is given: will the workload lose it while it runs, and is it there at all already.
+"""Asked before quota is given: will the workload lose it while it runs?
 
 A workload whose end is known is kept from quota that is taken before then; another one only within the notice. Quota
 within its queue's own at that time is none that it would lose, nor is any that it could still borrow; and one that may
@@ -8,14 +8,12 @@ be stopped at any time is not kept from anything.
 from collections.abc import Iterable, Iterator
 
 from mooring.actions.admit.applicants import Holder
-from mooring.actions.admit.grades import Mode
 from mooring.actions.admit.known_ends import is_preemptible, known_seconds
 from mooring.actions.admit.nomination import Entry
 from mooring.actions.admit.pending import Requeue
 from mooring.actions.admit.quota import QuotaTree
 from mooring.actions.admit.turns import Refusal
 from mooring.actions.admit.window_keeping import WatchedTree, WindowKeeper
-from mooring.actions.admit.words import quantity_text
 from mooring.model.meta import timestamp_text
 
 FARTHEST_SECONDS = 8 * 86400.0
@@ -38,26 +36,10 @@ class WindowGate:
             return None
         usage = {column: amount for column, amount in entry.assignment.usage.items() if column in watched.columns}
         refusal = self._will_lose(entry, watched, usage)
-        if refusal is None and entry.assignment.mode == Mode.FIT:
-            refusal = self._is_not_back(entry, watched, usage)
         if refusal is None:
             for column, amount in usage.items():
                 self._usage[entry.queue.node, column] += amount
         return refusal
-
-    def _is_not_back(self, entry: Entry, watched: WatchedTree, usage: dict[int, int]) -> Refusal | None:
-        """Refuse what others still hold: quota that is no longer lent is its owner's before it is free."""
-        tree = self._keeper.desk.admission.structure.tree
-        for column, amount in usage.items():
-            owned = sum(tree.nominal_of(node, column) for node in watched.nodes)
-            held = sum(int(self._usage[node, column]) for node in watched.nodes if tree.nodes[node].is_queue)
-            missing = held + amount - owned
-            if amount and missing > 0:
-                flavor, resource = tree.columns[column]
-                text = quantity_text(resource, missing)
-                message = f"waits until other workloads give back {text} of {resource} in flavor {flavor}"
-                return Refusal(Requeue.QUOTA_NOT_BACK, message)
-        return None
 
     def _will_lose(self, entry: Entry, watched: WatchedTree, usage: dict[int, int]) -> Refusal | None:
         work = self._keeper.desk.works[entry.applicant.key]

@@ -138,13 +138,15 @@ class WindowKeeper:
         overdrawn = {found.column for found in find_overdrafts(future.tree, watched.nodes, watched.columns)}
         least = desk.admission.own.runtime.seconds
         wanted = dict.fromkeys(watched.columns, inf)
-        for holder in who_gives_back(future, watched.nodes, wanted, lambda found: found.running_since + least > at):
+        for holder in who_gives_back(future, watched.nodes, wanted):
             key = holder.applicant.key
             if (key, at) not in self._told:
                 self._told.add((key, at))
                 columns = [column for column in sorted(overdrawn) if holder.usage.get(column)]
                 is_certain = any(column in watched.evicts_always for column in columns)
-                desk.decisions.append(Notice(key, _announcement(future.tree, holder, columns, at, is_certain), at))
+                goes_at = max(at, holder.running_since + least)
+                message = _announcement(future.tree, holder, columns, at, goes_at, is_certain)
+                desk.decisions.append(Notice(key, message, goes_at))
         for holder in list(future.holders()):
             future.release(holder.applicant.key)
 
@@ -157,14 +159,23 @@ class WindowKeeper:
         for watched in self.watched().values():
             overdrawn = {found.column for found in find_overdrafts(tree, watched.nodes, watched.columns)}
             wanted = {
-                column: inf if column in watched.evicts_always else wanted_by_right(admission, watched.nodes, column)
+                column: inf if column in watched.evicts_always else self._missing(watched, column)
                 for column in sorted(overdrawn)
             }
-            for holder in who_gives_back(admission.ledger, watched.nodes, wanted, admission.own.runtime.spares):
+            for holder in who_gives_back(admission.ledger, watched.nodes, wanted):
                 work = self.desk.works[holder.applicant.key]
-                if work.stage in (Stage.RESERVED, Stage.ADMITTED):
+                # Who is too young goes later; nobody else goes in its place.
+                if work.stage in (Stage.RESERVED, Stage.ADMITTED) and not admission.own.runtime.spares(holder):
                     columns = [column for column in wanted if holder.usage.get(column)]
                     self.desk.evict(work, Eviction(QUOTA_WINDOW, _explanation(tree, holder, columns), now))
+
+    def _missing(self, watched: WatchedTree, column: int) -> float:
+        """How much of what is waited for by right is not idle anywhere in the tree."""
+        admission = self.desk.admission
+        tree = admission.structure.tree
+        owned = sum(tree.nominal_of(node, column) for node in watched.nodes)
+        held = sum(tree.usage_of(node, column) for node in watched.nodes if tree.nodes[node].is_queue)
+        return max(0, wanted_by_right(admission, watched.nodes, column) - max(0, owned - held))
 
     # Time.
 
@@ -184,11 +195,14 @@ def _names(tree: QuotaTree, columns: list[int]) -> str:
     return ", ".join(f"{tree.columns[column].resource} of flavor {tree.columns[column].flavor}" for column in columns)
 
 
-def _announcement(tree: QuotaTree, holder: Holder, columns: list[int], at: float, is_certain: bool) -> str:
+def _announcement(
+    tree: QuotaTree, holder: Holder, columns: list[int], at: float, goes_at: float, is_certain: bool
+) -> str:
+    when = "" if goes_at == at else f" at {timestamp_text(goes_at)}"
     condition = "" if is_certain else " if somebody waits for it"
     return (
         f"At {timestamp_text(at)} there will be less quota of {_names(tree, columns)} than "
-        f"ClusterQueue {holder.applicant.queue_name} uses: the workload will be suspended{condition}"
+        f"ClusterQueue {holder.applicant.queue_name} uses: the workload will be suspended{when}{condition}"
     )
 
 

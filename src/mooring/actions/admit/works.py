@@ -19,7 +19,6 @@ from mooring.model.pods import Pod
 from mooring.model.queued_work import QueuedWork
 from mooring.model.queueing import Workload
 
-PREEMPTED = "Preempted"
 CLUSTER_QUEUE_STOPPED, LOCAL_QUEUE_STOPPED = "ClusterQueueStopped", "LocalQueueStopped"
 DEACTIVATED = "Deactivated"
 
@@ -87,14 +86,15 @@ class Work:
     """The pods that were told to go since it was evicted."""
     admitted_in_run: int = 0
     """In which run of the action it was last given quota."""
+    key: str = field(init=False)
+    """namespace/name of its workload"""
+
+    def __post_init__(self) -> None:
+        self.key = self.queued.workload.key
 
     @property
     def workload(self) -> Workload:
         return self.queued.workload
-
-    @property
-    def key(self) -> str:
-        return self.queued.workload.key
 
     @property
     def is_holding(self) -> bool:

@@ -1,6 +1,7 @@
 """Gangs that want a place in the topology: all members in one domain, groups of them in domains of their own inside."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -10,15 +11,16 @@ from mooring.actions.gangs.domains import MemberKind, TooSmall, candidates, choo
 from mooring.actions.gangs.members import Group
 from mooring.actions.gangs.room import Room, RoomColumns
 from mooring.actions.gangs.search import Search
+from mooring.actions.gangs.steps import Reservations
 from mooring.actions.gangs.units import Unit, unit_of
 from mooring.engine.answers import ShapeAnswers
 from mooring.engine.queue import GangEntry
 from mooring.model.topology import TopologyWish
 from mooring.state.cluster import Cluster
-from mooring.state.nodes import TIE_BITS
+from mooring.state.nodes import MISSING, TIE_BITS
 from mooring.state.rows import Rows
 from mooring.state.topology import TopologyTree
-from mooring.state.topology_trees import TopologyTrees
+from mooring.state.topology_trees import LevelKeys, TopologyTrees
 
 MOST_PLACES = 64
 """How many domains are tried for members whose fit only trying can tell."""
@@ -33,51 +35,58 @@ class Located:
         self._trees: TopologyTrees | None = None
         self._cluster: Cluster | None = None
 
-    def place(self, cluster: Cluster, gang: GangEntry, groups: Sequence[Group]) -> str | None:
+    def place(self, cluster: Cluster, gang: GangEntry, groups: Sequence[Group], steps: Reservations) -> str | None:
         """Assume a place for every member; None if that succeeded, else why not, with nothing left behind."""
         unit = unit_of(gang.root, groups, cluster.gangs)
-        allowed = self._pinned(cluster, gang, unit.wish)
-        refused = self._place(cluster, unit, allowed)
+        refused = self._place(cluster, unit, None, steps)
         return None if refused is None else f"{refused.message} members"
 
     def tree(self, cluster: Cluster, wish: TopologyWish) -> TopologyTree:
         """The topology that a wish is about."""
+        return self._tree(cluster, wish.levels, wish.topology)
+
+    def _tree(self, cluster: Cluster, levels: LevelKeys, topology: str) -> TopologyTree:
         if self._trees is None or self._cluster is not cluster:
             self._trees, self._cluster = TopologyTrees(cluster), cluster
         related = cluster.related
-        levels = {
+        known = {
             name: tuple(level.node_label for level in topology.spec.levels)
             for name, topology in related.topologies.items()
         }
-        return self._trees.for_wish(wish, levels, related.hyper_nodes)
+        return self._trees.for_levels(levels, topology, known, related.hyper_nodes)
+
+    def _tree_of(self, cluster: Cluster, unit: Unit) -> TopologyTree:
+        """The topology that a unit and all inside it are about."""
+        wishes = unit.wishes()
+        levels = tuple(dict.fromkeys(level for wish in wishes for level in wish.levels))
+        return self._tree(cluster, levels, next((wish.topology for wish in wishes if wish.topology), ""))
 
     def fits(self, cluster: Cluster, group: Group) -> Room:
         return self._rooms.of(group.profile, cluster, group.shape)
 
-    def _pinned(self, cluster: Cluster, gang: GangEntry, wish: TopologyWish) -> Rows | None:
-        """The rows of the domain in which other members run already; None where nothing binds it to one."""
-        running = [record.row for part in cluster.gangs.parts_of(gang.root) for record in part.bound()]
-        if not running or wish.required is None:
-            return None
-        tree = self.tree(cluster, wish)
-        if tree.depth_of(wish.required) is None:
-            return None
-        codes = tree.codes(wish.required)
-        return np.flatnonzero(codes == codes[running[0]])
-
     # A unit, inside some rows.
 
-    def _place(self, cluster: Cluster, unit: Unit, among: Rows | None) -> TooSmall | None:
-        tree = self.tree(cluster, unit.wish)
+    def _place(self, cluster: Cluster, unit: Unit, among: Rows | None, steps: Reservations) -> TooSmall | None:
+        """Place a unit among some rows, or all; with the members that run already, as near to them as it can be."""
+        tree = self._tree_of(cluster, unit)
+        refused: TooSmall | None = None
+        for rows in _near(tree, unit, among):
+            refused = self._place_among(cluster, tree, unit, rows, steps)
+            if refused is None:
+                return None
+        assert refused is not None, "there is always some place to try"
+        return refused
+
+    def _place_among(
+        self, cluster: Cluster, tree: TopologyTree, unit: Unit, among: Rows | None, steps: Reservations
+    ) -> TooSmall | None:
         if not unit.parts and self.fits(cluster, unit.groups[0]).is_exact:
             return self._by_counts(cluster, tree, unit, among)
-        checkpoint = cluster.checkpoint()
         kinds = [self._kind(cluster, leaf, among) for leaf in _leaves(unit)]
         for candidate in islice(candidates(tree, kinds, unit.wish), MOST_PLACES):
-            if self._try(cluster, unit, candidate.rows):
-                cluster.commit(checkpoint)
+            rows = candidate.rows if among is None else candidate.rows[np.isin(candidate.rows, among)]
+            if self._try(cluster, unit, rows, steps):
                 return None
-        cluster.rollback(checkpoint)
         refused = choose_together(tree, kinds, unit.wish, lambda candidate: None)
         assert isinstance(refused, TooSmall)
         return refused
@@ -99,41 +108,46 @@ class Located:
         cluster.assume_many([entry.record for entry in group.entries], found.by_rank())
         return None
 
-    def _try(self, cluster: Cluster, unit: Unit, rows: Rows) -> bool:
+    def _try(self, cluster: Cluster, unit: Unit, rows: Rows, steps: Reservations) -> bool:
         """Try all of a unit in some rows: part by part, the scarcest first, then by search."""
-        checkpoint = cluster.checkpoint()
-        if all(self._place_part(cluster, part, rows) for part in self._scarcest_first(cluster, unit, rows)):
-            cluster.commit(checkpoint)
+        moment = steps.checkpoint()
+        if all(self._place_part(cluster, part, rows, steps) for part in self._in_order(cluster, unit, rows)):
+            steps.commit(moment)
             return True
-        cluster.rollback(checkpoint)
-        if len(unit.groups) == 1 or any(leaf.wish.levels for leaf in _leaves(unit)):
-            return False  # a search knows nothing of the wishes inside
-        allowed = np.zeros(cluster.nodes.end, np.bool_)
-        allowed[rows] = True
-        return Search(cluster, self._rooms, unit.groups, allowed, CHOICES_A_PLACE).run()
+        steps.rollback(moment)
+        has_steps = any(self.fits(cluster, group).answers.has_steps for group in unit.groups)
+        if has_steps or any(leaf.wish.levels for leaf in _leaves(unit)):
+            return False  # a search knows nothing of steps, nor of the wishes inside
+        return Search(cluster, self._rooms, unit.groups, _mask(cluster, rows), CHOICES_A_PLACE).run()
 
-    def _place_part(self, cluster: Cluster, part: Unit, rows: Rows) -> bool:
+    def _place_part(self, cluster: Cluster, part: Unit, rows: Rows, steps: Reservations) -> bool:
         if part.parts or part.wish.levels or self.fits(cluster, part.groups[0]).is_exact:
-            return self._place(cluster, part, rows) is None
-        return self._one_by_one(cluster, part.groups[0], rows)
+            return self._place(cluster, part, rows, steps) is None
+        return self._one_by_one(cluster, part.groups[0], rows, steps)
 
-    def _scarcest_first(self, cluster: Cluster, unit: Unit, rows: Rows) -> list[Unit]:
-        parts = unit.parts or (Unit(TopologyWish(topology=unit.wish.topology), unit.groups),)
+    def _in_order(self, cluster: Cluster, unit: Unit, rows: Rows) -> list[Unit]:
+        """The parts of a unit, the scarcest first; those of a single group are its slices, by rank."""
+        if not unit.parts:
+            return _slices(unit)
 
         def share(part: Unit) -> float:
             counts = [self.fits(cluster, group).counts[rows].sum() / group.size for group in part.groups]
             return float(min(counts))
 
-        return sorted(parts, key=share)
+        return sorted(unit.parts, key=share)
 
-    def _one_by_one(self, cluster: Cluster, group: Group, rows: Rows) -> bool:
-        allowed = np.zeros(cluster.nodes.end, np.bool_)
-        allowed[rows] = True
+    def _one_by_one(self, cluster: Cluster, group: Group, rows: Rows, steps: Reservations) -> bool:
+        allowed = _mask(cluster, rows)
         for entry in group.entries:
-            row = choose_among(self.fits(cluster, group).answers, allowed)
+            answers = self.fits(cluster, group).answers
+            row = choose_among(answers, allowed)
             if row < 0:
                 return False
             cluster.assume(entry.record.key, row)
+            if answers.has_steps and steps.add(entry) is not None:
+                return False
+        if not self.fits(cluster, group).answers.has_steps:
+            _put_in_rank_order(cluster, group, rows)
         return True
 
 
@@ -149,9 +163,58 @@ def choose_among(answers: ShapeAnswers, allowed: NDArray[np.bool_]) -> int:
     return int(rows[keys.argmax()])
 
 
+def _near(tree: TopologyTree, unit: Unit, among: Rows | None) -> Iterator[Rows | None]:
+    """Where to try a unit of which some members run: in their domain of the preferred level, of the next coarser one
+    and so on, up to that of the required one, which they may not leave."""
+    wish = unit.wish
+    rows = [record.row for record in unit.running]
+    required = tree.depth_of(wish.required) if wish.required else 0
+    preferred = tree.depth_of(wish.preferred) if wish.preferred else None
+    if not rows or required is None:
+        yield among
+        return
+    for depth in range(max(preferred or required, required), max(required, 1) - 1, -1):
+        codes = tree.codes(tree.levels[depth - 1])
+        if codes[rows[0]] != MISSING or depth == required:
+            there = np.flatnonzero((codes == codes[rows[0]]) & (codes != MISSING))
+            yield there if among is None else among[np.isin(among, there)]
+    if not required:
+        yield among
+
+
+def _put_in_rank_order(cluster: Cluster, group: Group, rows: Rows) -> None:
+    """Let neighbours by rank be neighbours by place: members of one group are alike, so that they can change places."""
+    position = np.zeros(cluster.nodes.end, np.intp)
+    position[rows] = np.arange(len(rows))
+    taken = np.array([entry.record.row for entry in group.entries], np.intp)
+    ordered = taken[np.argsort(position[taken], kind="stable")]
+    if (ordered != taken).any():
+        for entry in group.entries:
+            cluster.release(entry.record.key)
+        cluster.assume_many([entry.record for entry in group.entries], ordered)
+
+
+def _mask(cluster: Cluster, rows: Rows) -> NDArray[np.bool_]:
+    allowed = np.zeros(cluster.nodes.end, np.bool_)
+    allowed[rows] = True
+    return allowed
+
+
+def _slices(unit: Unit) -> list[Unit]:
+    """A single group, slice by slice if it wants that, in order of rank."""
+    wish, group = unit.wish, unit.groups[0]
+    if not wish.has_slices:
+        return [Unit(TopologyWish(topology=wish.topology), unit.groups)]
+    in_slice = TopologyWish(required=wish.slice_level, topology=wish.topology)
+    starts = range(0, group.size, wish.slice_size)
+    return [Unit(in_slice, (replace(group, entries=group.entries[i : i + wish.slice_size]),)) for i in starts]
+
+
 def _leaves(unit: Unit) -> list[Unit]:
     if not unit.parts:
-        return [Unit(TopologyWish(slice_size=unit.wish.slice_size, slice_level=unit.wish.slice_level), unit.groups)]
+        wish = unit.wish
+        own = TopologyWish(slice_size=wish.slice_size, slice_level=wish.slice_level, topology=wish.topology)
+        return [Unit(own, unit.groups)]
     found: list[Unit] = []
     for part in unit.parts:
         found += [part] if not part.parts else _leaves(part)

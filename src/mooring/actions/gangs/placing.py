@@ -4,8 +4,9 @@ Whatever is tried happens between a checkpoint and its commit or rollback: a gan
 behind.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from mooring.actions.gangs.room import RoomColumns
 from mooring.actions.gangs.search import Search, domain_keys, wants_others
 from mooring.actions.gangs.steps import Reservations
 from mooring.engine.answers import ShapeAnswers
+from mooring.engine.binding import needs_steps
 from mooring.engine.plugin import Change
 from mooring.engine.queue import Entry, GangEntry, Queue
 from mooring.model.decisions import Bind, Decision
@@ -38,10 +40,10 @@ class GangOutcome:
 
 @dataclass
 class Refused:
-    """The smallest number of members, of gangs that are otherwise alike, that found no room at some moment."""
+    """What found no room at some moment: by what gangs have in common if one's refusal is also the other's."""
 
     moment: tuple[Any, ...]
-    smallest: dict[Any, tuple[int, str]] = field(default_factory=dict)
+    messages: dict[Any, str] = field(default_factory=dict)
 
 
 class GangPlacer:
@@ -55,87 +57,99 @@ class GangPlacer:
 
     def place(self, cluster: Cluster, gang: GangEntry) -> GangOutcome:
         """Assume a place for every member that the gang needs, or for none."""
-        table = cluster.gangs
-        needed = needed_members(gang, table)
-        # 1. What did not fit a moment ago, with nothing since, does not fit now either, nor does anything larger.
-        alike = self._likeness(cluster, gang, needed)
-        known = self._known_refusal(cluster, alike, len(needed)) or _lacks_resources(cluster, gang)
-        if known:
-            return self._outcome(cluster, gang, needed, known)
-        # 2. Whoever wants a certain place tries it with all members first, so that the place has room for them.
-        everybody = all_members(gang, table)
-        takes_all = len(everybody) > len(needed) and wants_place(cluster, gang)
-        if takes_all and self.try_together(cluster, gang, everybody) is None:
-            return GangOutcome(everybody)
-        # 3. All that it needs, or nothing.
-        message = self.try_together(cluster, gang, needed)
-        if message is None:
-            return GangOutcome(needed)
-        self._refused.smallest[alike] = (len(needed), message)
-        return self._outcome(cluster, gang, needed, message)
+        needed = needed_members(gang, cluster.gangs)
+        groups = grouped(needed, cluster.gangs)
+        # 1. What did not fit a moment ago, with nothing since, does not fit now either.
+        alike = _likeness(cluster, gang, groups)
+        message = self._known_refusal(cluster, alike) or _lacks_resources(cluster, gang)
+        if not message:
+            # 2. Whoever wants a certain place tries it with all members first, so that the place has room for them.
+            for more in _larger(cluster, gang, needed):
+                if self._try(cluster, gang, grouped(more, cluster.gangs), Reservations(cluster)) is None:
+                    return GangOutcome(more)
+            # 3. All that it needs, or nothing.
+            message = self._try(cluster, gang, groups, Reservations(cluster)) or ""
+            if not message:
+                return GangOutcome(needed)
+            self._note_refusal(cluster, alike, message)
+        return self._outcome(cluster, gang, groups, message)
 
     def place_message(self, cluster: Cluster, gang: GangEntry) -> str:
         """Why a gang would not be placed now; empty if it would. Nothing is left behind."""
         checkpoint = cluster.checkpoint()
-        outcome = self.place(cluster, gang)
+        message = _lacks_resources(cluster, gang)
+        if not message:
+            message = self.try_together(cluster, gang, needed_members(gang, cluster.gangs)) or ""
         cluster.rollback(checkpoint)
-        return "" if outcome.placed else outcome.message
+        return message and f"gang {gang.name}: {message}"
 
-    def try_together(self, cluster: Cluster, gang: GangEntry, entries: Sequence[Entry]) -> str | None:
-        """Assume a place for each of some members; None if that succeeded, else why not, with nothing left behind."""
+    def try_together(
+        self, cluster: Cluster, gang: GangEntry, entries: Sequence[Entry], *, with_steps: bool = False
+    ) -> str | None:
+        """Assume a place for each of some members; None if that succeeded, else why not, with nothing left behind.
+
+        `with_steps` if they are to be bound then: plugins get what they do once a node is chosen.
+        """
         groups = grouped(list(entries), cluster.gangs)
+        return self._try(cluster, gang, groups, Reservations(cluster, is_rehearsal=not with_steps))
+
+    def _try(self, cluster: Cluster, gang: GangEntry, groups: Sequence[Group], steps: Reservations) -> str | None:
+        moment = steps.checkpoint()
         if wants_place(cluster, gang):
-            return self.located.place(cluster, gang, groups)
+            message = self.located.place(cluster, gang, groups, steps)
+        else:
+            message = self._anywhere(cluster, groups, steps)
+        if message is None:
+            stepping = [entry for group in groups if _has_steps(group) for entry in group.entries]
+            refused = steps.bind(stepping)
+            if refused is None:
+                steps.commit(moment)
+                return None
+            message = f"{refused.plugin} refuses one of them: {'; '.join(refused.reasons)}"
+        steps.rollback(moment)
+        return message
+
+    def _anywhere(self, cluster: Cluster, groups: Sequence[Group], steps: Reservations) -> str | None:
         short = self._too_small(cluster, groups)
         if short:
             return short
-        placed = self._greedily(cluster, groups)
-        if placed is None:
+        placed = self._greedily(cluster, groups, steps)
+        total = sum(group.size for group in groups)
+        if placed == total:
             return None
-        if len(groups) > 1 or any(domain_keys(group.shape) for group in groups):
+        if (len(groups) > 1 or domain_keys(groups[0].shape)) and not any(map(_has_steps, groups)):
             search = Search(cluster, self.rooms, groups)
-            if not any(self._has_steps(cluster, group) for group in groups) and search.run():
+            if search.run():
                 return None
             placed = max(placed, search.most_placed)
-        return f"room for {placed} of {len(entries)} members"
+        return f"room for {placed} of {total} members"
 
-    def _greedily(self, cluster: Cluster, groups: Sequence[Group]) -> int | None:
-        """Place group by group, the scarcest first; None if all are placed, else how many were before it failed."""
-        checkpoint = cluster.checkpoint()
-        reservations = Reservations(cluster)
+    def _greedily(self, cluster: Cluster, groups: Sequence[Group], steps: Reservations) -> int:
+        """Place group by group, the scarcest first; say how many had a place. Nothing is left behind but all."""
+        moment = steps.checkpoint()
         count = 0
-        stepping: list[Entry] = []
         for group in sorted(groups, key=lambda group: self._scarcity(cluster, group)):
-            if self._has_steps(cluster, group):
-                placed = self._step_by_step(cluster, group, reservations)
-                stepping += group.entries
+            if _has_steps(group):
+                placed = self._step_by_step(cluster, group, steps)
             else:
-                placed = len(self.batches.place(cluster, list(group.entries)).placed)
+                placed = len(self.batches.place(cluster, list(group.entries), all_at_once=True).placed)
             count += placed
             if placed < group.size:
-                break
-        else:
-            if reservations.bind(stepping) is None:
-                cluster.commit(checkpoint)
-                return None
-            count = 0
-        reservations.undo()
-        cluster.rollback(checkpoint)
+                steps.rollback(moment)
+                return count
+        steps.commit(moment)
         return count
 
-    def _step_by_step(self, cluster: Cluster, group: Group, reservations: Reservations) -> int:
+    def _step_by_step(self, cluster: Cluster, group: Group, steps: Reservations) -> int:
         """Place members for whom plugins have something to do once a node is chosen."""
         for index, entry in enumerate(group.entries):
             row = self.batches.choose(cluster, group.profile, group.shape)
             if row < 0:
                 return index
             cluster.assume(entry.record.key, row)
-            if reservations.add(entry) is not None:
+            if steps.add(entry) is not None:
                 return index
         return group.size
-
-    def _has_steps(self, cluster: Cluster, group: Group) -> bool:
-        return self.rooms.of(group.profile, cluster, group.shape).answers.has_steps
 
     def _scarcity(self, cluster: Cluster, group: Group) -> tuple[bool, float]:
         """Whoever wants to be near others comes behind them; of the rest, who has least room for its number first."""
@@ -159,33 +173,56 @@ class GangPlacer:
 
     # What is known not to fit.
 
-    def _likeness(self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry]) -> Any:
-        """What gangs have in common if a smaller one's refusal is also the larger one's; None if nothing follows."""
-        first = needed[0]
-        is_uniform = all(entry.record.shape is first.record.shape for entry in needed)
-        starts = not any(part.bound() for part in cluster.gangs.parts_of(gang.root))
-        declared = gang.root.gang
-        if not is_uniform or not starts or declared is None or declared.of_gangs or declared.role_groups:
-            return None
-        wishes = (declared.wish, tuple(role.wish for role in declared.roles))
-        return first.profile.name, first.record.shape.id, wishes
+    def _known_refusal(self, cluster: Cluster, alike: Any) -> str:
+        if not self.batches.cached or self._refused.moment != _moment(cluster):
+            self._refused = Refused(_moment(cluster))
+        return "" if alike is None else self._refused.messages.get(alike, "")
 
-    def _known_refusal(self, cluster: Cluster, alike: Any, size: int) -> str:
-        moment = (id(cluster), cluster.pod_changes.position, cluster.description)
-        if self._refused.moment != moment:
-            self._refused = Refused(moment)
-        if alike is None or not self.batches.cached:
-            return ""
-        smallest, message = self._refused.smallest.get(alike, (0, ""))
-        return message if 0 < smallest == size else ""
+    def _note_refusal(self, cluster: Cluster, alike: Any, message: str) -> None:
+        """Remember a refusal; all is as it was before the attempt, though the log of changes has moved on."""
+        self._refused.moment = _moment(cluster)
+        if alike is not None:
+            self._refused.messages[alike] = message
 
-    def _outcome(self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry], message: str) -> GangOutcome:
-        answers = [self.rooms.of(entry.profile, cluster, entry.record.shape).answers for entry in _distinct(needed)]
+    def _outcome(self, cluster: Cluster, gang: GangEntry, groups: Sequence[Group], message: str) -> GangOutcome:
+        distinct = {(group.profile.name, group.shape.id): group for group in groups}.values()
+        answers = [self.rooms.of(group.profile, cluster, group.shape).answers for group in distinct]
         helped_by = Change.NODE | Change.POD_GONE | Change.RELATED
         for kept in answers:
             helped_by |= kept.helped_by()
-        moved_by = _any_moved(answers)
-        return GangOutcome((), f"gang {gang.name}: {message}", helped_by, moved_by)
+        return GangOutcome((), f"gang {gang.name}: {message}", helped_by, _any_moved(answers))
+
+
+def _moment(cluster: Cluster) -> tuple[Any, ...]:
+    return id(cluster), cluster.pod_changes.position, cluster.description
+
+
+def _likeness(cluster: Cluster, gang: GangEntry, groups: Sequence[Group]) -> Any:
+    """What two gangs have in common of which either both fit or neither does; None if nothing follows from one."""
+    declared = gang.root.gang
+    if declared is None or declared.of_gangs or any(part.bound() for part in cluster.gangs.parts_of(gang.root)):
+        return None
+    wishes = (declared.wish, tuple((role.name, role.wish) for role in declared.roles), declared.role_groups)
+    return wishes, tuple((group.role, group.profile.name, group.shape.id, group.size) for group in groups)
+
+
+def _larger(cluster: Cluster, gang: GangEntry, needed: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """The members that a gang which wants a place needs, with more of those that it has: with all, half of them, ..."""
+    if not wants_place(cluster, gang):
+        return
+    everybody = all_members(gang, cluster.gangs)
+    must = {entry.record.key for entry in needed}
+    more = len(everybody) - len(needed)
+    while more > 0:
+        chosen = must | set(islice((found.record.key for found in everybody if found.record.key not in must), more))
+        yield [entry for entry in everybody if entry.record.key in chosen]
+        if gang.root.gang is not None and gang.root.gang.of_gangs:
+            return  # half of them might be half a gang
+        more //= 2
+
+
+def _has_steps(group: Group) -> bool:
+    return needs_steps(group.profile, group.shape)
 
 
 def bind_all(queue: Queue, gang: GangEntry, placed: Sequence[Entry]) -> list[Decision]:
@@ -202,10 +239,6 @@ def bind_all(queue: Queue, gang: GangEntry, placed: Sequence[Entry]) -> list[Dec
 
 def _any_moved(answers: Sequence[ShapeAnswers]) -> Callable[[Shape], bool]:
     return lambda shape: any(kept.is_moved_by(shape) for kept in answers)
-
-
-def _distinct(entries: Sequence[Entry]) -> list[Entry]:
-    return list({(entry.profile.name, entry.record.shape.id): entry for entry in entries}.values())
 
 
 def wants_place(cluster: Cluster, gang: GangEntry) -> bool:

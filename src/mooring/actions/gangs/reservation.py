@@ -7,23 +7,22 @@ before the gang could start, as far as durations are known, and those that it ma
 complete, because their priority is lower. Between cycles nothing is held: the gang itself has nothing until it has all.
 """
 
-import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from mooring.actions.gangs.members import grouped, needed_members
+from mooring.actions.batches import Outcome
+from mooring.actions.gangs.forecast import Forecast
+from mooring.actions.gangs.located import choose_among
+from mooring.actions.gangs.members import Group, grouped, needed_members
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.engine.gang_entry import PLUGIN
-from mooring.engine.plugin import Change
+from mooring.engine.plugin import Change, Mask
 from mooring.engine.queue import Entry, GangEntry, Queue
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.model.durations import duration_seconds
-from mooring.model.meta import timestamp_seconds
 from mooring.state.cluster import Cluster
-from mooring.state.pods import UNBOUND, PodRecord
 
 
 @dataclass
@@ -31,9 +30,16 @@ class Held:
     """What is held for a gang just now."""
 
     gang: GangEntry
-    keys: list[str]
-    start: float
-    """When it could start, as far as durations are known."""
+    priority: int
+    may_preempt: bool
+    allowed: Mask | None
+    """Where its members have to be, over the rows of the table; None: anywhere."""
+    row_of: dict[str, int] = field(default_factory=dict)
+    """By member, as far as there is room."""
+    start: float | None = None
+    """When it could start, as far as durations are known; worked out when somebody's duration is to be compared."""
+    kept_out: set[tuple[str, int]] = field(default_factory=set)
+    """The profiles and shapes that were refused because of it, with nobody bound since."""
 
 
 class Reservation:
@@ -42,6 +48,7 @@ class Reservation:
     def __init__(self, placer: GangPlacer, after_seconds: float) -> None:
         self._placer = placer
         self._after = after_seconds
+        self._forecast = Forecast(placer)
         self.held: Held | None = None
         self.keeps_out = False
         """Whether anybody has been refused since room is held, who might have had it."""
@@ -57,123 +64,117 @@ class Reservation:
             return
         waiting = [gang for gang in queue.gangs if gang.where in ("parked", "backoff") and self._has_waited(gang, now)]
         for gang in sorted(waiting, key=lambda gang: (gang.key, gang.arrival)):
-            if self._could_ever_fit(cluster, gang) and queue.take(gang):
-                queue.put_back([gang])
+            if self._forecast.could_ever_fit(cluster, gang) and queue.bring_forward(gang):
                 return
-
-    def hold(self, cluster: Cluster, gang: GangEntry, now: float) -> None:
-        """Hold what is free for a gang that was just refused, if it has waited long enough and nobody else holds."""
-        if self.held is not None or self._after < 0 or not self._has_waited(gang, now):
-            return
-        if self._could_ever_fit(cluster, gang):
-            start = self._start(cluster, gang, now)
-            self.held = Held(gang, self._fill(cluster, gang), start)
-            self.holder = gang
 
     def _has_waited(self, gang: GangEntry, now: float) -> bool:
         return gang.first_tried is not None and now - gang.first_tried >= self._after
 
-    @contextmanager
-    def lifted_for(self, cluster: Cluster, entry: Entry, now: float) -> Iterator[None]:
-        """Let a pod that may backfill see the room that is held, and hold what it leaves."""
-        held = self.held
-        if held is None or not self.is_open_to(entry, now):
-            yield
-            return
-        self._let_go(cluster)
-        yield
-        held.keys = self._fill(cluster, held.gang)
-        self.held = held
+    def hold(self, cluster: Cluster, gang: GangEntry, now: float) -> None:
+        """Hold what is free for a gang that was just refused, if it has waited long enough and nobody else holds."""
+        if self.held is not None:
+            self.keeps_out = True  # it might have had that room
+        elif self._after >= 0 and self._has_waited(gang, now) and self._forecast.could_ever_fit(cluster, gang):
+            allowed = self._forecast.place_for(cluster, gang, now)
+            self.holder = gang
+            self.held = Held(gang, gang.priority, gang.may_preempt, allowed)
+            for group in grouped(needed_members(gang, cluster.gangs), cluster.gangs):
+                self._fill(cluster, group, self.held)
 
     def end(self, cluster: Cluster) -> None:
-        self._let_go(cluster)
-
-    def _let_go(self, cluster: Cluster) -> None:
+        """Let go of everything that is held."""
         if self.held is not None:
-            for key in self.held.keys:
+            for key in self.held.row_of:
                 cluster.release(key)
             self.held = None
 
-    def is_open_to(self, entry: Entry, now: float) -> bool:
+    def let_go_of(self, gang: GangEntry, cluster: Cluster) -> None:
+        """A gang is tried again: it must not stand in its own way."""
+        if self.held is not None and self.held.gang is gang:
+            self.end(cluster)
+
+    def _fill(self, cluster: Cluster, group: Group, held: Held) -> None:
+        """Assume places for as many members as there is room for; they are not bound."""
+        room = self._placer.rooms.of(group.profile, cluster, group.shape)
+        entries = list(group.entries)
+        if held.allowed is None:
+            self._placer.batches.rehearse(cluster, entries)
+        elif room.is_exact:
+            rows = np.flatnonzero(held.allowed[: len(room.counts)] & (room.counts > 0))
+            seats = np.repeat(rows, np.minimum(room.counts[rows], group.size))[: group.size]
+            cluster.assume_many([entry.record for entry in entries[: len(seats)]], seats)
+        else:
+            for entry in entries:
+                row = self._choose(cluster, entry, held)
+                if row < 0:
+                    break
+                cluster.assume(entry.record.key, row)
+        held.row_of |= {entry.record.key: entry.record.row for entry in entries if entry.record.row >= 0}
+
+    def _choose(self, cluster: Cluster, entry: Entry, held: Held) -> int:
+        if held.allowed is None:
+            return self._placer.batches.choose(cluster, entry.profile, entry.record.shape)
+        answers = self._placer.batches.answers(cluster, entry.profile, entry.record.shape)
+        return choose_among(answers, held.allowed)
+
+    # Others while room is held.
+
+    def is_open_to(self, cluster: Cluster, entry: Entry, now: float) -> bool:
         """Whether a pod may take room that is held: it ends in time, or makes way at once."""
         held = self.held
         if held is None:
             return False
-        if entry.record.priority < held.gang.priority and held.gang.may_preempt:
+        if entry.record.priority < held.priority and held.may_preempt:
             return True
         duration = duration_seconds(entry.record.pod)
-        return duration is not None and now + duration <= held.start
+        if duration is None:
+            return False
+        if held.start is None:
+            checkpoint = cluster.checkpoint()
+            for key in held.row_of:
+                cluster.release(key)
+            held.start = self._forecast.start(cluster, held.gang, now)
+            cluster.rollback(checkpoint)
+        return now + duration <= held.start
 
-    def verdict_on(self, cluster: Cluster, refused: Sequence[Entry]) -> Verdict | None:
+    def lifted(self, cluster: Cluster, place: Callable[[], Outcome]) -> Outcome:
+        """Let somebody who may pass see the room that is held; then hold what is left of it."""
+        held = self.held
+        assert held is not None
+        self.end(cluster)
+        outcome = place()
+        taken = {entry.record.row for entry in outcome.placed}
+        rows, held.row_of = held.row_of, {}
+        self.held = held
+        for key, row in rows.items():
+            entry = held.gang.entries[key]
+            found = self._choose(cluster, entry, held) if row in taken else row
+            if found >= 0:
+                cluster.assume(key, found)
+                held.row_of[key] = found
+        return outcome
+
+    def note_bound(self) -> None:
+        """Somebody was bound: what was refused before may be another matter now."""
+        if self.held is not None:
+            self.held.kept_out.clear()
+
+    def is_kept_out(self, entry: Entry) -> bool:
+        """Whether a pod of the same shape was just refused because of the room that is held."""
+        return self.held is not None and (entry.profile.name, entry.record.shape.id) in self.held.kept_out
+
+    def verdict_on(self, cluster: Cluster, refused: Entry) -> Verdict | None:
         """What to tell a pod that would have had a place but for the room that is held."""
         held = self.held
-        if held is None or not refused:
-            return None
-        checkpoint = cluster.checkpoint()
-        for key in held.keys:
-            cluster.release(key)
-        row = self._placer.batches.choose(cluster, refused[0].profile, refused[0].record.shape)
-        cluster.rollback(checkpoint)
-        if row < 0:
-            return None
+        assert held is not None
+        if not self.is_kept_out(refused):
+            checkpoint = cluster.checkpoint()
+            for key in held.row_of:
+                cluster.release(key)
+            row = self._placer.batches.choose(cluster, refused.profile, refused.record.shape)
+            cluster.rollback(checkpoint)
+            if row < 0:
+                return None
+            held.kept_out.add((refused.profile.name, refused.record.shape.id))
         self.keeps_out = True
         return Verdict(PLUGIN, Rejection((f"room is kept for gang {held.gang.name}, which is ahead",)))
-
-    def _fill(self, cluster: Cluster, gang: GangEntry) -> list[str]:
-        """Assume places for as many members as there is room for; they are not bound."""
-        keys: list[str] = []
-        for group in grouped(needed_members(gang, cluster.gangs), cluster.gangs):
-            for entry in group.entries:
-                row = self._placer.batches.choose(cluster, group.profile, group.shape)
-                if row < 0:
-                    break
-                cluster.assume(entry.record.key, row)
-                keys.append(entry.record.key)
-        return keys
-
-    def _could_ever_fit(self, cluster: Cluster, gang: GangEntry) -> bool:
-        """Whether each group of members would fit if nothing else ran: else the room would be kept in vain."""
-        for group in grouped(needed_members(gang, cluster.gangs), cluster.gangs):
-            settled = self._placer.rooms.of(group.profile, cluster, group.shape).answers.settled
-            nodes = cluster.rows(settled.rows)
-            counts = nodes.allowed_pods.copy()
-            for resource, amount in group.shape.requests.items():
-                if amount:
-                    counts = np.minimum(counts, nodes.allocatable(resource) // amount)
-            if int(counts.sum()) < group.size:
-                return False
-        return True
-
-    def _start(self, cluster: Cluster, gang: GangEntry, now: float) -> float:
-        """The earliest moment at which it fits by what is known of the ends of those that run; inf if none is."""
-        ends = sorted(_known_ends(cluster, now), key=lambda found: found[0])
-        needed = needed_members(gang, cluster.gangs)
-        low, high = 1, len(ends) + 1
-        while low < high:  # the fewest ends after which it fits
-            middle = (low + high) // 2
-            if self._fits_after(cluster, gang, needed, [record for _, record in ends[:middle]]):
-                high = middle
-            else:
-                low = middle + 1
-        return ends[low - 1][0] if low <= len(ends) else math.inf
-
-    def _fits_after(
-        self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry], ended: Sequence[PodRecord]
-    ) -> bool:
-        checkpoint = cluster.checkpoint()
-        for record in ended:
-            if record.row != UNBOUND:
-                cluster.release(record.key)
-        fits = self._placer.try_together(cluster, gang, needed) is None
-        cluster.rollback(checkpoint)
-        return fits
-
-
-def _known_ends(cluster: Cluster, now: float) -> Iterator[tuple[float, PodRecord]]:
-    for record in cluster.pods.records.values():
-        if record.row == UNBOUND:
-            continue
-        duration = duration_seconds(record.pod)
-        if duration is not None:
-            started = timestamp_seconds(record.pod.status.start_time)
-            yield max(now, (now if started is None else started) + duration), record

@@ -1,17 +1,18 @@
 """A gang as units inside units: members that share a place, in groups that share one of their own inside it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from mooring.actions.gangs.members import Group
-from mooring.model.gangs import Gang
+from mooring.engine.queue import Entry
 from mooring.model.topology import TopologyWish
 from mooring.state.gangs import GangRecord, GangTable
+from mooring.state.pods import PodRecord
 
 ANYWHERE = TopologyWish()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Unit:
     """Members that want one place together: one group, or several units."""
 
@@ -19,36 +20,105 @@ class Unit:
     groups: tuple[Group, ...]
     parts: tuple["Unit", ...] = ()
     """Empty for a single group."""
+    running: tuple[PodRecord, ...] = ()
+    """Members that have their place already: the others have to come to them."""
 
     @property
     def size(self) -> int:
         return sum(group.size for group in self.groups)
 
+    def wishes(self) -> list[TopologyWish]:
+        """All that is asked for, from outside to inside."""
+        return [self.wish, *(wish for part in self.parts for wish in part.wishes())]
+
 
 def unit_of(root: GangRecord, groups: Sequence[Group], table: GangTable) -> Unit:
-    """The whole gang as one unit."""
+    """A whole gang, or one inside it, as one unit; of those inside it that have any of these groups."""
     assert root.gang is not None
+    if not root.gang.of_gangs:
+        return _unit_of_gang(root, groups)
     parts: list[Unit] = []
-    for part in table.parts_of(root):
-        own = [group for group in groups if group.part is part]
-        if own and part.gang is not None:
-            parts.append(_unit_of_part(part.gang, own))
-    if len(parts) == 1 and root.gang.key == groups[0].part.key:
-        return parts[0]
-    return Unit(root.gang.wish or ANYWHERE, tuple(groups), tuple(parts))
+    for inside in table.inside(root):
+        leaves = list(table.parts_of(inside))
+        own = [group for group in groups if group.part in leaves]
+        if own:
+            parts.append(unit_of(inside, own, table))
+    running = [member for part in table.parts_of(root) for member in part.bound()]
+    return _around(root.gang.wish or ANYWHERE, groups, parts, running)
 
 
-def _unit_of_part(gang: Gang, groups: Sequence[Group]) -> Unit:
+def _unit_of_gang(part: GangRecord, groups: Sequence[Group]) -> Unit:
+    gang = part.gang
+    assert gang is not None
     wish = gang.wish or ANYWHERE
+    bound = part.bound()
     # Slices are of ranks, and ranks are counted within a role: each group has its own.
     sliced = TopologyWish(slice_size=wish.slice_size, slice_level=wish.slice_level, topology=wish.topology)
-    wish_of = {role.name: role.wish for role in gang.roles}
-    leaves = [Unit(wish_of.get(group.role) or sliced, (group,)) for group in groups]
+    wish_of = {role.name: role.wish for role in gang.roles if role.wish is not None}
+    units: list[Unit] = []
+    for role in dict.fromkeys(group.role for group in groups):
+        own = [group for group in groups if group.role == role]
+        running = [record for record in bound if part.roles[record.key] == role]
+        if role in wish_of:
+            leaves = [Unit(ANYWHERE, (group,)) for group in own]
+            units.append(_around(wish_of[role], own, leaves, running))
+        else:
+            units += [Unit(sliced, (group,), running=tuple(running)) for group in own]
     for role_group in gang.role_groups:
-        inside = [leaf for leaf in leaves if leaf.groups[0].role in role_group.roles]
+        inside = [unit for unit in units if unit.groups[0].role in role_group.roles]
         if inside:
-            leaves = [leaf for leaf in leaves if leaf not in inside]
-            leaves.append(Unit(role_group.wish, tuple(leaf.groups[0] for leaf in inside), tuple(inside)))
-    if len(leaves) == 1 and not leaves[0].parts and leaves[0].wish in (sliced, ANYWHERE):
-        return Unit(wish, leaves[0].groups)
-    return Unit(wish, tuple(groups), tuple(leaves))
+            running = [record for record in bound if part.roles[record.key] in role_group.roles]
+            together = [group for unit in inside for group in unit.groups]
+            units = [unit for unit in units if unit not in inside]
+            units.append(_around(role_group.wish, together, inside, running))
+    if len(units) == 1 and units[0].wish is sliced:
+        return _beside_slices(Unit(wish, units[0].groups, running=tuple(bound)))
+    return _around(wish, groups, [_beside_slices(unit) for unit in units], bound)
+
+
+def _around(wish: TopologyWish, groups: Sequence[Group], parts: Sequence[Unit], running: Sequence[PodRecord]) -> Unit:
+    """Units in a common place; a single one that asks for nothing itself, or in no such place, needs nothing around."""
+    if len(parts) == 1:
+        if parts[0].wish == ANYWHERE and not parts[0].parts:
+            return _beside_slices(Unit(wish, tuple(groups), running=tuple(running)))
+        if not wish.levels:
+            return parts[0]
+    return Unit(wish, tuple(groups), tuple(parts), tuple(running))
+
+
+# Slices of which some members run.
+
+
+def _beside_slices(unit: Unit) -> Unit:
+    """Let members whose slice has begun to run join it where it is; the others start slices of their own."""
+    wish = unit.wish
+    if not wish.has_slices or not unit.running or len(unit.groups) > 1:
+        return unit
+    group = unit.groups[0]
+    slice_of = _slices(group, wish.slice_size)
+    begun: dict[int | None, list[PodRecord]] = {}
+    for record in unit.running:
+        begun.setdefault(slice_of(record.key), []).append(record)
+    begun.pop(None, None)
+    joining: dict[int | None, list[Entry]] = {}
+    for entry in group.entries:
+        number = slice_of(entry.record.key)
+        joining.setdefault(number if number in begun else None, []).append(entry)
+    fresh = joining.pop(None, [])
+    in_slice = TopologyWish(required=wish.slice_level, topology=wish.topology)
+    parts = [
+        Unit(in_slice, (replace(group, entries=tuple(entries)),), running=tuple(begun[number]))
+        for number, entries in joining.items()
+    ]
+    if fresh:
+        new = TopologyWish(slice_size=wish.slice_size, slice_level=wish.slice_level, topology=wish.topology)
+        parts.append(Unit(new, (replace(group, entries=tuple(fresh)),)))
+    together = replace(wish, slice_size=0, slice_level=None)
+    return Unit(together, tuple(part.groups[0] for part in parts), tuple(parts), unit.running)
+
+
+def _slices(group: Group, size: int) -> Callable[[str], int | None]:
+    """Which slice a member is in by its rank, counted from the lowest of its role; None for one without a rank."""
+    ranks, roles = group.part.ranks, group.part.roles
+    lowest = min((rank for key, rank in ranks.items() if roles[key] == group.role), default=0)
+    return lambda key: (ranks[key] - lowest) // size if key in ranks else None

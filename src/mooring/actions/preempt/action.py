@@ -21,6 +21,7 @@ from mooring.engine.plugin import PostFilter
 from mooring.engine.queue import Entry, GangEntry, Parked, Queue, Turn
 from mooring.model.decisions import Decision, Evict, Wait
 from mooring.state.cluster import Cluster
+from mooring.state.gangs import GangRecord
 from mooring.state.pods import PodRecord
 
 PLUGIN = "DefaultPreemption"
@@ -144,7 +145,7 @@ class Preempt:
         cluster, budgets = search.cluster, search.running.budgets
         decisions: list[Decision] = []
         victims: list[Leaving] = []
-        workloads = set[str]()
+        workloads, roots = set[str](), dict[str, GangRecord]()
         for victim in found.victims:
             if victim.key in self._nominations:
                 self._nominations.give_up(victim.key, cluster, queue)
@@ -156,12 +157,17 @@ class Preempt:
                 self._leaving[victim.key] = leaving
                 budgets.spend(budgets.set_of(victim.pod), victim.key)
                 cluster.gangs.expel(victim.key)
+                if (part := cluster.gangs.of(victim.key)) is not None:
+                    root = cluster.gangs.root_of(part)
+                    roots[root.key] = root
                 workloads.add(search.running.workload_of(victim))
                 gang = found.gangs.get(victim.key)
                 with_gang = f", gang {gang} as a whole" if gang else ""
                 decisions.append(Evict(victim.key, victim.node_name, preemptor, reason + with_gang))
         for workload in sorted(workloads):
             self._preemptions.note(workload, now)
+        for root in roots.values():
+            queue.gather(root)  # what it had no need of before it may need again
         return decisions, victims
 
     def _is_leaving(self, victim: PodRecord, leaving: Leaving) -> bool:

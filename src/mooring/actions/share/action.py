@@ -73,7 +73,7 @@ class Share:
         gang = job.gang
         if gang is not None:
             needed = needed_members(gang, cluster.gangs)
-            message = self._placer.try_together(cluster, gang, needed)
+            message = self._placer.try_together(cluster, gang, needed, with_steps=True)
             if message is not None:
                 return [], f"gang {gang.name}: {message}"
             job.gang = None
