@@ -1,17 +1,24 @@
 """How long one preemption takes: `python examples/preemption/measure.py [--nodes 5000]`.
 
 Ten running pods a node, of four priorities, and no room left. Between two decisions a pod leaves one node and another
-comes to a second, so that what is kept between decisions has something to follow.
+comes to a second, so that what is kept between decisions has something to follow. Then gangs, which need room for all
+of their members at once.
 """
 
 import argparse
 import time
+from collections.abc import Callable, Iterator
 from statistics import median
 
+from mooring.actions.batches import Batches
+from mooring.actions.preempt.gang_search import Assignment, GangFound, find_for_gang
 from mooring.actions.preempt.search import Found, Search, refusals
 from mooring.assembly import assemble
+from mooring.engine.profile import Profile
+from mooring.engine.queue import Entry
 from mooring.model.pods import Pod
-from mooring.testing.builders import make_node, make_pod, make_spread
+from mooring.state.cluster import Cluster
+from mooring.testing.builders import make_node, make_pod, make_pods, make_spread
 
 PODS_A_NODE = 10
 DECISIONS = 30
@@ -22,6 +29,11 @@ PREEMPTORS = {
     "resources and a spread": make_pod(
         "d", cpu=8, priority=5000, labels={"app": "app-1"}, spread=[make_spread(labels={"app": "app-1"})]
     ),
+}
+
+GANGS = {
+    "256 members of 6 GPUs": make_pods(256, prefix="large", cpu=12, memory="32Gi", gpu=6, priority=5000),
+    "256 members of 1 GPU": make_pods(256, prefix="small", cpu=2, memory="4Gi", gpu=1, priority=5000),
 }
 
 
@@ -40,6 +52,48 @@ def make_running(index: int, nodes: int) -> Pod:
     return pod
 
 
+def times_of(decide: Callable[[], Found | GangFound], cluster: Cluster, decisions: int) -> Iterator[tuple[float, int]]:
+    """The milliseconds that each decision took, and how many victims it found."""
+    for number in range(decisions):
+        started = time.perf_counter()
+        found = decide()
+        yield 1000 * (time.perf_counter() - started), len(found.victims)
+        cluster.release(f"default/pod-{number}")
+        cluster.assume(f"default/pod-{number}", number)
+
+
+def for_pod(search: Search, profile: Profile, pod: Pod) -> Callable[[], Found | GangFound]:
+    shape = search.cluster.shape_for(pod)
+
+    def decide() -> Found:
+        found = search.find(refusals(profile, search.cluster, shape), pod)
+        assert isinstance(found, Found), found
+        return found
+
+    return decide
+
+
+def for_gang(search: Search, profile: Profile, pods: list[Pod]) -> Callable[[], Found | GangFound]:
+    batches = Batches({})
+    records = [search.cluster.pods.records[pod.key] for pod in pods]
+    entries = [Entry(None, number, record, profile) for number, record in enumerate(records)]
+
+    def place(cluster: Cluster) -> Assignment | None:
+        checkpoint = cluster.checkpoint()
+        if len(batches.place(cluster, entries).placed) < len(entries):
+            cluster.rollback(checkpoint)
+            return None
+        cluster.commit(checkpoint)
+        return [(record, record.row) for record in records]
+
+    def decide() -> GangFound:
+        found = find_for_gang(search, [(record, profile) for record in records], 5000, place)
+        assert isinstance(found, GangFound), found
+        return found
+
+    return decide
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
@@ -47,23 +101,18 @@ def main() -> None:
     assembly = assemble()
     cluster = assembly.new_cluster()
     nodes = [make_node(f"node-{i}", cpu=16, memory="64Gi", gpu=8, zone=f"zone-{i % 3}") for i in range(count)]
-    cluster.observe_many(nodes, [make_running(index, count) for index in range(PODS_A_NODE * count)])
-    search = Search(cluster)
+    waiting = [pod for pods in GANGS.values() for pod in pods]
+    cluster.observe_many(nodes, [*(make_running(index, count) for index in range(PODS_A_NODE * count)), *waiting])
+    search, profile = Search(cluster), assembly.default_profile
     print(f"{count:,} nodes, {PODS_A_NODE * count:,} pods; milliseconds a decision, from the refusal to the victims")
-    for name, pod in PREEMPTORS.items():
-        shape = cluster.shape_for(pod)
-        took = []
-        for number in range(DECISIONS):
-            started = time.perf_counter()
-            found = search.find(refusals(assembly.default_profile, cluster, shape), pod)
-            took.append(1000 * (time.perf_counter() - started))
-            cluster.release(f"default/pod-{number}")
-            cluster.assume(f"default/pod-{number}", number % count)
-        assert isinstance(found, Found), found
-        ordered = sorted(took[1:])
+    deciding = {name: for_pod(search, profile, pod) for name, pod in PREEMPTORS.items()}
+    deciding |= {f"a gang: {name}": for_gang(search, profile, pods) for name, pods in GANGS.items()}
+    for name, decide in deciding.items():
+        measured = list(times_of(decide, cluster, min(DECISIONS, count)))
+        first, *others = (milliseconds for milliseconds, _ in measured)
         print(
-            f"{name:28} first {took[0]:6.1f}   median {median(ordered):5.1f}   slowest {ordered[-1]:5.1f}   "
-            f"{len(found.victims)} victims on {found.node}"
+            f"{name:30} first {first:6.1f}   median {median(others):5.1f}   slowest {max(others):5.1f}   "
+            f"{measured[-1][1]} victims"
         )
 
 

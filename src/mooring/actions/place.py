@@ -61,7 +61,7 @@ class Place:
             tried |= {entry.turn_name: entry for entry in batch}
             # 3. Those whose shape was refused a moment ago, with nothing since that could help, wait with the others.
             parked = queue.parked_with(batch[0])
-            if parked is not None and not self.reservation.is_open_to(cluster, batch[0], now):
+            if parked is not None and not self.reservation.is_open_to(batch[0], now):
                 queue.park(batch, parked.helped_by, parked.moved_by)
                 continue
             # 4. Find nodes, as many as there are; assume them.
@@ -93,7 +93,7 @@ class Place:
         if self.reservation.held is None:
             return self.batches.place(cluster, batch)
         first = batch[0]
-        is_open = self.reservation.is_open_to(cluster, first, now)
+        is_open = self.reservation.is_open_to(first, now)
         if self.reservation.is_kept_out(first) and not is_open:
             outcome = Outcome([], batch, [])
         else:

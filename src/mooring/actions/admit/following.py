@@ -34,13 +34,13 @@ class Following:
         self._desk = desk
         self._schedule = schedule
         self._version = tenants.version
-        self._overrides = schedule.overrides(now)
+        self._overrides = self._open_windows(now)
         self._position = 0
 
     def catch_up(self, now: float) -> list[Work]:
         """Take in what changed; the works to look at, because they or their pods are not what they were."""
         tenants, desk = self._tenants, self._desk
-        overrides = self._schedule.overrides(now)
+        overrides = self._open_windows(now)
         if tenants.version != self._version or overrides != self._overrides:
             self._version, self._overrides = tenants.version, overrides
             desk.change_queues(make_structure(tenants, overrides), tenants.local_queues.values(), now)
@@ -52,6 +52,11 @@ class Following:
         self._position = tenants.position
         found = [self._follow(key, now) for key in touched]
         return [work for work in found if work is not None]
+
+    def _open_windows(self, now: float) -> Overrides:
+        """What the open windows say of queues that are there."""
+        found = self._schedule.overrides(now)
+        return {key: override for key, override in found.items() if key.queue in self._tenants.cluster_queues}
 
     def skip(self) -> None:
         """What was touched since then, we touched ourselves."""

@@ -1,8 +1,9 @@
-"""What would be if others were gone: whether a gang could ever fit, where, and when at the earliest."""
+"""What would be if others were gone: whether a gang could ever fit, where, and when."""
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,6 @@ from mooring.actions.gangs.domains import TooSmall, choose
 from mooring.actions.gangs.members import Group, grouped, needed_members
 from mooring.actions.gangs.placing import GangPlacer, wants_place
 from mooring.actions.gangs.units import unit_of
-from mooring.engine.plugin import Mask
 from mooring.engine.queue import Entry, GangEntry
 from mooring.model.durations import duration_seconds
 from mooring.model.meta import timestamp_seconds
@@ -30,17 +30,39 @@ class KnownEnd(NamedTuple):
     end: float | None
 
 
+Going: TypeAlias = tuple[float, PodRecord]
+"""When a pod that runs is expected to end, and the pod."""
+
+
+@dataclass
+class Plan:
+    """Where members of a gang will go."""
+
+    members: tuple[str, ...]
+    rows: list[int]
+    """One a member."""
+    gone: list[Going]
+    """Who has to end before."""
+
+    @property
+    def start(self) -> float:
+        """When they can start, as far as durations are known; inf if somebody's who has to go before is not."""
+        return max((end for end, _ in self.gone), default=-math.inf)
+
+
 class Forecast:
     """Looks at a cluster as it would be; leaves it as it is."""
 
     def __init__(self, placer: GangPlacer) -> None:
         self._placer = placer
+        self._plan: Plan | None = None
         self._ends: dict[str, KnownEnd] = {}
         self._could_fit: dict[str, tuple[Any, bool]] = {}
 
     def could_ever_fit(self, cluster: Cluster, gang: GangEntry) -> bool:
         """Whether a gang would fit if nothing else ran: else room would be kept for it in vain."""
-        moment = (cluster.description, cluster.gangs.version, tuple(gang.entries))
+        declared = [gang.root.gang, *(part.gang for part in cluster.gangs.parts_of(gang.root))]
+        moment = (cluster.description, declared, tuple(gang.entries))
         known = self._could_fit.get(gang.root.key)
         if known is None or known[0] != moment:
             if len(self._could_fit) > 2 * len(cluster.gangs.records):
@@ -62,7 +84,8 @@ class Forecast:
                 tree = self._placer.located.tree(cluster, unit.wish)
                 return not isinstance(choose(tree, rooms[0], groups[0].size, unit.wish), TooSmall)
         mine = {member.key for part in cluster.gangs.parts_of(gang.root) for member in part.bound()}
-        others = [found for found in cluster.pods.records.values() if found.row != UNBOUND and found.key not in mine]
+        records = cluster.pods.records.values()
+        others = [(math.inf, found) for found in records if found.row != UNBOUND and found.key not in mine]
         return self._rows_without(cluster, gang, needed, others) is not None
 
     def _empty_room(self, cluster: Cluster, group: Group) -> NDArray[np.int64]:
@@ -77,88 +100,114 @@ class Forecast:
         room[settled.rows] = counts
         return room
 
-    # Where.
+    # Where and when.
 
-    def place_for(self, cluster: Cluster, gang: GangEntry, now: float) -> Mask | None:
-        """The rows among which all members of a gang have to be, where it is likely to fit first; None: anywhere."""
-        wish = gang.root.gang.wish if gang.root.gang is not None else None
-        if wish is None or wish.required is None:
-            return None
-        tree = self._placer.located.tree(cluster, wish)
-        if tree.depth_of(wish.required) is None:
-            return None
-        codes = tree.codes(wish.required)
-        rows = [member.row for part in cluster.gangs.parts_of(gang.root) for member in part.bound()]
-        rows = rows or self._earliest(cluster, gang, now)[1]
-        code = int(codes[rows[0]]) if rows else self._roomiest(cluster, gang, codes)
-        return None if code == MISSING else np.asarray(codes == code)
+    def plan(self, cluster: Cluster, gang: GangEntry, now: float) -> Plan | None:
+        """Where a gang's members go once others have ended, and when that is; None if they do not fit even then.
 
-    def _roomiest(self, cluster: Cluster, gang: GangEntry, codes: NDArray[np.int32]) -> int:
-        """Of the domains that would hold a gang if they were empty, the one where least has to go."""
-        inside = codes != MISSING
-        if not inside.any():
-            return MISSING
-        count = int(codes.max()) + 1
-        share, can_hold = np.full(count, np.inf), np.ones(count, np.bool_)
-        for group in grouped(needed_members(gang, cluster.gangs), cluster.gangs):
-            empty, free = self._empty_room(cluster, group), self._placer.located.fits(cluster, group).counts
-            where = inside[: len(empty)]
-            domains = codes[: len(empty)][where]
-            can_hold &= np.bincount(domains, np.minimum(empty[where], group.size), count) >= group.size
-            share = np.minimum(share, np.bincount(domains, np.minimum(free[where], group.size), count) / group.size)
-        return int(np.where(can_hold, share, -1.0).argmax()) if can_hold.any() else MISSING
-
-    # When.
-
-    def start(self, cluster: Cluster, gang: GangEntry, now: float) -> float:
-        """The earliest moment at which a gang fits by what is known of the ends of those that run; inf if none is."""
-        return self._earliest(cluster, gang, now)[0]
-
-    def _earliest(self, cluster: Cluster, gang: GangEntry, now: float) -> tuple[float, list[int]]:
-        """That moment, and where the members go then."""
-        ends = self._known_ends(cluster, now)
+        A plan is kept as long as it holds: those that have to go become fewer, and nobody comes to where they were.
+        """
         needed = needed_members(gang, cluster.gangs)
+        members = tuple(entry.record.key for entry in needed)
+        if self._plan is None or self._plan.members != members or not self._still_holds(cluster, gang, needed):
+            self._plan = self._new_plan(cluster, gang, needed, now)
+        return self._plan
 
-        def rows_after(count: int) -> list[int] | None:
-            return self._rows_without(cluster, gang, needed, [record for _, record in ends[:count]])
+    def _still_holds(self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry]) -> bool:
+        plan = self._plan
+        assert plan is not None
+        records = cluster.pods.records
+        plan.gone = [going for going in plan.gone if records.get(going[1].key) is going[1] and going[1].row != UNBOUND]
+        rows = self._rows_without(cluster, gang, needed, plan.gone)
+        plan.rows = rows or []
+        return rows is not None
 
+    def _new_plan(self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry], now: float) -> Plan | None:
+        """The fewest that have to go, in the order in which they are likely to."""
+        going = self._in_order_of_going(cluster, gang, now)
+        found: list[int] | None = None
         too_few, enough = 0, 1
-        while (found := rows_after(min(enough, len(ends)))) is None:
-            if enough >= len(ends):
-                return math.inf, []
-            too_few, enough = enough, 2 * enough
-        enough = min(enough, len(ends))
-        while enough - too_few > 1:
+        while found is None and too_few < len(going):
+            enough = min(enough, len(going))
+            found = self._rows_without(cluster, gang, needed, going[:enough])
+            if found is None:
+                too_few, enough = enough, 2 * enough
+        while found is not None and enough - too_few > 1:
             middle = (too_few + enough) // 2
-            rows = rows_after(middle)
-            if rows is None:
-                too_few = middle
-            else:
-                enough, found = middle, rows
-        return (ends[enough - 1][0] if ends else now), found
+            rows = self._rows_without(cluster, gang, needed, going[:middle])
+            too_few, enough, found = (middle, enough, found) if rows is None else (too_few, middle, rows)
+        if found is None:
+            return None
+        members = tuple(entry.record.key for entry in needed)
+        taken = set(found)
+        in_the_way = [(end, record) for end, record in going[:enough] if record.row in taken]
+        rows = self._rows_without(cluster, gang, needed, in_the_way)
+        return Plan(members, found, going[:enough]) if rows is None else Plan(members, rows, in_the_way)
 
-    def _known_ends(self, cluster: Cluster, now: float) -> list[tuple[float, PodRecord]]:
-        """The pods that run and say for how long, the first to end in front."""
-        found: list[tuple[float, PodRecord]] = []
+    def _in_order_of_going(self, cluster: Cluster, gang: GangEntry, now: float) -> list[Going]:
+        """Those that run: by their ends, as far as they are known; then the others, where there is least to go."""
+        mine = {key for part in cluster.gangs.parts_of(gang.root) for key in part.members}
+        below = gang.priority if gang.may_preempt else -math.inf
+        known: list[Going] = []
+        unknown: list[Going] = []
         ends: dict[str, KnownEnd] = {}
         for key, record in cluster.pods.records.items():
-            if record.row == UNBOUND:
+            if record.row == UNBOUND or key in mine:
                 continue
-            known = self._ends.get(key)
-            if known is None or known.pod is not record.pod:
-                known = _known_end(record.pod, known, now)
-            if known.end is not None:
-                ends[key] = known
-                found.append((max(now, known.end), record))
+            said = self._ends.get(key)
+            if said is None or said.pod is not record.pod:
+                said = _known_end(record.pod, said, now)
+            if said.end is not None:
+                ends[key] = said
+            if record.priority < below:
+                known.append((now, record))  # it makes way as soon as that is of use
+            elif said.end is not None:
+                known.append((max(now, said.end), record))
+            else:
+                unknown.append((math.inf, record))
         self._ends = ends
-        return sorted(found, key=lambda end: end[0])
+        if unknown:
+            load = self._load(cluster, gang)
+            unknown.sort(key=lambda going: (load[going[1].row], going[1].row))
+        return sorted(known, key=lambda going: going[0]) + unknown
+
+    def _load(self, cluster: Cluster, gang: GangEntry) -> list[float]:
+        """How full each row is of what a gang asks for; those outside the place where it fits first count as fuller."""
+        groups = grouped(needed_members(gang, cluster.gangs), cluster.gangs)
+        nodes = cluster.rows(np.arange(cluster.nodes.end))
+        load = np.zeros(len(nodes))
+        for resource in {name for group in groups for name, amount in group.shape.requests.items() if amount}:
+            load = np.maximum(load, nodes.requested(resource) / np.maximum(nodes.allocatable(resource), 1))
+        wish = gang.root.gang.wish if gang.root.gang is not None else None
+        if wish is not None and wish.required is not None:
+            tree = self._placer.located.tree(cluster, wish)
+            if tree.depth_of(wish.required) is not None:
+                codes = tree.codes(wish.required)[: len(load)]
+                load += 2.0 * (codes != self._roomiest(cluster, groups, codes))
+        found: list[float] = load.tolist()
+        return found
+
+    def _roomiest(self, cluster: Cluster, groups: Sequence[Group], codes: NDArray[np.int32]) -> int:
+        """Of the domains that would hold a gang if they were empty, the one where least has to go."""
+        inside = codes != MISSING
+        count = int(codes.max(initial=MISSING)) + 1
+        share, can_hold = np.full(count, np.inf), np.ones(count, np.bool_)
+        for group in groups:
+            empty, free = self._empty_room(cluster, group), self._placer.located.fits(cluster, group).counts
+            for column, is_empty in ((empty, True), (free, False)):
+                held = np.bincount(codes[inside], np.minimum(column[inside], group.size), count) / group.size
+                if is_empty:
+                    can_hold &= held >= 1.0
+                else:
+                    share = np.minimum(share, held)
+        return int(np.where(can_hold, share, -1.0).argmax()) if count else MISSING
 
     def _rows_without(
-        self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry], gone: Sequence[PodRecord]
+        self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry], gone: Sequence[Going]
     ) -> list[int] | None:
         """Where the members would go if some pods were gone; None if they do not fit even then."""
         checkpoint = cluster.checkpoint()
-        for record in gone:
+        for _, record in gone:
             cluster.release(record.key)
         fits = self._placer.try_together(cluster, gang, needed) is None
         rows = [entry.record.row for entry in needed]

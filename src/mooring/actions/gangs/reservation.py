@@ -1,28 +1,26 @@
 """Room that is kept for a gang that has waited long: no starvation, and backfill where it does no harm.
 
 The first gang in the queue that has waited long enough, and would fit if nothing else ran, gets a reservation. Whenever
-its turn comes and it still does not fit, what is free for its members is held until the end of the cycle, so that
-nobody behind it takes it; whoever is ahead of it has had its turn before. Two kinds of pods may pass: those that end
-before the gang could start, as far as durations are known, and those that it may evict at once when its room is
-complete, because their priority is lower. Between cycles nothing is held: the gang itself has nothing until it has all.
+its turn comes and it still does not fit, its members take the places that they will have once others have ended, until
+the end of the cycle: so nobody behind it takes what is free there, or will be; whoever is ahead of it has had its turn
+before. Two kinds of pods may pass: those that end before the gang could start, as far as durations are known, and those
+that it may evict at once when its room is complete, because their priority is lower. Between cycles nothing is held:
+the gang itself has nothing until it has all.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from mooring.actions.batches import Outcome
-from mooring.actions.gangs.forecast import Forecast
-from mooring.actions.gangs.located import choose_among
-from mooring.actions.gangs.members import Group, grouped, needed_members
+from mooring.actions.gangs.forecast import Forecast, Plan
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.engine.gang_entry import PLUGIN
-from mooring.engine.plugin import Change, Mask
+from mooring.engine.plugin import Change
 from mooring.engine.queue import Entry, GangEntry, Queue
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.model.durations import duration_seconds
 from mooring.state.cluster import Cluster
+from mooring.state.pods import UNBOUND
 
 
 @dataclass
@@ -32,12 +30,7 @@ class Held:
     gang: GangEntry
     priority: int
     may_preempt: bool
-    allowed: Mask | None
-    """Where its members have to be, over the rows of the table; None: anywhere."""
-    row_of: dict[str, int] = field(default_factory=dict)
-    """By member, as far as there is room."""
-    start: float | None = None
-    """When it could start, as far as durations are known; worked out when somebody's duration is to be compared."""
+    plan: Plan
     kept_out: set[tuple[str, int]] = field(default_factory=set)
     """The profiles and shapes that were refused because of it, with nobody bound since."""
 
@@ -75,17 +68,24 @@ class Reservation:
         if self.held is not None:
             self.keeps_out = True  # it might have had that room
         elif self._after >= 0 and self._has_waited(gang, now) and self._forecast.could_ever_fit(cluster, gang):
-            allowed = self._forecast.place_for(cluster, gang, now)
-            self.holder = gang
-            self.held = Held(gang, gang.priority, gang.may_preempt, allowed)
-            for group in grouped(needed_members(gang, cluster.gangs), cluster.gangs):
-                self._fill(cluster, group, self.held)
+            plan = self._forecast.plan(cluster, gang, now)
+            if plan is not None:
+                self.holder = gang
+                self.held = Held(gang, gang.priority, gang.may_preempt, plan)
+                self._take(cluster, plan)
+
+    @staticmethod
+    def _take(cluster: Cluster, plan: Plan) -> None:
+        """Let the members have their places, though others may still be there: nobody else fits in then."""
+        for key, row in zip(plan.members, plan.rows, strict=True):
+            cluster.assume(key, row)
 
     def end(self, cluster: Cluster) -> None:
         """Let go of everything that is held."""
         if self.held is not None:
-            for key in self.held.row_of:
-                cluster.release(key)
+            for key in self.held.plan.members:
+                if cluster.pods.records[key].row != UNBOUND:
+                    cluster.release(key)
             self.held = None
 
     def let_go_of(self, gang: GangEntry, cluster: Cluster) -> None:
@@ -93,33 +93,9 @@ class Reservation:
         if self.held is not None and self.held.gang is gang:
             self.end(cluster)
 
-    def _fill(self, cluster: Cluster, group: Group, held: Held) -> None:
-        """Assume places for as many members as there is room for; they are not bound."""
-        room = self._placer.rooms.of(group.profile, cluster, group.shape)
-        entries = list(group.entries)
-        if held.allowed is None:
-            self._placer.batches.rehearse(cluster, entries)
-        elif room.is_exact:
-            rows = np.flatnonzero(held.allowed[: len(room.counts)] & (room.counts > 0))
-            seats = np.repeat(rows, np.minimum(room.counts[rows], group.size))[: group.size]
-            cluster.assume_many([entry.record for entry in entries[: len(seats)]], seats)
-        else:
-            for entry in entries:
-                row = self._choose(cluster, entry, held)
-                if row < 0:
-                    break
-                cluster.assume(entry.record.key, row)
-        held.row_of |= {entry.record.key: entry.record.row for entry in entries if entry.record.row >= 0}
-
-    def _choose(self, cluster: Cluster, entry: Entry, held: Held) -> int:
-        if held.allowed is None:
-            return self._placer.batches.choose(cluster, entry.profile, entry.record.shape)
-        answers = self._placer.batches.answers(cluster, entry.profile, entry.record.shape)
-        return choose_among(answers, held.allowed)
-
     # Others while room is held.
 
-    def is_open_to(self, cluster: Cluster, entry: Entry, now: float) -> bool:
+    def is_open_to(self, entry: Entry, now: float) -> bool:
         """Whether a pod may take room that is held: it ends in time, or makes way at once."""
         held = self.held
         if held is None:
@@ -127,31 +103,16 @@ class Reservation:
         if entry.record.priority < held.priority and held.may_preempt:
             return True
         duration = duration_seconds(entry.record.pod)
-        if duration is None:
-            return False
-        if held.start is None:
-            checkpoint = cluster.checkpoint()
-            for key in held.row_of:
-                cluster.release(key)
-            held.start = self._forecast.start(cluster, held.gang, now)
-            cluster.rollback(checkpoint)
-        return now + duration <= held.start
+        return duration is not None and now + duration <= held.plan.start
 
     def lifted(self, cluster: Cluster, place: Callable[[], Outcome]) -> Outcome:
-        """Let somebody who may pass see the room that is held; then hold what is left of it."""
+        """Let somebody who may pass see the room that is held."""
         held = self.held
         assert held is not None
         self.end(cluster)
         outcome = place()
-        taken = {entry.record.row for entry in outcome.placed}
-        rows, held.row_of = held.row_of, {}
+        self._take(cluster, held.plan)
         self.held = held
-        for key, row in rows.items():
-            entry = held.gang.entries[key]
-            found = self._choose(cluster, entry, held) if row in taken else row
-            if found >= 0:
-                cluster.assume(key, found)
-                held.row_of[key] = found
         return outcome
 
     def note_bound(self) -> None:
@@ -169,7 +130,7 @@ class Reservation:
         assert held is not None
         if not self.is_kept_out(refused):
             checkpoint = cluster.checkpoint()
-            for key in held.row_of:
+            for key in held.plan.members:
                 cluster.release(key)
             row = self._placer.batches.choose(cluster, refused.profile, refused.record.shape)
             cluster.rollback(checkpoint)

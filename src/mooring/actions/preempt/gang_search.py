@@ -17,7 +17,7 @@ from mooring.actions.preempt.gang_choice import Choice
 from mooring.actions.preempt.gang_demand import Board, Want
 from mooring.actions.preempt.gang_proposals import Asked, Proposals
 from mooring.actions.preempt.gang_spare import in_order, spare
-from mooring.actions.preempt.pool import Pool
+from mooring.actions.preempt.pool import NOBODY, Pool
 from mooring.actions.preempt.search import PROTECTED, Filters, InVain, Search
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.evaluate import Evaluation, prepare_filters
@@ -116,16 +116,13 @@ def wants_of(search: Search, members: Sequence[tuple[PodRecord, Profile]]) -> li
 def _carry_through(search: Search, proposals: Proposals, gone: Mask, place: Placing) -> GangFound | None:
     """Take units away, place the gang, and find out who may stay; None if it finds no place even so."""
     cluster, pool = search.cluster, proposals.pool
-    checkpoint = cluster.checkpoint()
-    try:
+    with search.running.supposing():
         for unit in np.flatnonzero(gone).tolist():
             _release(cluster, pool.records(unit))
         placed = place(cluster)
-        if placed is None:
-            return None
-        assignments = tuple(placed)
-    finally:
-        cluster.rollback(checkpoint)
+    if placed is None:
+        return None
+    assignments = tuple(placed)
     rows = np.unique(np.array([row for _, row in assignments], np.intp))
     board = Board(pool, search.shares, rows, proposals.wants)
     still_gone = spare(board, Choice(gone, _counts(proposals.wants, assignments, rows)), proposals.order(gone))
@@ -164,28 +161,29 @@ def _heed_others(search: Search, proposals: Proposals, gone: Mask, still_gone: M
     gone_again = proposals.board.closed(still_gone | doubtful)
     doubtful, still_gone = gone_again & ~still_gone, gone_again
     rows_of = {record.key: record.row for unit in np.flatnonzero(gone).tolist() for record in pool.records(unit)}
-    checkpoint = cluster.checkpoint()
-    for unit in np.flatnonzero(still_gone).tolist():
-        _release(cluster, pool.records(unit))
-    for record, row in assignments:
-        cluster.assume(record.key, row)
-    in_place = MembersInPlace(cluster, proposals.wants)
     order = proposals.order(gone)
-    # Whoever is refused leaves room for others; whoever comes back may, as with pods that spread, make others possible.
-    candidates = doubtful
-    while candidates.any():
-        came_back = False
-        for unit in in_order(candidates & still_gone, order):
-            core = int(pool.core[unit])
-            if core < 0 or not still_gone[core]:
-                back = proposals.core_records(unit, still_gone)
-                if in_place.let_back([(record, rows_of[record.key]) for record in back]):
-                    still_gone[unit] = False
-                    came_back = True
-        is_first = candidates is doubtful
-        is_over = not (doubtful & still_gone).any() if is_first else not came_back
-        candidates = np.zeros_like(still_gone) if is_over else still_gone.copy()
-    cluster.rollback(checkpoint)
+    with search.running.supposing():
+        for unit in np.flatnonzero(still_gone).tolist():
+            _release(cluster, pool.records(unit))
+        for record, row in assignments:
+            cluster.assume(record.key, row)
+        in_place = MembersInPlace(cluster, proposals.wants)
+
+        def bring_back(candidates: Mask) -> bool:
+            """Let all come back whom the members leave their places; tell whether anybody did."""
+            before = int(np.count_nonzero(still_gone))
+            for unit in in_order(candidates & still_gone, order):
+                core = int(pool.core[unit])
+                if core == NOBODY or not still_gone[core]:
+                    back = proposals.core_records(unit, still_gone)
+                    still_gone[unit] = not in_place.let_back([(record, rows_of[record.key]) for record in back])
+            return int(np.count_nonzero(still_gone)) < before
+
+        bring_back(doubtful)
+        if (doubtful & still_gone).any():
+            # Whoever is refused leaves room for others; who comes back may, as with pods that spread, let others in.
+            while bring_back(still_gone.copy()):
+                pass
     return still_gone
 
 

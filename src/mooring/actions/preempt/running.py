@@ -4,6 +4,8 @@ Importance is kube-scheduler's: higher priority first, then the earlier start; a
 The pods of a gang have its priority.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 
@@ -124,6 +126,16 @@ class RunningPods:
         also = self.gangs.refresh(None if rows is None else changed)
         for row in changed if rows is None or not also else {*changed, *also}:
             self._read(row)
+
+    @contextmanager
+    def supposing(self) -> Iterator[None]:
+        """Let pods come and go, and undo it all: nothing has to be read again for it. `refresh` comes before."""
+        checkpoint = self.cluster.checkpoint()
+        try:
+            yield
+        finally:
+            self.cluster.rollback(checkpoint)
+            self._positions = (self.cluster.pod_changes.position, self._positions[1])
 
     def count_below(self, rows: NDArray[np.intp], priority: int) -> NDArray[np.int64]:
         """How many pods of less than this priority each of some rows has."""
