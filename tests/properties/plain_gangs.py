@@ -97,19 +97,37 @@ def fits_everywhere(profile: Profile, cluster: Cluster, assignment: Assignment) 
     return True
 
 
-def plain_placing(profile: Profile, records: Sequence[PodRecord]) -> Callable[[Cluster], Assignment | None]:
-    """Places pods one by one on the first row that takes them."""
+Placing = Callable[[Cluster], Assignment | None]
+
+
+def plain_placing(profile: Profile, records: Sequence[PodRecord], rows: set[int] | None = None) -> Placing:
+    """Places pods one by one on the first row, perhaps of some, that takes them."""
 
     def place(cluster: Cluster) -> Assignment | None:
         checkpoint = cluster.checkpoint()
         for record in records:
-            feasible = refusals(profile, cluster, record.shape).feasible
-            if not len(feasible):
+            feasible = refusals(profile, cluster, record.shape).feasible.tolist()
+            found = next((row for row in feasible if rows is None or row in rows), None)
+            if found is None:
                 cluster.rollback(checkpoint)
                 return None
-            cluster.assume(record.key, int(feasible[0]))
+            cluster.assume(record.key, found)
         cluster.commit(checkpoint)
         return [(record, record.row) for record in records]
+
+    return place
+
+
+def placing_in_one_domain(profile: Profile, records: Sequence[PodRecord], domains: Sequence[int]) -> Placing:
+    """Places all pods in the first domain that takes them; `domains` are by row, negative for none."""
+    by_domain: dict[int, set[int]] = {}
+    for row, domain in enumerate(domains):
+        if domain >= 0:
+            by_domain.setdefault(domain, set()).add(row)
+
+    def place(cluster: Cluster) -> Assignment | None:
+        tried = (plain_placing(profile, records, rows)(cluster) for rows in by_domain.values())
+        return next((found for found in tried if found is not None), None)
 
     return place
 

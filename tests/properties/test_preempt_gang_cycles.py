@@ -93,6 +93,8 @@ class Town:
         for name, gang in self.gangs.items():
             running = self.running(name)
             assert not running or len(running) >= gang.minimum, f"{running} of {name} run, it needs {gang.minimum}"
+            racks = {int(self.pods[key].spec.node_name.rpartition("-")[2]) % 2 for key in running}
+            assert gang.wish is None or len(racks) <= 1, f"{running} of {name} are in several racks"
         used: dict[str, int] = {}
         for pod in self.pods.values():
             if pod.spec.node_name:

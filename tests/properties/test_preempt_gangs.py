@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from drawing import choices
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from plain_gangs import (
     URGENT,
+    Placing,
     candidate_units,
     check_no_gang_is_broken,
     crowded_with_gangs,
@@ -15,6 +18,7 @@ from plain_gangs import (
     gang_key,
     is_protected_by_budget,
     make_member,
+    placing_in_one_domain,
     plain_placing,
     random_gang,
     units_of,
@@ -56,7 +60,11 @@ def with_budgets(choose: Choose, cluster: Cluster) -> Cluster:
 
 def wanted(choose: Choose, terms: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     more = dict(one_of(choose, terms)) if terms else {}
-    shape = {"cpu": one_of(choose, ("1", "500m", "2", "1500m")), "gpu": choose(2), "labels": {"app": one_of(choose, APPS)}}
+    shape = {
+        "cpu": one_of(choose, ("1", "500m", "2", "1500m")),
+        "gpu": choose(2),
+        "labels": {"app": one_of(choose, APPS)},
+    }
     return shape | more
 
 
@@ -130,22 +138,32 @@ def add_gang(choose: Choose, cluster: Cluster, *, shapes: int, terms: Sequence[d
     return list(gang.members.values())
 
 
-def find_gang(search: Search, members: Sequence[PodRecord]) -> GangFound | InVain | None:
+def find_gang(
+    search: Search, members: Sequence[PodRecord], domains: NDArray[np.int32] | None = None
+) -> GangFound | InVain | None:
     """None where the gang fits as things are."""
-    place = plain_placing(PROFILE, members)
+    place = placing(members, domains)
     checkpoint = search.cluster.checkpoint()
     fits_now = place(search.cluster) is not None
     search.cluster.rollback(checkpoint)
     if fits_now:
         return None
-    return find_for_gang(search, [(record, PROFILE) for record in members], URGENT, place)
+    return find_for_gang(search, [(record, PROFILE) for record in members], URGENT, place, domains=domains)
 
 
-def check_gang(cluster: Cluster, members: list[PodRecord], *, exact: bool) -> None:
+def placing(members: Sequence[PodRecord], domains: NDArray[np.int32] | None) -> Placing:
+    if domains is None:
+        return plain_placing(PROFILE, members)
+    return placing_in_one_domain(PROFILE, members, domains.tolist())
+
+
+def check_gang(
+    cluster: Cluster, members: list[PodRecord], *, exact: bool, domains: NDArray[np.int32] | None = None
+) -> None:
     before = settled_fingerprint(cluster, [record.shape for record in members])
-    found = find_gang(Search(cluster), members)
+    found = find_gang(Search(cluster), members, domains)
     assert fingerprint(cluster) == before
-    place = plain_placing(PROFILE, members)
+    place = placing(members, domains)
     if isinstance(found, InVain):
         event("in vain")
         if exact:
@@ -156,6 +174,7 @@ def check_gang(cluster: Cluster, members: list[PodRecord], *, exact: bool) -> No
     event("whole gangs" if found.gangs else "by themselves")
     assert sorted(record.key for record, _ in found.assignments) == sorted(record.key for record in members)
     assert all(victim_priority(cluster, victim) < URGENT for victim in found.victims)
+    assert domains is None or len({int(domains[row]) for _, row in found.assignments} - {-1}) == 1
     check_no_gang_is_broken(cluster, found.victims)
     check_it_suffices(cluster, found)
     for spared in units_of(cluster, found.victims):
@@ -209,6 +228,20 @@ def test_a_gang_with_terms_about_others_evicts_whole_gangs_or_none(
 ) -> None:
     cluster = crowded_with_gangs(choose, nodes=nodes, pods=pods, gangs=gangs, terms=TERMS)
     check_gang(cluster, add_gang(choose, cluster, shapes=1, terms=WANTED), exact=False)
+
+
+@settings(max_examples=100)
+@given(choose=choices(), nodes=st.integers(2, 7), pods=st.integers(0, 12), gangs=st.integers(0, 4))
+def test_a_gang_that_wants_one_domain_gets_room_in_one(choose: Choose, nodes: int, pods: int, gangs: int) -> None:
+    cluster = crowded_with_gangs(choose, nodes=nodes, pods=pods, gangs=gangs)
+    members = add_gang(choose, cluster, shapes=1)
+    domains = np.full(cluster.nodes.capacity, -1, np.int32)
+    domains[:nodes] = [choose(4) - 1 for _ in range(nodes)]
+    found = find_gang(Search(cluster), members, domains)
+    check_gang(cluster, members, exact=False, domains=domains)
+    if isinstance(found, InVain):
+        everybody = [r for unit in candidate_units(cluster, URGENT, gang_key("new")) for r in unit]
+        assert_no_place_without(cluster, everybody, placing(members, domains))
 
 
 @given(choose=choices(), changes=st.integers(1, 10))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from mooring.cli.progress import Progress
+from mooring.cli.window_targets import check_window_targets
 
 if TYPE_CHECKING:
     from mooring.assembly import Assembly
@@ -61,6 +62,7 @@ def read(inputs: Inputs, progress: Progress) -> Loaded:
     progress.phase("reading manifests")
     manifests = load_manifests(inputs.files)
     imply_namespaces(manifests)
+    check_window_targets(assembly, inputs.config, [manifests])
     return Loaded(assembly, manifests, inputs.seed)
 
 

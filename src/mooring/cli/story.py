@@ -12,6 +12,7 @@ from msgspec import Struct
 from mooring.cli.offline import Inputs, Offline
 from mooring.cli.progress import Progress
 from mooring.cli.result import Result, make_result
+from mooring.cli.window_targets import check_window_targets
 from mooring.errors import InputError
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def moments(inputs: Inputs, steps: list[Step], progress: Progress) -> Iterator[M
     pictures = load_steps([inputs.files, *([step.file] for step in steps)])
     for picture in pictures:
         imply_namespaces(picture)
+    check_window_targets(assembly, inputs.config, pictures)
     offline = Loaded(assembly, pictures[0], inputs.seed).start()
     first = Step(", ".join(inputs.files), 0.0)
     for number, (step, picture) in enumerate(zip([first, *steps], pictures, strict=True)):

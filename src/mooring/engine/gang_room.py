@@ -98,7 +98,11 @@ class GangRoom:
         for gang in changed:
             if not gang.entries:
                 self._gangs.pop(gang.root.key, None)
-        return [(gang, bool(gang.entries) and not what_is_missing(gang, self.table)) for gang in changed]
+        return [(gang, self.is_complete(gang)) for gang in changed]
+
+    def is_complete(self, gang: GangEntry) -> bool:
+        """Whether a gang can be tried."""
+        return bool(gang.entries) and not what_is_missing(gang, self.table)
 
     def gathering(self) -> Iterator[tuple[Entry, Rejection]]:
         """The pods whose gang lacks something, each with what that is."""

@@ -141,11 +141,16 @@ class Queue:
 
     def pop_batch(self, most: int) -> list[Entry]:
         """The next pod, and those right behind it with its shape and profile, `most` in all; none before a gang."""
+        head = self.peek()
+        if not isinstance(head, Entry):
+            return []
+        shape, profile = head.record.shape, head.profile
+
+        def is_alike(turn: Turn) -> bool:
+            return isinstance(turn, Entry) and turn.record.shape is shape and turn.profile is profile
+
         batch: list[Entry] = []
-        while len(batch) < most and isinstance(entry := self.peek(), Entry):
-            if batch and (entry.record.shape is not batch[0].record.shape or entry.profile is not batch[0].profile):
-                break
-            self._turns.pop()
+        while len(batch) < most and isinstance(entry := self._turns.pop_if(is_alike), Entry):
             self._where.pop(entry.record.key, None)
             self._entry_of.pop(entry.record.key, None)
             batch.append(entry)
@@ -307,6 +312,16 @@ class Queue:
                 if entry is not None and self._where[key] in _BY_ITSELF and not self.gangs.is_in_place(entry):
                     self.remove(key)
                     self._enter(entry)
+
+    def review(self, root: GangRecord) -> None:
+        """Members of a gang came to nodes or went from them: whether it lacks something may be another matter now."""
+        self._settle_gangs()
+        gang = self.gangs.get(root.key)
+        if gang is None or gang.where == "taken":
+            return
+        is_gathering = gang.where == "gathering"
+        if self.gangs.is_complete(gang) == is_gathering:
+            self.gangs.look_again([gang])
 
     def nothing_happened_for(self, gang: GangEntry) -> bool:
         """Whether a gang was tried in vain, with nothing since that could help it."""

@@ -51,6 +51,15 @@ class Turns:
         del self._ticket_of[turn.turn_name]
         return turn
 
+    def pop_if(self, is_wanted: Callable[[Turn], bool]) -> Turn | None:
+        """The next one if it is as wanted; else it stays."""
+        heap = self._heap()
+        if not heap or not is_wanted(heap[0][-1]):
+            return None
+        turn: Turn = heapq.heappop(heap)[-1]
+        del self._ticket_of[turn.turn_name]
+        return turn
+
     def active(self) -> list[Turn]:
         """Those to be tried before anybody who stays behind, in order."""
         return [turn for *_, ticket, turn in sorted(self._active) if self._is_good(ticket, turn)]
@@ -59,10 +68,11 @@ class Turns:
         """The heap whose first turn is the next; empty if nobody is there."""
         heaps: tuple[list[Any], list[Any]] = (self._active, self._behind)
         for heap in heaps:
-            while heap and not self._is_good(heap[0][-2], heap[0][-1]):
+            while heap:
+                first = heap[0]
+                if self._ticket_of.get(first[-1].turn_name) == first[-2]:
+                    return heap
                 heapq.heappop(heap)
-            if heap:
-                return heap
         return heaps[1]
 
     def _is_good(self, ticket: int, turn: Turn) -> bool:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from mooring.model.checkpoints import check_checkpoint
 from mooring.model.gang_annotations import check_annotations, check_job_gang
 from mooring.model.gang_kinds import GANG_CHECKS
 from mooring.model.job_checks import JOB_CHECKS
@@ -60,6 +61,7 @@ def validate(found: Any, place: Place) -> None:
 def _check_pod(subject: Subject, pod: Pod) -> None:
     check_pod_spec(subject, "spec", pod.spec)
     check_annotations(subject, "metadata.annotations", pod.metadata, spec=pod.spec)
+    check_checkpoint(subject, "metadata.annotations", pod.metadata)
 
 
 def _check_node(subject: Subject, node: Node) -> None:

@@ -19,7 +19,7 @@ PAST_WEIGHT = 0.9
 from each other all the time: who has just taken it has the higher present share, and the past must first make up for
 that. With more of a past, turns are nearer to the weights, and shorter. At this value, with workloads that never end
 and one of which runs at a time, a turn of equals lasts about a third of a half-life, and a queue of three times the
-weight of another runs for 79 % of the time instead of 75 %."""
+weight of another runs for 80 % of the time instead of 75 %."""
 
 
 class PastBorrowing:

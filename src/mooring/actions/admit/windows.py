@@ -117,24 +117,38 @@ class QuotaSchedule:
         """Tell whether who holds more than this quota goes even if nobody waits for it."""
         return any(found == key and self.windows[index].evict == ALWAYS for index, found in enumerate(self.keys))
 
-    def unknown(self, queues: Iterable[ClusterQueue]) -> Iterator[tuple[int, str, str]]:
-        """The windows for quotas that no queue has: the place, and which of its fields names what is not there."""
+    def unknown(self, queues: Iterable[ClusterQueue]) -> Iterator["UnknownQuota"]:
+        """The windows for quotas that none of the queues has."""
         known: dict[str, set[FlavorResource]] = {}
         for queue in queues:
-            known[queue.metadata.name] = {
-                FlavorResource(flavor.name, quota.name)
-                for group in queue.spec.resource_groups or ()
-                for flavor in group.flavors
-                for quota in flavor.resources
-            }
+            columns = known.setdefault(queue.metadata.name, set())
+            for group in queue.spec.resource_groups or ():
+                columns.update(
+                    FlavorResource(flavor.name, quota.name) for flavor in group.flavors for quota in flavor.resources
+                )
         for index, key in enumerate(self.keys):
-            columns = known.get(key.queue)
-            if columns is None:
-                yield index, "queue", key.queue
-            elif key.flavor not in {column.flavor for column in columns}:
-                yield index, "flavor", key.flavor
-            elif key.column not in columns:
-                yield index, "resource", key.resource
+            if key.queue not in known:
+                yield UnknownQuota(index, "queue", key.queue, "a ClusterQueue that there is", tuple(sorted(known)))
+                continue
+            flavors = sorted({column.flavor for column in known[key.queue]})
+            resources = sorted(column.resource for column in known[key.queue] if column.flavor == key.flavor)
+            if key.flavor not in flavors:
+                yield UnknownQuota(index, "flavor", key.flavor, f"a flavor of ClusterQueue {key.queue}", tuple(flavors))
+            elif key.resource not in resources:
+                expected = f"a resource of flavor {key.flavor} in ClusterQueue {key.queue}"
+                yield UnknownQuota(index, "resource", key.resource, expected, tuple(resources))
+
+
+class UnknownQuota(NamedTuple):
+    """A window that can never open, because there is no such quota."""
+
+    window: int
+    """Its place in the list."""
+    field: str
+    name: str
+    expected: str
+    known: tuple[str, ...]
+    """The names that there are."""
 
 
 def apply(overrides: Overrides, queues: Iterable[ClusterQueue]) -> list[ClusterQueue]:

@@ -40,7 +40,11 @@ class KeepWhole:
         )
         decisions: list[Decision] = []
         for root in self._outermost({*touched, *self._short_since, *late}, table):
-            decisions += self._look_at(root, cluster, queue, now)
+            queue.review(root)
+            decided = self._look_at(root, cluster, queue, now)
+            if decided:
+                queue.review(root)
+            decisions += decided
         return decisions
 
     def _outermost(self, keys: Iterable[str], table: GangTable) -> list[GangRecord]:
@@ -58,13 +62,14 @@ class KeepWhole:
         table = cluster.gangs
         running = self._running_parts(root, table)
         is_whole = table.is_whole(root)
-        if not running or (is_whole and all(part.is_whole() for part in running)):
+        is_short = not is_whole or not all(part.is_whole() for part in running)
+        if is_short:
+            queue.gather(root)  # whoever waits by itself is needed now
+        if not running or not is_short:
             for part in (root, *running):
                 self._short_since.pop(part.key, None)
                 queue.gangs.ran(part.key)
             return [found for part in running for found in self._follow_start(part, cluster, now)]
-        # It is short: with whoever waits, by itself or with the gang, it may be whole again.
-        queue.gather(root)
         decisions = self._complete(root, cluster, queue)
         if any(not isinstance(found, Wait) for found in decisions):
             for part in running:

@@ -1,7 +1,14 @@
-"""Make room for a pod that no node takes, by evicting pods of lower priority: kube-scheduler's preemption, by columns.
+"""Make room for whoever no node takes, by evicting pods of lower priority: kube-scheduler's preemption, by columns.
 
-`action.py` is the action, `search.py` one decision from beginning to end. What it reads: `running.py` (who runs where,
-most important first) and `budgets.py` (whom a disruption budget protects). How it decides: `crowd.py` and
-`reprieve.py` for all nodes at once, `what_if.py` node by node where filters count pods elsewhere, `choice.py` for the
-cheapest node.
+`action.py` is the action, `nominations.py` holds the room until it is there. `search.py` is one decision for a pod from
+beginning to end, `gang_search.py` one for a gang.
+
+What they read: `running.py` (who runs where, most important first), `budgets.py` (whom a disruption budget protects),
+`gang_units.py` (who goes only with their gang) and `cost.py` (what a policy says it may cost).
+
+How a pod's victims are found: `crowd.py` and `reprieve.py` for all nodes at once, `what_if.py` node by node where
+filters count pods elsewhere, `whole_gangs.py` where nobody by itself is enough, `choice.py` for the cheapest node.
+
+How a gang's are: `pool.py` has everybody who might go, `gang_proposals.py` says who would be enough, by
+`gang_choice.py` and `gang_spare.py`, and what it proposes is tried in earnest.
 """

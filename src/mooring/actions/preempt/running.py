@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mooring.actions.preempt.budgets import Budgets
 from mooring.actions.preempt.gang_units import GangUnits
+from mooring.model.checkpoints import LAST_CHECKPOINT
 from mooring.model.expansion import controller_of
 from mooring.model.pods import Pod
 from mooring.state.cluster import Cluster
@@ -26,8 +27,6 @@ NOT_STARTED = np.iinfo(np.int64).max
 """Later than any start, as kube-scheduler takes now for the start of a pod that has none."""
 NO_POD = np.iinfo(np.int64).max
 """The priority of padding: never below anybody's."""
-LAST_CHECKPOINT = "mooring.dev/last-checkpoint"
-"""The annotation by which a pod says since when its work would be lost."""
 MOST_WORKLOADS = 1 << 18
 """So many names of workloads are kept, including those that are gone, before they are collected anew."""
 
