@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mooring.engine.binding import needs_steps
 from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Keys
 from mooring.engine.evaluate import ask_filter, ask_score, normalized
-from mooring.engine.groups import Groups, group_rows
+from mooring.engine.groups import Groups
 from mooring.engine.plugin import (
     SKIP,
     Change,
@@ -112,7 +112,6 @@ class ShapeAnswers:
     normalized_scores: list[NormalizedScore] = field(default_factory=list)
     _is_by_usage_alone: bool = False
     """Nothing moves but usage."""
-    _groups: dict[tuple[str, ...], Groups] = field(default_factory=dict)
     _skipped: set[str] = field(default_factory=set)
 
     # Keeping up.
@@ -140,7 +139,6 @@ class ShapeAnswers:
     def _build(self) -> None:
         cluster = self.cluster
         self.description = cluster.description
-        self._groups.clear()
         self.has_steps = needs_steps(self.profile, self.shape)
         self.settled = self.settled_cache.of(self.profile, cluster, self.shape)
         self._slots = np.full(cluster.nodes.end + 1, INFEASIBLE, np.int64)
@@ -287,11 +285,7 @@ class ShapeAnswers:
 
     def groups_by(self, keys: tuple[str, ...]) -> Groups:
         """The rows grouped by their values of some labels."""
-        keys = tuple(sorted(keys))
-        known = self._groups.get(keys)
-        if known is None:
-            known = self._groups[keys] = group_rows(self.cluster.nodes, keys)
-        return known
+        return self.settled_cache.groups(self.cluster, keys)
 
     # Choosing.
 

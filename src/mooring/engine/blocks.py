@@ -1,8 +1,11 @@
 """Keys in blocks, so that the best of thousands is found by two short searches.
 
 Each block holds positions of one group only: a whole group can then be made better or worse, or be ruled out, by one
-number, without touching its keys.
+number, without touching its keys. Of equal keys, the one at the lowest position is the best.
 """
+
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +22,15 @@ Keys = NDArray[np.int64]
 
 FEW_PODS = 64
 """For fewer choices than this, arranging keys in blocks costs more than searching all of them each time."""
+FEW_GROUPS = 16
+"""As many groups can be kept apart at little cost."""
 
 
-def arrange(keys: Keys, group_of: NDArray[np.intp], groups: int, expected: int) -> "FlatKeys | Blocks":
+def arrange(keys: Keys, group_of: NDArray[np.intp], groups: int, expected: int) -> "Arranged":
     """Keys in the form that suits so many choices."""
-    return FlatKeys(keys, group_of, groups) if expected < FEW_PODS else Blocks(keys, group_of, groups)
+    if expected >= FEW_PODS:
+        return Blocks(keys, group_of, groups)
+    return GroupedKeys(keys, group_of, groups) if 1 < groups <= FEW_GROUPS else FlatKeys(keys, group_of, groups)
 
 
 class FlatKeys:
@@ -55,6 +62,36 @@ class FlatKeys:
         return found
 
 
+class GroupedKeys:
+    """The keys of each group by themselves, with the best of each at hand."""
+
+    def __init__(self, keys: Keys, group_of: NDArray[np.intp], groups: int) -> None:
+        self._group_of = group_of
+        self._positions = [np.flatnonzero(group_of == group) for group in range(groups)]
+        self.put_all(keys)
+
+    def put_all(self, keys: Keys) -> None:
+        self._keys = [keys[positions] for positions in self._positions]
+        self._best = np.array([keys.max(initial=INFEASIBLE) for keys in self._keys], np.int64)
+
+    def put(self, position: int, key: int) -> None:
+        group = self._group_of.item(position)
+        keys = self._keys[group]
+        keys[self._positions[group].searchsorted(position)] = key
+        self._best[group] = keys[keys.argmax()]
+
+    def best(self, worth: Keys | None) -> int:
+        """The position of the largest key, or -1 if none is feasible; `worth` is one a group."""
+        return _best_position(self._best.copy() if worth is None else self._best + worth, self._first_of)
+
+    def _first_of(self, group: int) -> int:
+        return self._positions[group].item(self._keys[group].argmax())
+
+    def open_groups(self) -> NDArray[np.bool_]:
+        """Which groups have a feasible position."""
+        return self._best >= FEASIBLE_FROM
+
+
 class Blocks:
     """One key a position; `best` finds the largest, groups' worth included."""
 
@@ -79,25 +116,43 @@ class Blocks:
         self._best = self._keys.max(axis=1) if len(self._keys) else np.zeros(0, np.int64)
 
     def put(self, position: int, key: int) -> None:
-        block, slot = divmod(int(self._slot_of[position]), BLOCK)
+        block, slot = divmod(self._slot_of.item(position), BLOCK)
         keys = self._keys[block]
         keys[slot] = key
         self._best[block] = keys[keys.argmax()]
 
     def best(self, worth: Keys | None) -> int:
         """The position of the largest key, or -1 if none is feasible; `worth` is one a group."""
-        best = self._best
-        if not len(best):
+        if not len(self._best):
             return -1
         if worth is not None:
-            best = best + worth[self._group_of_block]
-        block = int(best.argmax())
-        if best[block] < FEASIBLE_FROM:
-            return -1
-        return int(self._position_of[block * BLOCK + int(self._keys[block].argmax())])
+            return _best_position(self._best + worth[self._group_of_block], self._first_of)
+        block = int(self._best.argmax())  # blocks are in the order of positions: the first is the best of equals
+        return self._first_of(block) if self._best.item(block) >= FEASIBLE_FROM else -1
+
+    def _first_of(self, block: int) -> int:
+        return self._position_of.item(block * BLOCK + int(self._keys[block].argmax()))
 
     def open_groups(self) -> NDArray[np.bool_]:
         """Which groups have a feasible position."""
         found = np.zeros(self._groups, np.bool_)
         found[self._group_of_block[self._best >= FEASIBLE_FROM]] = True
         return found
+
+
+Arranged: TypeAlias = FlatKeys | GroupedKeys | Blocks
+
+
+def _best_position(best: Keys, first_of: Callable[[int], int]) -> int:
+    """The lowest position with the largest key, given the best key of each part, and where in a part that is."""
+    part = int(best.argmax())
+    largest = best.item(part)
+    if largest < FEASIBLE_FROM:
+        return -1
+    position = first_of(part)
+    while True:
+        best[part] = INFEASIBLE
+        part = int(best.argmax())
+        if best.item(part) < largest:
+            return position
+        position = min(position, first_of(part))

@@ -7,6 +7,7 @@ class the row with the best key wins; a row that gets a pod moves on to another 
 
 import heapq
 from itertools import pairwise
+from operator import neg
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,13 +65,18 @@ class ClassRanking:
         """Of the positions that have got a pod."""
         self._head_of: dict[Class, int] = {}
         """The best feasible position of each class that has one; those of changed classes are to be found anew."""
-        order = np.lexsort((self._keys, *lines))
+        order = self._worst_first()
+        order = order[np.argsort(_numbers(lines[:, order]), kind="stable")]
         in_order = lines[:, order]
         ends = 1 + np.flatnonzero((in_order[:, 1:] != in_order[:, :-1]).any(axis=0))
         for start, end in pairwise([0, *ends.tolist(), len(order)]):
             if start < end:
                 self._waiting[tuple(in_order[:, start].tolist())] = order[start:end].tolist()
         self._changed = set(self._waiting)
+
+    def _worst_first(self) -> NDArray[np.intp]:
+        """All positions, worst first; of equal ones, the lowest is the best."""
+        return np.argsort(-self._keys, kind="stable")[::-1]
 
     def _own_counts(self, rows: Rows) -> NDArray[np.int64]:
         own = self._counts.own_counts(NodeRows(self._answers.cluster.nodes, rows))
@@ -89,9 +95,10 @@ class ClassRanking:
         raw = ask_score(self._score.plugin, self._answers.shape, nodes, self._score.prepared)
         worth = (self._score.weight * normalized(self._score.plugin, raw)) << TIE_BITS
         worth += self._keys[heads]
-        best = int(worth.argmax())
-        self._changed.add(list(self._head_of)[best])
-        return self._place(heads[best])
+        # Of equal ones, the lowest.
+        _, before, found = max(zip(worth.tolist(), map(neg, heads), self._head_of, strict=True))
+        self._changed.add(found)
+        return self._place(-before)
 
     def _find_head(self, found: Class) -> None:
         """Find the best feasible position of a class, if it has one; what is no longer in it is dropped."""
@@ -100,7 +107,7 @@ class ClassRanking:
             waiting.pop()
         while moved_in and not self._is_in(found, *moved_in[0]):
             heapq.heappop(moved_in)
-        if waiting and not (moved_in and self._keys.item(waiting[-1]) < -moved_in[0][0]):
+        if waiting and not (moved_in and moved_in[0] < (-self._keys.item(waiting[-1]), waiting[-1])):
             self._head_of[found] = waiting[-1]
         elif moved_in:
             self._head_of[found] = moved_in[0][1]
@@ -140,3 +147,13 @@ class ClassRanking:
             self._taken[position] = 0
         self._touched.clear()
         self._ahead.expect(expected_pods)
+
+
+def _numbers(lines: NDArray[np.int64]) -> NDArray[np.unsignedinteger]:
+    """A number for each column, different for different ones."""
+    numbers = np.zeros(lines.shape[1], np.int64)
+    for line in lines:
+        # Numbered anew after each line, so that the product of many lines cannot overflow.
+        _, numbers = np.unique(numbers * (int(line.max(initial=0)) + 2) + line + 1, return_inverse=True)
+    # Small numbers are sorted faster.
+    return numbers.astype(np.uint16 if len(numbers) <= 1 << 16 else np.uint64)

@@ -11,6 +11,7 @@ import numpy as np
 
 from mooring.engine.blocks import Keys
 from mooring.engine.evaluate import Evaluation, ask_filter, ask_score, normalized, rows_named
+from mooring.engine.groups import Groups, group_rows
 from mooring.engine.plugin import SKIP, Depends, Mask, Plugin, PreFilter, PreScore, ScoreAnswers, Scores
 from mooring.engine.profile import Profile
 from mooring.engine.verdict import Rejection
@@ -58,11 +59,26 @@ class SettledCache:
         self._cluster: Cluster | None = None
         self._description: tuple[int, ...] = ()
         self._known: dict[Hashable, Settled] = {}
+        self._groups: dict[tuple[str, ...], Groups] = {}
 
-    def of(self, profile: Profile, cluster: Cluster, shape: Shape) -> Settled:
+    def _look_at(self, cluster: Cluster) -> None:
+        """Forget what is no longer settled."""
         if self._cluster is not cluster or self._description != cluster.description:
             self._cluster, self._description = cluster, cluster.description
             self._known.clear()
+            self._groups.clear()
+
+    def groups(self, cluster: Cluster, keys: tuple[str, ...]) -> Groups:
+        """The rows grouped by their values of some labels."""
+        self._look_at(cluster)
+        keys = tuple(sorted(keys))
+        known = self._groups.get(keys)
+        if known is None:
+            known = self._groups[keys] = group_rows(cluster.nodes, keys)
+        return known
+
+    def of(self, profile: Profile, cluster: Cluster, shape: Shape) -> Settled:
+        self._look_at(cluster)
         key = (profile.name, *(shape.part(name) for name in profile.settled_parts))
         known = self._known.get(key)
         if known is None:

@@ -112,9 +112,8 @@ class Amounts:
 
     def take_many(self, rows: NDArray[np.intp], counts: NDArray[np.int64], taken: Taken) -> None:
         """So many equal pods come to each of some distinct rows."""
-        for all_lines, changes in ((self._flat_integers, taken.integers), (self._flat_floats, taken.floats)):
-            for line in np.flatnonzero(changes).tolist():
-                all_lines[line, rows] += counts * changes[line]
+        self._flat_integers[:, rows] += taken.integers[:, np.newaxis] * counts
+        self._flat_floats[:, rows] += taken.floats[:, np.newaxis] * counts
         self._use_room(taken.largest * int(counts.max(initial=0)))
 
     def _use_room(self, amount: int) -> None:

@@ -61,10 +61,10 @@ class WindowGate:
     def _switches(self, watched: WatchedTree, seconds: float | None) -> Iterator[float]:
         """The moments at which a workload that starts now could lose its quota."""
         keeper, now = self._keeper, self._now
-        ahead = FARTHEST_SECONDS if seconds is None else min(seconds, FARTHEST_SECONDS)
+        until = now + (keeper.longest_notice if seconds is None else min(seconds, FARTHEST_SECONDS))
         for switch in keeper.schedule.switches(now):
-            if switch.at >= now + ahead:
-                return
+            if switch.at > until or (seconds is not None and switch.at == until):
+                return  # what ends just when quota is taken loses none
             notice = keeper.notice_seconds(switch, watched)
             if notice >= 0 and (seconds is not None or switch.at - notice <= now):
                 yield switch.at

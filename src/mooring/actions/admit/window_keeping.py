@@ -46,6 +46,7 @@ class WindowKeeper:
 
     def __init__(self, schedule: QuotaSchedule, tenants: TenantTable, desk: Desk) -> None:
         self.schedule = schedule
+        self.longest_notice = max((window.notice_seconds for window in schedule.windows), default=0)
         self.desk = desk
         self._tenants = tenants
         self._version = -1
@@ -120,9 +121,8 @@ class WindowKeeper:
                     self._look_ahead(switch.at, root, watched)
 
     def _switches_ahead(self, now: float) -> Iterator[Switch]:
-        longest = max((window.notice_seconds for window in self.schedule.windows), default=0)
         for switch in self.schedule.switches(now):
-            if switch.at - longest > now:
+            if switch.at - self.longest_notice > now:
                 return
             yield switch
 
@@ -182,9 +182,8 @@ class WindowKeeper:
     def next_wake(self, now: float) -> float | None:
         """When there is something to announce or to take, though nothing happens."""
         times = [self.schedule.next_change(now)]
-        longest = max((window.notice_seconds for window in self.schedule.windows), default=0)
         for switch in self.schedule.switches(now):
-            if times[0] is None or switch.at - longest >= times[0]:
+            if times[0] is None or switch.at - self.longest_notice >= times[0]:
                 break
             notices = (switch.at - self.notice_seconds(switch, watched) for watched in self.watched().values())
             times += [time for time in notices if now < time < switch.at]

@@ -43,6 +43,8 @@ class KeepWhole:
             queue.review(root)
             decided = self._look_at(root, cluster, queue, now)
             if decided:
+                if not table.is_whole(root):
+                    queue.gather(root)
                 queue.review(root)
             decisions += decided
         return decisions

@@ -92,11 +92,11 @@ class Located:
         return refused
 
     def _kind(self, cluster: Cluster, leaf: Unit, among: Rows | None) -> MemberKind:
-        fits = self.fits(cluster, leaf.groups[0]).counts
+        counts = self.fits(cluster, leaf.groups[0]).counts
+        fits = counts.copy()  # it follows what is tried
         if among is not None:
-            inside = np.zeros_like(fits)
-            inside[among] = fits[among]
-            fits = inside
+            fits[:] = 0
+            fits[among] = counts[among]
         return MemberKind(fits, leaf.size, leaf.wish)
 
     def _by_counts(self, cluster: Cluster, tree: TopologyTree, unit: Unit, among: Rows | None) -> TooSmall | None:
