@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from gang_worlds import BLOCK, RACK, GangWorld
 
@@ -64,7 +65,10 @@ class Watch:
         """Of a gang that starts: each slice in one domain, and neighbours by rank near each other."""
         wish = gang.wish
         assert wish is not None
+        ranks = [int(pod.metadata.name.rpartition("-")[2]) for pod in members]
         if wish.has_slices:
+            if ranks != list(range(len(members))):
+                return  # where some are missing, slices are of those that were there when it started
             for first in range(0, len(members), wish.slice_size):
                 of_slice = members[first : first + wish.slice_size]
                 domains = {self._domain(pod, wish.slice_level or "") for pod in of_slice}
@@ -72,7 +76,7 @@ class Watch:
             return
         for level in (HOSTNAME, *wish.levels):
             runs = [self._domain(pod, level) for pod in members]
-            changes = sum(one != other for one, other in zip(runs, runs[1:], strict=False))
+            changes = sum(one != other for one, other in pairwise(runs))
             assert changes == len(set(runs)) - 1, f"ranks of {gang.name} go to and fro between {runs}"
 
     def _check_timeout(self, key: str, now: float) -> None:

@@ -82,12 +82,15 @@ class Evaluation:
 
     def refusals(self) -> Iterator[tuple[Verdict, int]]:
         """Each different verdict with the number of nodes that gave it."""
-        refused = self.failed_by != PASSED
-        pairs = np.stack([self.failed_by[refused].astype(np.int64), self.codes[refused]])
-        for (index, _), position, count in _distinct(pairs, np.flatnonzero(refused)):
-            verdict = self.verdict(position)
-            assert verdict is not None, index
-            yield verdict, count
+        refused = np.flatnonzero(self.failed_by != PASSED)
+        filters, codes = self.failed_by[refused], self.codes[refused]
+        for filter_index in np.unique(filters).tolist():  # code by code of one filter: much faster than by pairs
+            of_filter = refused[filters == filter_index]
+            _, first, counts = np.unique(codes[filters == filter_index], return_index=True, return_counts=True)
+            for position, count in zip(of_filter[first].tolist(), counts.tolist(), strict=True):
+                verdict = self.verdict(position)
+                assert verdict is not None, filter_index
+                yield verdict, count
 
     def message(self) -> str:
         """Why the pod waits, in kube-scheduler's words."""
@@ -101,14 +104,6 @@ class Evaluation:
         if self.refused is not None:
             return (self.refused.plugin,)
         return tuple(sorted({verdict.plugin for verdict, _ in self.refusals()}))
-
-
-def _distinct(pairs: NDArray[np.int64], positions: NDArray[np.intp]) -> Iterator[tuple[tuple[int, int], int, int]]:
-    if not pairs.size:
-        return
-    unique, first, counts = np.unique(pairs, axis=1, return_index=True, return_counts=True)
-    for column, at, count in zip(unique.T.tolist(), first.tolist(), counts.tolist(), strict=True):
-        yield (column[0], column[1]), int(positions[at]), count
 
 
 def evaluate(profile: Profile, cluster: Cluster, shape: Shape, limit: NodeLimit | None = None) -> Evaluation:

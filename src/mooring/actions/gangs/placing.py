@@ -4,9 +4,8 @@ Whatever is tried happens between a checkpoint and its commit or rollback: a gan
 behind.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -64,15 +63,37 @@ class GangPlacer:
         message = self._known_refusal(cluster, alike) or _lacks_resources(cluster, gang)
         if not message:
             # 2. Whoever wants a certain place tries it with all members first, so that the place has room for them.
-            for more in _larger(cluster, gang, needed):
-                if self._try(cluster, gang, grouped(more, cluster.gangs), Reservations(cluster)) is None:
-                    return GangOutcome(more)
+            more = self._as_many_as_fit(cluster, gang, needed)
+            if more and self._try(cluster, gang, grouped(more, cluster.gangs), Reservations(cluster)) is None:
+                return GangOutcome(more)
             # 3. All that it needs, or nothing.
             message = self._try(cluster, gang, groups, Reservations(cluster)) or ""
             if not message:
                 return GangOutcome(needed)
             self._note_refusal(cluster, alike, message)
         return self._outcome(cluster, gang, groups, message)
+
+    def _as_many_as_fit(self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry]) -> list[Entry]:
+        """The members that a gang which wants a place needs, with as many more as fit there; nothing if none do."""
+        if not wants_place(cluster, gang):
+            return []
+        everybody = all_members(gang, cluster.gangs)
+        must = {entry.record.key for entry in needed}
+        spare = [entry.record.key for entry in everybody if entry.record.key not in must]
+        fitting, too_many = 0, len(spare) + 1
+        trying = len(spare)
+        while trying > fitting:
+            chosen = must.union(spare[:trying])
+            checkpoint = cluster.checkpoint()
+            members = [entry for entry in everybody if entry.record.key in chosen]
+            fits = self.try_together(cluster, gang, members) is None
+            cluster.rollback(checkpoint)
+            fitting, too_many = (trying, too_many) if fits else (fitting, trying)
+            if gang.root.gang is not None and gang.root.gang.of_gangs:
+                break  # some of them might be half a gang
+            trying = (fitting + too_many) // 2
+        chosen = must.union(spare[:fitting])
+        return [entry for entry in everybody if entry.record.key in chosen] if fitting else []
 
     def place_message(self, cluster: Cluster, gang: GangEntry) -> str:
         """Why a gang would not be placed now; empty if it would. Nothing is left behind."""
@@ -204,21 +225,6 @@ def _likeness(cluster: Cluster, gang: GangEntry, groups: Sequence[Group]) -> Any
         return None
     wishes = (declared.wish, tuple((role.name, role.wish) for role in declared.roles), declared.role_groups)
     return wishes, tuple((group.role, group.profile.name, group.shape.id, group.size) for group in groups)
-
-
-def _larger(cluster: Cluster, gang: GangEntry, needed: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """The members that a gang which wants a place needs, with more of those that it has: with all, half of them, ..."""
-    if not wants_place(cluster, gang):
-        return
-    everybody = all_members(gang, cluster.gangs)
-    must = {entry.record.key for entry in needed}
-    more = len(everybody) - len(needed)
-    while more > 0:
-        chosen = must | set(islice((found.record.key for found in everybody if found.record.key not in must), more))
-        yield [entry for entry in everybody if entry.record.key in chosen]
-        if gang.root.gang is not None and gang.root.gang.of_gangs:
-            return  # half of them might be half a gang
-        more //= 2
 
 
 def _has_steps(group: Group) -> bool:
