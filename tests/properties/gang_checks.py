@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from gang_worlds import BLOCK, RACK, GangWorld
 
-from mooring.model.decisions import Bind, Decision, Evict
+from mooring.model.decisions import Bind, Decision, Evict, Wait
 from mooring.model.gangs import Gang
 from mooring.model.membership import VOLCANO_ROLE
 from mooring.model.pods import Pod
@@ -38,7 +38,7 @@ class Watch:
     def after(self, decisions: Sequence[Decision], now: float) -> None:
         bound = {decision.pod for decision in decisions if isinstance(decision, Bind)}
         evicted = {decision.pod for decision in decisions if isinstance(decision, Evict)}
-        waits = {decision.pod for decision in decisions} - bound - evicted
+        waits = {decision.pod for decision in decisions if isinstance(decision, Wait)} - evicted
         assert not bound & waits, f"said to wait, and bound: {sorted(bound & waits)}"
         _check_rooms(self.world, bound)
         for key in self.world.kinds:

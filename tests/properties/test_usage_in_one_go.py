@@ -56,7 +56,7 @@ def used_cluster(choose: Choose, *, some_without_memory: bool = False) -> Cluste
 def random_pod(choose: Choose, name: str) -> Pod:
     cpu = f"{choose(900)}m" if choose(4) else None
     memory = str(choose(1 << 32)) if choose(4) else None
-    return make_pod(name, cpu=cpu, memory=memory, **({"gpu": 1} if not choose(5) else {}))
+    return make_pod(name, cpu=cpu, memory=memory, gpu=0 if choose(5) else 1)
 
 
 def kinds_of_rows(cluster: Cluster, shape: Shape, choose: Choose) -> Iterator[NodeRows]:

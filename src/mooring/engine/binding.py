@@ -32,9 +32,7 @@ def take_steps(profile: Profile, cluster: Cluster, record: PodRecord, row: int) 
     return refused
 
 
-def reserve(
-    profile: Profile, cluster: Cluster, record: PodRecord, row: int, reserved: list[Reserve]
-) -> Verdict | None:
+def reserve(profile: Profile, cluster: Cluster, record: PodRecord, row: int, reserved: list[Reserve]) -> Verdict | None:
     for plugin in profile.reserve:
         if not plugin.applies_to(record.shape):
             continue

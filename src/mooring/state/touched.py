@@ -57,9 +57,7 @@ class TouchedRows:
         first, end = position - self._start, self._end - self._start
         if first < 0:
             return None
-        return TouchedSlice(
-            self._table, self._rows[first:end], self._targets[first:end], self._copies[:, :, first:end]
-        )
+        return TouchedSlice(self._table, self._rows[first:end], self._targets[first:end], self._copies[:, :, first:end])
 
     def _start_anew(self) -> None:
         """Forget everything: nodes are described anew, or there are more resources or rows than there were."""

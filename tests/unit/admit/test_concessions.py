@@ -1,5 +1,7 @@
 """Who would have to give back for a workload to start, and which policy is in the way."""
 
+from typing import Any
+
 import pytest
 
 from mooring.actions.admit.concessions import (
@@ -24,7 +26,7 @@ from mooring.testing.queueing_builders import (
 )
 
 
-def team(name: str, nominal: int, **policies: str) -> ClusterQueue:
+def team(name: str, nominal: int, **policies: Any) -> ClusterQueue:
     return make_queue(name, make_group(default=make_quota(nominal)), cohort="all", **policies)
 
 
