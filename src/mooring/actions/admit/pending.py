@@ -144,8 +144,14 @@ class Line:
     def retry(self, labels_of: Mapping[str, Mapping[str, str]]) -> None:
         """Quota was freed: whatever is parked may be tried again, unless it is in the wrong namespace."""
         self._failed_shapes.clear()
+        if not self.parked:
+            return
+        admits = dict[str, bool]()  # by namespace: most lines have one
         for applicant in list(self.parked.values()):
-            if self.admits_namespace(applicant, labels_of):
+            admitted = admits.get(applicant.namespace)
+            if admitted is None:
+                admitted = admits[applicant.namespace] = self.admits_namespace(applicant, labels_of)
+            if admitted:
                 self.activate(applicant)
 
     def admits_namespace(self, applicant: Applicant, labels_of: Mapping[str, Mapping[str, str]]) -> bool:
