@@ -69,7 +69,7 @@ class Place:
             decisions += [Bind(entry.record.key, entry.record.node_name) for entry in outcome.placed]
             if outcome.placed:
                 queue.note(Change.POD_BOUND, batch[0].record.shape)
-                self.reservation.note_bound()
+                self.reservation.note_bound(outcome.placed, now)
             # 5. The rest waits for something that could help, or for its turn.
             if outcome.refused:
                 self._park(cluster, queue, outcome.refused)
@@ -114,7 +114,7 @@ class Place:
             queue.park_gang(gang, outcome.message, outcome.helped_by, outcome.moved_by)
             self.reservation.hold(cluster, gang, now)
             return []
-        self.reservation.note_bound()
+        self.reservation.note_bound(outcome.placed, now)
         return bind_all(queue, gang, outcome.placed)
 
     def _park(self, cluster: Cluster, queue: Queue, entries: list[Entry]) -> None:

@@ -25,14 +25,17 @@ class Ahead:
         rows: Rows,
         taken: list[int],
         expected_pods: int,
-        totals: Callable[[], NDArray[np.int64]],
+        likely: Callable[[int], NDArray[np.intp]],
     ) -> None:
-        """`taken` says how many pods each position has got so far, `totals` how good each position is now."""
+        """`taken` says how many pods each position has got so far, `likely` which positions may be the next to get one.
+
+        So many are asked for; a few more or fewer will do.
+        """
         self._answers = answers
         self._rows = rows
         self._taken = taken
         self._expected = expected_pods
-        self._totals = totals
+        self._likely = likely
         self._misses = MISSES - 1 if expected_pods >= MISSES else 0  # the first miss is worth a table, if many follow
         self._steps = 1
         self._table: list[list[int]] = []
@@ -74,11 +77,8 @@ class Ahead:
 
     def _make_table(self) -> None:
         """Cover the best rows as things stand, each from the pods that it has got; further each time."""
-        count = len(self._rows)
-        likely = min(count, 2 * self._expected, LARGEST_TABLE)
-        positions = np.arange(count)
-        if likely < count:
-            positions = np.argpartition(self._totals(), count - likely)[count - likely :]
+        positions = self._likely(min(2 * self._expected, LARGEST_TABLE))
+        likely = len(positions)
         columns = positions.tolist()
         # The position that is being asked about counts as taken already: its line starts one pod earlier.
         base = np.maximum(np.array([self._taken[position] for position in columns], np.int64) - 1, 0)
@@ -100,3 +100,11 @@ class Ahead:
 
     def _keys(self, rows: Rows, pods: NDArray[np.int64]) -> NDArray[np.int64]:
         return self._answers.usage_keys(NodeRows(self._answers.cluster.nodes, rows, pods, self._answers.shape))
+
+
+def largest(keys: NDArray[np.int64], count: int) -> NDArray[np.intp]:
+    """The positions of the largest keys, in any order."""
+    if count >= len(keys):
+        return np.arange(len(keys))
+    found: NDArray[np.intp] = np.argpartition(keys, len(keys) - count)[len(keys) - count :]
+    return found

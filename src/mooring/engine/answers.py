@@ -138,6 +138,7 @@ class ShapeAnswers:
 
     def _build(self) -> None:
         cluster = self.cluster
+        cluster.touched.catch_up()
         self.description = cluster.description
         self.has_steps = needs_steps(self.profile, self.shape)
         self.settled = self.settled_cache.of(self.profile, cluster, self.shape)

@@ -12,12 +12,15 @@ from operator import neg
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.ahead import Ahead
+from mooring.engine.ahead import Ahead, largest
 from mooring.engine.answers import NormalizedScore, ShapeAnswers
 from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Keys
 from mooring.engine.evaluate import ask_score, normalized
 from mooring.state.nodes import TIE_BITS
 from mooring.state.rows import NodeRows, Rows
+
+SMALL = 1 << 16
+"""Numbers below this are sorted many times faster than others."""
 
 Class = tuple[int, ...]
 """(group of rows in the same few domains, what is counted on the row itself)"""
@@ -50,7 +53,7 @@ class ClassRanking:
         self._keys: Keys = answers.keys[self._rows]
         self._taken = [0] * len(self._rows)
         self._touched = set[int]()
-        self._ahead = Ahead(answers, self._rows, self._taken, expected_pods, lambda: self._keys)
+        self._ahead = Ahead(answers, self._rows, self._taken, expected_pods, lambda count: largest(self._keys, count))
         self._classify()
         counts.refit(NodeRows(table, self._rows))
 
@@ -66,12 +69,12 @@ class ClassRanking:
         self._head_of: dict[Class, int] = {}
         """The best feasible position of each class that has one; those of changed classes are to be found anew."""
         order = self._worst_first()
-        order = order[np.argsort(_numbers(lines[:, order]), kind="stable")]
-        in_order = lines[:, order]
-        ends = 1 + np.flatnonzero((in_order[:, 1:] != in_order[:, :-1]).any(axis=0))
+        numbers = _numbers(lines)
+        order = order[np.argsort(numbers[order], kind="stable")]
+        ends = 1 + np.flatnonzero(np.diff(numbers[order]))
         for start, end in pairwise([0, *ends.tolist(), len(order)]):
             if start < end:
-                self._waiting[tuple(in_order[:, start].tolist())] = order[start:end].tolist()
+                self._waiting[tuple(lines[:, order[start]].tolist())] = order[start:end].tolist()
         self._changed = set(self._waiting)
 
     def _worst_first(self) -> NDArray[np.intp]:
@@ -149,11 +152,11 @@ class ClassRanking:
         self._ahead.expect(expected_pods)
 
 
-def _numbers(lines: NDArray[np.int64]) -> NDArray[np.unsignedinteger]:
+def _numbers(lines: NDArray[np.int64]) -> NDArray[np.integer]:
     """A number for each column, different for different ones."""
-    numbers = np.zeros(lines.shape[1], np.int64)
-    for line in lines:
-        # Numbered anew after each line, so that the product of many lines cannot overflow.
-        _, numbers = np.unique(numbers * (int(line.max(initial=0)) + 2) + line + 1, return_inverse=True)
-    # Small numbers are sorted faster.
-    return numbers.astype(np.uint16 if len(numbers) <= 1 << 16 else np.uint64)
+    numbers: NDArray[np.integer] = lines[0]
+    for line in lines[1:]:
+        numbers = numbers * (int(line.max(initial=0)) + 2) + line + 1
+        if numbers.max(initial=0) >= SMALL:  # numbered anew, so that the product of many lines cannot overflow
+            _, numbers = np.unique(numbers, return_inverse=True)
+    return numbers.astype(np.uint16) if numbers.max(initial=0) < SMALL else numbers

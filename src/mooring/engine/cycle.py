@@ -82,9 +82,11 @@ class Scheduler:
         return decisions
 
     def _apply(self, event: Event, now: float) -> None:
+        if isinstance(event, PodSeen):
+            self._see_pod(event, now)
+            return
         cluster = self.cluster
-        pod_key = event.pod.key if isinstance(event, PodSeen) else event.key if isinstance(event, PodLost) else ""
-        before, uid = self._place_of(pod_key), self._uid_of(pod_key)
+        before = self._place_of(event.key) if isinstance(event, PodLost) else None
         versions = (cluster.nodes_version, cluster.gangs.version)
         cluster.observe(event)
         match event:
@@ -105,23 +107,25 @@ class Scheduler:
                 self.queue.remove(key)
                 if before:
                     self.queue.note(Change.POD_GONE)
-            case PodSeen(pod):
-                if uid != pod.metadata.uid:
-                    self.queue.remove(pod.key)  # another pod of the same name
-                self._enqueue(pod.key, now)
-                after = self._place_of(pod.key)
-                if before != after:  # a pod that finishes, or runs on as another, makes room like one that is gone
-                    gone = Change.POD_GONE if before else Change(0)
-                    self.queue.note(gone | Change.POD_BOUND if after else gone)
+
+    def _see_pod(self, event: PodSeen, now: float) -> None:
+        key = event.pod.key
+        known = self.cluster.pods.records.get(key)
+        uid = known.pod.metadata.uid if known is not None else ""
+        before = self._place_of(key) if known is not None else None
+        self.cluster.observe(event)
+        if known is not None and uid != event.pod.metadata.uid:
+            self.queue.remove(key)  # another pod of the same name
+        self._enqueue(key, now)
+        after = self._place_of(key)
+        if before != after:  # a pod that finishes, or runs on as another, makes room like one that is gone
+            gone = Change.POD_GONE if before else Change(0)
+            self.queue.note(gone | Change.POD_BOUND if after else gone)
 
     def _place_of(self, key: str) -> tuple[Shape, int] | None:
         """What a pod that runs is, and on which row."""
         record = self.cluster.pods.records.get(key)
         return None if record is None or record.row == UNBOUND else (record.shape, record.row)
-
-    def _uid_of(self, key: str) -> str:
-        record = self.cluster.pods.records.get(key)
-        return "" if record is None else record.pod.metadata.uid
 
     def _enqueue(self, key: str, now: float) -> None:
         """Let a pod wait, or go on waiting, if that is what it has to do."""

@@ -1,11 +1,12 @@
 """Gangs of gangs: which of the gangs inside one lack something, and which are to be placed together."""
 
-from collections.abc import Container
+from collections.abc import Mapping
+from typing import Any
 
 from mooring.state.gangs import GangRecord, GangTable
 
 
-def lacking(record: GangRecord, waiting: Container[str], table: GangTable) -> str:
+def lacking(record: GangRecord, waiting: Mapping[str, Any], table: GangTable) -> str:
     """What a gang lacks to be whole once all its members that wait are placed; nothing if it lacks nothing."""
     if record.gang is None:
         return f"gang {record.key.partition('/')[2]} is not declared"
@@ -17,7 +18,8 @@ def lacking(record: GangRecord, waiting: Container[str], table: GangTable) -> st
         if len(problems) < needed:
             return f"gang {record.gang.name} waits for its parts: {len(problems)} of {needed} exist"
         return next(problem for problem in problems if problem)
-    present = [*record.bound(), *(member for key, member in record.members.items() if key in waiting)]
+    members = record.members
+    present = [*record.bound(), *(members[key] for key in members.keys() & waiting.keys())]
     missing = record.lacks(present)
     if not missing:
         return ""
@@ -25,7 +27,7 @@ def lacking(record: GangRecord, waiting: Container[str], table: GangTable) -> st
     return f"gang {record.gang.name} waits for its members: {len(present)} of {needed} exist"
 
 
-def complete_parts(record: GangRecord, waiting: Container[str], table: GangTable) -> list[GangRecord]:
+def complete_parts(record: GangRecord, waiting: Mapping[str, Any], table: GangTable) -> list[GangRecord]:
     """The gangs of pods inside a gang (itself if it is one) that run whole or can, with all that they are a part of."""
     if lacking(record, waiting, table):
         return []
@@ -34,7 +36,7 @@ def complete_parts(record: GangRecord, waiting: Container[str], table: GangTable
     return [part for inside in table.inside(record) for part in complete_parts(inside, waiting, table)]
 
 
-def parts_to_start(record: GangRecord, waiting: Container[str], table: GangTable) -> list[GangRecord]:
+def parts_to_start(record: GangRecord, waiting: Mapping[str, Any], table: GangTable) -> list[GangRecord]:
     """The gangs of pods without which a gang is not whole: those that have begun to run, then as many as it takes.
 
     A gang of gangs that is whole grows by one of these. Nothing if all that could run does.

@@ -71,7 +71,8 @@ Skip: TypeAlias = _Skip
 
 
 InOneGo: TypeAlias = Callable[[NodeRows], "tuple[Mask | None, Scores] | None"]
-"""Answers for several plugins about some rows: which pass (None for all), and the weighted total of their scores.
+"""Answers for several plugins about some rows: which pass (None for all), and the weighted total of their scores, which
+is of no matter where a row does not pass.
 
 None where the plugins have to be asked one by one after all."""
 

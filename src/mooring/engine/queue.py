@@ -12,7 +12,7 @@ from mooring.engine.backoff import UNSCHEDULABLE_SECONDS, Backoff
 from mooring.engine.entry import Entry
 from mooring.engine.gang_entry import PLUGIN, GangEntry
 from mooring.engine.gang_room import GangRoom
-from mooring.engine.parked import Parked, Turn
+from mooring.engine.parked import Key, Parked, ParkingLot, Turn, shape_key
 from mooring.engine.plugin import Change
 from mooring.engine.profile import Profile
 from mooring.engine.turns import Turns
@@ -23,7 +23,6 @@ from mooring.state.shapes import Shape
 
 __all__ = ["Entry", "GangEntry", "Parked", "Queue", "Turn"]
 
-_POD_BOUND = Change.POD_BOUND.value  # plain integers where every pod asks
 _BY_ITSELF = ("active", "backoff", "parked", "shared")
 
 
@@ -39,14 +38,11 @@ class Queue:
         self.gangs = GangRoom(GangTable() if gangs is None else gangs)
         self._backoff = backoff or Backoff()
         self._turns = Turns()
-        self._parked: dict[tuple[str | int, ...], Parked] = {}
+        self._parked = ParkingLot()
         self._gated: dict[str, tuple[Entry, Verdict]] = {}
-        self._could_help = Change(0)
-        """What any parked pod waits for."""
         self._where: dict[str, str] = {}
         self._entry_of: dict[str, Entry] = {}
         """Every pod that waits, whether by itself, with its gang or behind a gate."""
-        self._parked_in: dict[str, Parked] = {}
         self._arrivals = 0
         self._now = 0.0
         self._is_shared = is_shared
@@ -65,8 +61,7 @@ class Queue:
         self._now = now
         for turn in self._turns.come_forward(lambda expiry: self._backoff.is_over(expiry, now)):
             self._mark(turn, "active")
-        late = [key for key, parked in self._parked.items() if now - parked.since > UNSCHEDULABLE_SECONDS]
-        self._bring_back(late)
+        self._bring_back(self._parked.where(lambda parked: now - parked.since > UNSCHEDULABLE_SECONDS))
 
     def add(self, record: PodRecord, profile: Profile, now: float) -> None:
         """Let a pod wait for its turn, with its gang, or behind the gate that holds it."""
@@ -111,7 +106,7 @@ class Queue:
         elif where == "gang":
             self.gangs.leave(key)
         elif where == "parked":
-            self._parked_in.pop(key).by_pod.pop(key, None)
+            self._parked.remove(key)
 
     def _new_arrival(self) -> int:
         self._arrivals += 1
@@ -185,14 +180,12 @@ class Queue:
         `moved_by` says of which pods it matters to them that they were bound.
         """
         first = entries[0]
-        key = (first.profile.name, first.record.shape.id)
-        self._park(key, entries, Parked(first.profile, helped_by, moved_by, since=self._now))
+        self._park(shape_key(first), entries, Parked(first.profile, helped_by, moved_by, since=self._now))
 
     def park_alone(self, entry: Entry, verdict: Verdict, *, is_capped: bool = False) -> None:
         """Set one pod aside that a node would take and a plugin refused: others of its shape may fare better."""
-        key = (entry.profile.name, entry.record.shape.id, entry.record.key)
         new = Parked(entry.profile, Change.ANY, verdict=verdict, since=self._now, is_capped=is_capped)
-        self._park(key, [entry], new)
+        self._park((*shape_key(entry), entry.record.key), [entry], new)
 
     def park_gang(
         self,
@@ -210,46 +203,32 @@ class Queue:
         gang.tried_at = self._now
         gang.where = "parked"
         verdict = Verdict(PLUGIN, Rejection((message,)))
-        self._could_help |= helped_by
-        self._parked["gang", gang.root.key] = Parked(
-            gang.profile, helped_by, moved_by, dict(gang.entries), verdict, gang, self._now, is_capped
-        )
+        entries = dict(gang.entries)
+        self._parked.add_gang(Parked(gang.profile, helped_by, moved_by, entries, verdict, gang, self._now, is_capped))
 
-    def _park(self, key: tuple[str | int, ...], entries: Sequence[Entry], new: Parked) -> None:
-        parked = self._parked.setdefault(key, new)
-        parked.helped_by |= new.helped_by
-        parked.verdict = new.verdict
-        self._could_help |= new.helped_by
+    def _park(self, key: Key, entries: Sequence[Entry], new: Parked) -> None:
+        self._parked.add(key, new, entries)
         for entry in entries:
             entry.attempts += 1
             entry.tried_at = self._now
-            parked.by_pod[entry.record.key] = entry
-            self._parked_in[entry.record.key] = parked
             self._mark(entry, "parked")
 
     def parked_with(self, entry: Entry) -> Parked | None:
         """The pods of the same shape that were tried in vain, if nothing has happened since."""
-        return self._parked.get((entry.profile.name, entry.record.shape.id))
+        return self._parked.of_shape(entry)
 
     def note(self, change: Change, shape: Shape | None = None) -> None:
         """Something happened, to a pod of some shape if one is given: whoever it could help is to be tried again."""
-        if self._could_help.value & change.value:
-            self._bring_back([key for key, parked in self._parked.items() if parked.is_helped_by(change, shape)])
+        self._bring_back(self._parked.helped_by(change, shape))
 
-    def _bring_back(self, keys: Sequence[tuple[str | int, ...]]) -> None:
-        for key in keys:
-            for turn in self._parked.pop(key).turns():
-                self._parked_in.pop(turn.turn_name, None)
-                expiry = self._expiry(turn)
-                if self._backoff.is_over(expiry, self._now) or self._is_shared(turn):
-                    self._activate(turn)
-                else:
-                    self._mark(turn, "backoff")
-                    self._turns.add_behind(turn, expiry)
-        if keys:
-            self._could_help = Change(0)
-            for parked in self._parked.values():
-                self._could_help |= parked.helped_by
+    def _bring_back(self, keys: Sequence[Key]) -> None:
+        for turn in self._parked.take(keys):
+            expiry = self._expiry(turn)
+            if self._backoff.is_over(expiry, self._now) or self._is_shared(turn):
+                self._activate(turn)
+            else:
+                self._mark(turn, "backoff")
+                self._turns.add_behind(turn, expiry)
 
     def _expiry(self, turn: Turn) -> float:
         return self._backoff.expiry(turn.tried_at, turn.attempts, turn.size)
@@ -258,7 +237,7 @@ class Queue:
         """Everybody whose turn comes by shares, those tried in vain included: with any change all shares are others."""
         self._settle_gangs()
         if self.shared:
-            self._bring_back([key for key, found in self._parked.items() if any(map(self._is_shared, found.turns()))])
+            self._bring_back(self._parked.where(lambda parked: any(map(self._is_shared, parked.turns()))))
         taken, self.shared = list(self.shared.values()), {}
         for turn in taken:
             self._mark(turn, "taken")
@@ -266,22 +245,15 @@ class Queue:
 
     def waits_for(self, shape: Shape) -> bool:
         """Whether some pod that was tried in vain may be the next as soon as a pod of this shape is bound."""
-        if not self._could_help.value & _POD_BOUND:
-            return False
-        return any(
-            parked.is_helped_by(Change.POD_BOUND, shape)
-            and any(self._backoff.is_over(self._expiry(turn), self._now) for turn in parked.turns())
-            for parked in self._parked.values()
-        )
+        helped = self._parked.helped_by_binding(shape)
+        return any(self._backoff.is_over(self._expiry(turn), self._now) for turn in helped)
 
     def parked_as(self, turn: Turn) -> Parked | None:
         """How somebody was set aside who was tried in vain; None for whoever was not."""
-        if isinstance(turn, Entry):
-            return self._parked_in.get(turn.record.key)
-        return self._parked.get(("gang", turn.root.key))
+        return self._parked.of(turn)
 
     def parked(self) -> Iterator[Parked]:
-        return iter(self._parked.values())
+        return iter(self._parked)
 
     def gated(self) -> Iterator[tuple[Entry, Rejection]]:
         """The pods that may not be tried, each with the reason."""
@@ -368,5 +340,5 @@ class Queue:
         elif gang.where == "shared":
             self.shared.pop(gang.arrival, None)
         elif gang.where == "parked":
-            self._parked.pop(("gang", gang.root.key), None)
+            self._parked.remove_gang(gang)
         gang.where = "gathering"

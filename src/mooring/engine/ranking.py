@@ -7,8 +7,9 @@ normalised over the rows (`row_scores`), and the worth of whole groups of rows t
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mooring.engine.ahead import Ahead
+from mooring.engine.ahead import Ahead, largest
 from mooring.engine.answers import DomainFilter, NormalizedScore, ShapeAnswers
 from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Keys, arrange
 from mooring.engine.evaluate import ask_passes, ask_score, normalized
@@ -89,7 +90,7 @@ class Ranking:
         self._taken = [0] * len(rows)
         self._touched = set[int]()
         self._usage_keys = answers.keys[rows]
-        self._ahead = Ahead(answers, rows, self._taken, expected_pods, self._totals)
+        self._ahead = Ahead(answers, rows, self._taken, expected_pods, self._likely)
         self._row_scores = [RowScore(answers, score, rows) for score in by_row]
         self._arrange()
 
@@ -112,14 +113,19 @@ class Ranking:
 
     def _all_keys(self) -> Keys:
         keys = self._usage_keys
+        if not self._row_scores:
+            return keys
         for score in self._row_scores:
             keys = keys + score.part
         return np.where(self._usage_keys >= FEASIBLE_FROM, keys, INFEASIBLE)
 
-    def _totals(self) -> Keys:
-        """How good each position is now, its group's worth included."""
+    def _likely(self, count: int) -> NDArray[np.intp]:
+        """The best positions, and those that are the best whatever their groups are worth, because that changes."""
         keys = self._all_keys()
-        return keys if self._worth is None else keys + self._worth[self._group_of]
+        if self._worth is None:
+            return largest(keys, count)
+        totals = keys + self._worth[self._group_of]
+        return np.union1d(largest(totals, count), largest(keys, count))
 
     def _group_worth(self) -> Keys:
         """What each group's domains are worth now; INFEASIBLE where a filter refuses them."""

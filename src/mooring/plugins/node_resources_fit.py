@@ -224,7 +224,7 @@ class NodeResourcesFit(PreFilter, PreScore):
         if not is_default or self._ratio is not None or not scored.is_plain_pair:
             return None
         asked, names = checked.with_a_place, scored.asked.names
-        if names != balanced.names:
+        if names != balanced.names or not set(names) <= set(asked.names):
             return None
         return ResourcesInOneGo(
             asked.names,

@@ -2,8 +2,9 @@
 
 Their answers are asked for again and again about the rows that changed, and what that costs is the number of calls to
 NumPy, hardly the number of rows. Asked one by one, the two look up the same amounts, convert to whole numbers and back,
-and hand over arrays in between. Here the same arithmetic runs through once. Whatever is not the default, such as a
-third resource, other weights of resources, or amounts that floats do not hold exactly, is left to the plugins.
+and hand over arrays in between. Here the same arithmetic runs through once, for pods that ask for both resources that
+are scored. Whatever is not the default, such as a third resource, other weights of resources, or amounts that floats do
+not hold exactly, is left to the plugins. Rows that do not pass get some score or other.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from mooring.engine.plugin import MAX_SCORE, Mask, Scores
 from mooring.state.rows import NodeRows
 
 # Arrays of one number each: NumPy would convert a plain number at every call.
-_NOTHING, _ONE, _TWO, _HALVED = np.array(0.0), np.array(1.0), np.array(2.0), np.array(0.5)
+_NOTHING, _TWO, _HALVED = np.array(0.0), np.array(2.0), np.array(0.5)
 _MAX, _HALF, _THREE_HALVES = np.array(1.0 * MAX_SCORE), np.array(0.5 * MAX_SCORE), np.array(1.5 * MAX_SCORE)
 
 
@@ -54,7 +55,7 @@ class ResourcesInOneGo:
             balance *= self.balance_weight
         totals += balance
         enough = free >= self.checked
-        passed = None if np.logical_and.reduce(enough, axis=None) else np.logical_and.reduce(enough)
+        passed = None if np.count_nonzero(enough) == enough.size else np.logical_and.reduce(enough)
         return passed, totals.astype(np.int64)
 
     def _fullness(self, spare: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -74,9 +75,11 @@ class ResourcesInOneGo:
 
 
 def _evenness(requested: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
-    """See `node_resources_balanced_allocation.even_where_all`, for two resources."""
+    """See `node_resources_balanced_allocation.even_where_all`, for two resources.
+
+    A row that is fuller than full is refused to pods that ask for both: what it would score is no matter.
+    """
     fractions: NDArray[np.float64] = requested / capacity
-    np.minimum(fractions, _ONE, out=fractions)
     even: NDArray[np.float64] = fractions[0]
     even -= fractions[1]
     np.abs(even, out=even)

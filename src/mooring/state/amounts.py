@@ -47,6 +47,12 @@ class Taken:
         self.floats = np.concatenate([self.integers, -self.integers]).astype(np.float64)
         self.largest = int(amounts.max())
 
+    def changes(self, kind: int, lines: Lines) -> NDArray[np.float64]:
+        """(resources, 1): what is added to some resources of a kind."""
+        of_kind = self.floats[(kind - REQUESTED) * self.lines :][: self.lines]
+        column: NDArray[np.float64] = of_kind[lines.at, np.newaxis]
+        return column
+
 
 class Amounts:
     """(kinds, resource codes, rows); only the state writes to it."""

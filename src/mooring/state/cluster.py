@@ -1,5 +1,6 @@
 """The cluster: the one mutable thing. Events come in, decisions are assumed, what-if is checkpoint and rollback."""
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -259,9 +260,9 @@ class Cluster:
         if not records:
             return
         shape = records[0].shape
-        distinct, counts = np.unique(rows, return_counts=True)
-        self.nodes.account_many(distinct, counts.astype(np.int64), shape)
         row_list = rows.tolist()
+        counts = Counter(row_list)
+        self.nodes.account_many(np.array(list(counts), np.intp), np.array(list(counts.values()), np.int64), shape)
         self.pods.row.writable[[record.slot for record in records]] = rows
         self.pod_changes.extend(shape.id, rows)
         if self.gangs.of_pod:

@@ -58,6 +58,8 @@ class GangRecord:
         """How many members are missing besides those present, the minimums of roles included."""
         assert self.gang is not None
         keys = [record.key for record in present]
+        if not self.gang.roles:
+            return max(self.gang.minimum - len(keys), 0)
         by_role = Counter(self.roles[key] for key in keys)
         missing_roles = sum(max(0, role.minimum - by_role[role.name]) for role in self.gang.roles)
         return max(missing_roles, self.gang.minimum - len(keys), 0)
@@ -245,7 +247,10 @@ class GangTable:
         record.changed()
 
     def _record(self, key: str) -> GangRecord:
-        return self.records.setdefault(key, GangRecord(key))
+        record = self.records.get(key)
+        if record is None:
+            record = self.records[key] = GangRecord(key)
+        return record
 
     def _forget_if_empty(self, key: str) -> None:
         record = self.records.get(key)

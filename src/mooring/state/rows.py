@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mooring.model.nodes import Node, Taint
 from mooring.model.requests import CPU, MEMORY
-from mooring.state.amounts import KINDS
+from mooring.state.amounts import ALLOCATABLE, KINDS
 from mooring.state.nodes import MISSING, PLACES, NodeTable
 from mooring.state.shapes import Shape
 
@@ -84,10 +84,13 @@ class NodeRows:
         """
         found = self._stacks.get((what, resources))
         if found is None:
-            found = self.table.cube.gather(KINDS[what], self.table.lines_of(resources), self._where)
-            if self._extra is not None and what != "allocatable":
-                adds = np.array([[self._a_pod_adds(what, resource)] for resource in resources])
-                found = found + self._extra * adds
+            kind, lines = KINDS[what], self.table.lines_of(resources)
+            found = self.table.cube.gather(kind, lines, self._where)
+            if self._extra is not None and self._shape is not None and kind != ALLOCATABLE:
+                if found.dtype == np.float64:
+                    found += self._extra.astype(np.float64) * self.table.taken_by(self._shape).changes(kind, lines)
+                else:
+                    found += self._extra * np.array([[self._a_pod_adds(what, name)] for name in resources], np.int64)
             self._stacks[what, resources] = found
         return found
 

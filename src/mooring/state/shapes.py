@@ -69,13 +69,24 @@ class Shape:
         return self.requests.get(resource, 0)
 
     @cached_property
+    def _says_it_all(self) -> bool:
+        """Whether every container asks for CPU and memory itself, so that scoring counts nothing but requests."""
+        containers = (*self.spec.containers, *(self.spec.init_containers or ()))
+        asked = [c.resources.requests if c.resources else None for c in containers]
+        return self.spec.resources is None and all(a and CPU in a and MEMORY in a for a in asked)
+
+    @cached_property
     def nonzero(self) -> tuple[int, int]:
         """CPU millis and memory bytes that scoring counts for a pod that runs: never nothing."""
+        if self._says_it_all:
+            return self.request(CPU), self.request(MEMORY)
         return _cpu_and_memory(pod_requests(self.pod, nonzero=True))
 
     @cached_property
     def nonzero_incoming(self) -> dict[str, int]:
         """What scoring counts for a pod on its way: without pod-level resources, as kube-scheduler does."""
+        if self._says_it_all:
+            return self.requests
         return whole_requests(pod_requests(self.pod, nonzero=True, pod_level=False))
 
     @cached_property

@@ -50,14 +50,18 @@ class TouchedRows:
 
     def since(self, position: int) -> TouchedSlice | None:
         """The rows that changed since a position; None if they are so many that all rows are better looked at."""
-        if self._source is not self._table.cube.floats or self._version != self._table.version:
-            self._start_anew()
-        if self._end != self._changes.position:
-            self._take_in()
+        self.catch_up()
         first, end = position - self._start, self._end - self._start
         if first < 0:
             return None
         return TouchedSlice(self._table, self._rows[first:end], self._targets[first:end], self._copies[:, :, first:end])
+
+    def catch_up(self) -> None:
+        """Take in what changed. Whoever asks about all rows now calls this, so as to be able to read on from here."""
+        if self._source is not self._table.cube.floats or self._version != self._table.version:
+            self._start_anew()
+        if self._end != self._changes.position:
+            self._take_in()
 
     def _start_anew(self) -> None:
         """Forget everything: nodes are described anew, or there are more resources or rows than there were."""
@@ -73,16 +77,17 @@ class TouchedRows:
         self._read_from(self._changes.position)
 
     def _read_from(self, position: int) -> None:
-        self._start = self._end = max(self._changes.start, position - self._room // 2)
+        self._start = self._end = position
         self._last: dict[int, int] = {}
         """Each row's latest position."""
 
     def _take_in(self) -> None:
-        """Copy the rows of the changes since the last time; what does not fit into half of the room is too far back."""
-        if self._changes.position - self._end > self._room // 2:
-            self._read_from(self._changes.position)
+        """Copy the rows of the changes since the last time, as many as half of the room holds."""
         rows = self._changes.rows_since(self._end)
-        assert rows is not None
+        if rows is None or len(rows) > self._room // 2:
+            self._read_from(max(self._changes.start, self._changes.position - self._room // 2))
+            rows = self._changes.rows_since(self._end)
+            assert rows is not None
         if self._end - self._start + len(rows) > self._room:
             self._forget_first_half()
         at = self._end - self._start
@@ -92,16 +97,13 @@ class TouchedRows:
         else:
             self._flat_copies[:, at:end] = self._flat_source.take(rows, axis=1)
         self._rows[at:end] = self._targets[at:end] = rows
-        self._supersede(rows.tolist())
-        self._end += len(rows)
-
-    def _supersede(self, rows: list[int]) -> None:
         last, start = self._last, self._start
-        for position, row in enumerate(rows, self._end):
+        for position, row in enumerate(rows.tolist(), self._end):
             before = last.get(row, -1)
             if before >= start:
                 self._targets[before - start] = SUPERSEDED
             last[row] = position
+        self._end += len(rows)
 
     def _forget_first_half(self) -> None:
         half, end = self._room // 2, self._end - self._start

@@ -111,3 +111,42 @@ def test_gated_pods_stand_apart() -> None:
     assert len(queue) == 0
     held = [(entry.record.key, rejection.reasons) for entry, rejection in queue.gated()]
     assert held == [("default/held", ("waiting for scheduling gates: [example.com/quota]",))]
+
+
+def test_pods_that_waited_long_are_tried_again_though_others_like_them_keep_coming() -> None:
+    queue, cluster = Queue(), Cluster()
+    for now in (0.0, 100.0, 200.0):
+        queue.advance(now)
+        fill(queue, cluster, make_pod(f"pod-{now:g}"), now=now)
+        queue.park(queue.pop_batch(1), Change.NODE)
+
+    queue.advance(301.0)
+
+    assert len(queue) == 3
+
+
+def test_a_pod_that_is_told_again_as_it_is_keeps_its_place() -> None:
+    queue, cluster = Queue(), Cluster()
+    fill(queue, cluster, make_pod("parked"))
+    queue.park(queue.pop_batch(1), Change.NODE)
+    fill(queue, cluster, make_pod("first"), make_pod("second"))
+
+    for name in ("parked", "first"):
+        cluster.observe(PodSeen(make_pod(name)))
+        queue.update(cluster.pods.records[f"default/{name}"], PROFILE, 99.0)
+
+    assert keys(queue) == ["first", "second"]
+
+
+def test_a_pod_that_changed_keeps_the_time_since_which_it_waits() -> None:
+    queue, cluster = Queue(), Cluster()
+    fill(queue, cluster, make_pod("first"), now=1.0)
+    fill(queue, cluster, make_pod("second"), now=2.0)
+    queue.park(queue.pop_batch(2), Change.NODE)
+
+    cluster.observe(PodSeen(make_pod("first", cpu=1)))
+    queue.update(cluster.pods.records["default/first"], PROFILE, 99.0)
+
+    entry = queue.peek()
+    assert entry is not None
+    assert (entry.has("default/first"), entry.queued_at) == (True, 1.0)

@@ -100,6 +100,10 @@ class Forecast:
         room[settled.rows] = counts
         return room
 
+    def saw_start(self, pod: Pod, now: float) -> None:
+        """A pod is bound now: it ends in time after this, whenever the world tells of its start."""
+        self._ends[pod.key] = _known_end(pod, None, now)
+
     # Where and when.
 
     def plan(self, cluster: Cluster, gang: GangEntry, now: float) -> Plan | None:

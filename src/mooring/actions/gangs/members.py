@@ -56,6 +56,8 @@ def _needed_of(gang: GangEntry, part: GangRecord) -> list[Entry]:
     assert declared is not None, "a gang that is to start has been declared"
     waiting = _waiting(gang, part)
     bound = part.bound()
+    if not declared.roles:
+        return waiting[: max(0, declared.minimum - len(bound))]
     have = Counter(part.roles[record.key] for record in bound)
     chosen = dict[str, Entry]()
     for role in declared.roles:

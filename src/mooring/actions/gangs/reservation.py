@@ -8,7 +8,7 @@ that it may evict at once when its room is complete, because their priority is l
 the gang itself has nothing until it has all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from mooring.actions.batches import Outcome
@@ -115,10 +115,12 @@ class Reservation:
         self.held = held
         return outcome
 
-    def note_bound(self) -> None:
-        """Somebody was bound: what was refused before may be another matter now."""
+    def note_bound(self, entries: Sequence[Entry], now: float) -> None:
+        """Others were bound: what was refused before may be another matter now."""
         if self.held is not None:
             self.held.kept_out.clear()
+            for entry in entries:
+                self._forecast.saw_start(entry.record.pod, now)
 
     def is_kept_out(self, entry: Entry) -> bool:
         """Whether a pod of the same shape was just refused because of the room that is held."""
