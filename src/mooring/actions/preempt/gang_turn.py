@@ -26,6 +26,8 @@ def make_room_for_gang(
     if _is_being_made_room_for(cluster, gang):
         return InVain(BEFORE + ALREADY)
     needed = needed_members(gang, cluster.gangs)
+    if not needed:
+        return InVain(BEFORE + ALREADY)  # its members are leaving since another's turn in this cycle
     return find_for_gang(
         search,
         [(entry.record, entry.profile) for entry in needed],

@@ -152,7 +152,7 @@ class Nominations:
         """Bind pods whose victims are gone, if the filters agree; else they are to be tried anew."""
         cluster = search.cluster
         entries = [seat.entry for seat in nomination.seats]
-        if not _fit(search, nomination) or not _take_steps(cluster, entries):
+        if not _is_whole(cluster, nomination) or not _fit(search, nomination) or not _take_steps(cluster, entries):
             for entry in entries:
                 cluster.release(entry.record.key)
             self._put_back(nomination, entries, queue)
@@ -164,6 +164,16 @@ class Nominations:
             for shape in {entry.record.shape.id: entry.record.shape for entry in entries}.values():
                 queue.note(Change.POD_BOUND, shape)
         return [Bind(seat.key, seat.node) for seat in nomination.seats]
+
+
+def _is_whole(cluster: Cluster, nomination: Nomination) -> bool:
+    """Whether a gang is whole with those that have seats: it may have been released or withdrawn in the meantime."""
+    if not nomination.gang:
+        return True
+    root = cluster.gangs.records.get(nomination.gang)
+    if root is None or root.gang is None:
+        return False
+    return root.gang.of_gangs or root.is_whole()
 
 
 def _fit(search: Search, nomination: Nomination) -> bool:
