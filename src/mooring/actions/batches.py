@@ -76,17 +76,17 @@ class Batches:
         answers = self.kept.fresh(profile, cluster, shape)
         if len(batch) >= FEWEST_RANKED and limit is None and not answers.has_steps and ranking_kind(answers):
             return self._ranked(cluster, batch, answers, deadline)
-
-        def choose() -> int:
-            answers.refresh()
-            return answers.choose(limit)
-
         if len(batch) == 1 and not answers.has_steps:
             row = answers.choose(limit)
             if row < 0:
                 return Outcome([], batch, [])
             cluster.assume(batch[0].record.key, row)
             return Outcome(batch, [], [])
+
+        def choose() -> int:
+            answers.refresh()
+            return answers.choose(limit)
+
         return self._one_by_one(cluster, batch, choose, answers.has_steps, deadline)
 
     def answers(self, cluster: Cluster, profile: Profile, shape: Shape) -> ShapeAnswers:

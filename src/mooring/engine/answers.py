@@ -12,7 +12,6 @@ The sum of the first two is kept as one key a row: the total score with the tie-
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +20,15 @@ from mooring.engine.binding import needs_steps
 from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Keys
 from mooring.engine.evaluate import ask_filter, ask_score, normalized
 from mooring.engine.groups import Groups
+from mooring.engine.moving import DomainFilter, NormalizedScore, as_prepared
 from mooring.engine.plugin import (
     SKIP,
     Change,
     Depends,
-    FilterAnswers,
     Incremental,
     Plugin,
     PreFilter,
     PreScore,
-    ScoreAnswers,
     Scores,
 )
 from mooring.engine.profile import Profile
@@ -57,33 +55,6 @@ _USAGE = Depends.NODE_USAGE.value
 def is_by_usage(plugin: Plugin) -> bool:
     """Whether a plugin's answers change with what runs on the row itself, and with nothing else that moves."""
     return bool(plugin.depends_on._value_ & _MOVING == _USAGE)
-
-
-@dataclass
-class DomainFilter:
-    """A filter whose answers depend on pods elsewhere, with what it has gathered."""
-
-    plugin: PreFilter
-    prepared: Any
-
-    @property
-    def counts(self) -> Incremental | None:
-        return self.prepared if isinstance(self.prepared, Incremental) else None
-
-
-@dataclass
-class NormalizedScore:
-    """A score that is brought into range over the feasible rows."""
-
-    plugin: ScoreAnswers
-    weight: int
-    raw: Scores | None
-    """One a row of the table if they are settled, None if they change with pods."""
-    prepared: Any = None
-
-    @property
-    def counts(self) -> Incremental | None:
-        return self.prepared if isinstance(self.prepared, Incremental) else None
 
 
 @dataclass(eq=False)
@@ -330,20 +301,3 @@ class ShapeAnswers:
         if score.prepared is SKIP:
             return np.zeros(len(rows), np.int64)
         return score.weight * normalized(score.plugin, ask_score(score.plugin, self.shape, nodes, score.prepared))
-
-
-def as_prepared(plugin: FilterAnswers) -> PreFilter:
-    """A filter that gathers nothing, seen as one that does."""
-    return plugin if isinstance(plugin, PreFilter) else _Ungathered(plugin)
-
-
-class _Ungathered(PreFilter):
-    def __init__(self, plugin: FilterAnswers) -> None:
-        super().__init__()
-        self._plugin = plugin
-
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> None:
-        return None
-
-    def filter(self, pod: Shape, nodes: NodeRows, prepared: None) -> Any:
-        return ask_filter(self._plugin, pod, nodes, None)

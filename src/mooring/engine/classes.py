@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.ahead import Ahead, largest
-from mooring.engine.answers import NormalizedScore, ShapeAnswers
+from mooring.engine.answers import ShapeAnswers
 from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Keys
 from mooring.engine.evaluate import ask_score, normalized
+from mooring.engine.moving import NormalizedScore
 from mooring.state.nodes import TIE_BITS
 from mooring.state.rows import NodeRows, Rows
 

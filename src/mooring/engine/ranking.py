@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.ahead import Ahead, largest
-from mooring.engine.answers import DomainFilter, NormalizedScore, ShapeAnswers
+from mooring.engine.answers import ShapeAnswers
 from mooring.engine.blocks import FEASIBLE_FROM, INFEASIBLE, Keys, arrange
 from mooring.engine.evaluate import ask_passes, ask_score, normalized
+from mooring.engine.moving import DomainFilter, NormalizedScore
 from mooring.engine.plugin import Incremental, Mask, PreScore, Scores
 from mooring.engine.row_scores import RowScore
 from mooring.state.nodes import TIE_BITS

@@ -6,8 +6,9 @@ As long as the lowest and the highest raw score stay what they are, one row's ch
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.answers import NormalizedScore, ShapeAnswers
+from mooring.engine.answers import ShapeAnswers
 from mooring.engine.evaluate import ask_score, normalized_between
+from mooring.engine.moving import NormalizedScore
 from mooring.engine.plugin import IGNORED, PreScore, Scores
 from mooring.state.nodes import TIE_BITS
 from mooring.state.rows import NodeRows, Rows
@@ -45,6 +46,8 @@ class RowScore:
         raw = self._raw[self._feasible]
         counted = raw[raw != IGNORED]
         self._lowest, self._highest = (int(counted.min()), int(counted.max())) if len(counted) else (0, 0)
+        self._part_of: dict[int, int] = {}
+        """What raw scores of single rows add to their keys, as long as the lowest and the highest stay as they are."""
         self._at_lowest = int(np.count_nonzero(counted == self._lowest))
         self._at_highest = int(np.count_nonzero(counted == self._highest))
         self.part = np.zeros(len(self._rows), np.int64)
@@ -66,7 +69,10 @@ class RowScore:
         if not self._still_between(old, new):
             self._normalize()
             return True
-        self.part[position] = self._weighted(self._raw[position : position + 1])[0]
+        part = self._part_of.get(new)
+        if part is None:
+            part = self._part_of[new] = int(self._weighted(self._raw[position : position + 1])[0])
+        self.part[position] = part
         return False
 
     def _still_between(self, old: int, new: int) -> bool:

@@ -177,6 +177,9 @@ class InterPodAffinity(PreFilter, PreScore):
         return PreferredCounts(parts) if parts else SKIP
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: "PreferredCounts") -> Scores:
+        if len(nodes) == 1:
+            row = nodes.index.item()
+            return np.array([sum(part.of_row(row) for part in prepared.parts)], np.int64)
         first, *others = prepared.parts
         total = first.of(nodes)
         for part in others:

@@ -17,6 +17,7 @@ from mooring.model.quantity import parse_quantity, to_units
 from mooring.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, in_columns, to_column_units
 from mooring.state.amounts import ALLOCATABLE, KINDS, REQUESTED, AmountColumn, Amounts, Lines, Taken
 from mooring.state.columns import Column, Interner
+from mooring.state.images import Image, add_images, forget_images
 from mooring.state.shapes import Shape
 
 ROW = ""
@@ -47,16 +48,6 @@ class LabelColumn:
 
     def set(self, row: int, value: str | None) -> None:
         self.column.writable[row] = MISSING if value is None else self.interner.code(value)
-
-
-class Image:
-    """A container image: its size as first reported, and the rows that have it."""
-
-    __slots__ = ("rows", "size_bytes")
-
-    def __init__(self, size_bytes: int) -> None:
-        self.size_bytes = size_bytes
-        self.rows = set[int]()
 
 
 class NodeTable:
@@ -198,7 +189,7 @@ class NodeTable:
         if row is None:
             row = self._new_row(node.metadata.name)
         else:
-            self._forget_images(row)
+            forget_images(self.images, row, self.nodes[row])
         self.nodes[row] = node
         self._forget_summaries()
         self._describe(row, node)
@@ -207,7 +198,7 @@ class NodeTable:
     def remove(self, name: str) -> int:
         row = self.row_of.pop(name)
         self._forget_summaries()
-        self._forget_images(row)
+        forget_images(self.images, row, self.nodes[row])
         self.nodes[row] = None
         self.alive.writable[row] = False
         self._live_rows = self.all_rows = None
@@ -253,19 +244,7 @@ class NodeTable:
         labels = node.metadata.labels or {}
         for key, column_of_key in self._labels.items():
             column_of_key.set(row, labels.get(key))
-        for image in node.status.images or ():
-            for name in image.names:
-                self.images.setdefault(name, Image(image.size_bytes)).rows.add(row)
-
-    def _forget_images(self, row: int) -> None:
-        node = self.nodes[row]
-        for image in (node.status.images or ()) if node else ():
-            for name in image.names:
-                found = self.images.get(name)
-                if found is not None:
-                    found.rows.discard(row)
-                    if not found.rows:
-                        del self.images[name]
+        add_images(self.images, row, node)
 
     def _columns(self) -> Iterator[Column]:
         yield from (label.column for label in self._labels.values())
