@@ -108,6 +108,7 @@ class Assembly:
         share = Share(place.gangs, share_settings(self.tenants))
         keep_whole = KeepWhole(place.gangs, self.gangs.timeout_seconds)
         reclaim, preempt = Reclaim(share, place.gangs), Preempt(self.preemption_costs, place.gangs)
+        place.make_room = preempt.at_once
         actions: list[Action] = [admit, keep_whole, share, place, reclaim, preempt]
         backoff = Backoff(self.config.pod_initial_backoff_seconds, self.config.pod_max_backoff_seconds)
         return Scheduler(self.new_cluster(seed), self.profiles, actions, backoff)

@@ -40,6 +40,7 @@ class Watch:
         evicted = {decision.pod for decision in decisions if isinstance(decision, Evict)}
         waits = {decision.pod for decision in decisions if isinstance(decision, Wait)} - evicted
         assert not bound & waits, f"said to wait, and bound: {sorted(bound & waits)}"
+        bound -= evicted
         _check_rooms(self.world, bound)
         for key in self.world.kinds:
             new = {pod.key for pod in self.world.bound(key)} & bound

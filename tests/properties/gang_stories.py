@@ -9,7 +9,7 @@ from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Decision
 from mooring.model.events import NodeSeen
 from mooring.testing.builders import make_profile, make_scheduler
-from mooring.testing.random_clusters import Choose
+from mooring.testing.random_clusters import Choose, one_of
 
 LONG = (1.0, 1.0, 20.0, 400.0)
 """How much time passes between cycles: less than a backoff, more than it, more than every timeout."""
@@ -38,7 +38,7 @@ class GangStory:
         self.scheduler.handle(*self.world.events(events))
         self.now += LONG[self.choose(len(LONG))]
         self._watch.before()
-        decisions = self.scheduler.cycle(self.now)
+        decisions = self.scheduler.cycle(self.now, at_most=one_of(self.choose, (1000, 1000, 3)))
         gone = self.world.carry_out(decisions)
         self._watch.after(decisions, self.now)
         self.scheduler.handle(*gone)

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec.structs import replace as replace_fields
+
 from mooring.model.decisions import Bind, Decision, Evict
 from mooring.model.events import BindFailed, Event, GangLost, GangSeen, NodeLost, NodeSeen, PodLost, PodSeen
 from mooring.model.gangs import Gang, Role, gang_key
@@ -105,6 +107,8 @@ class GangWorld:
     kinds: dict[str, Kind] = field(default_factory=dict)
     unconfirmed: list[str] = field(default_factory=list)
     """Pods that were bound, and of which the scheduler has not heard that yet."""
+    leaving: list[str] = field(default_factory=list)
+    """Pods that were evicted and take their time to go."""
     created: int = 0
 
     def members(self, gang: str) -> list[Pod]:
@@ -112,22 +116,42 @@ class GangWorld:
         return [self.pods[pod.key] for pod in self.kinds[gang].members if pod.key in self.pods]
 
     def bound(self, gang: str) -> list[Pod]:
-        """Those that are on a node which exists."""
-        return [pod for pod in self.members(gang) if pod.spec.node_name in self.nodes]
+        """Those that are on a node which exists, and stay there."""
+        staying = (pod for pod in self.members(gang) if pod.key not in self.leaving)
+        return [pod for pod in staying if pod.spec.node_name in self.nodes]
 
     def carry_out(self, decisions: Iterable[Decision]) -> list[Event]:
-        """Do what was decided; return what the scheduler sees of it at once: whoever was evicted is gone."""
+        """Do what was decided; return what the scheduler sees of it at once: whoever was evicted is gone, or going."""
         gone: list[Event] = []
         for decision in decisions:
             if isinstance(decision, Bind):
                 self.pods[decision.pod] = with_node(self.pods[decision.pod], decision.node)
                 self.unconfirmed.append(decision.pod)
-            elif isinstance(decision, Evict) and self.pods.pop(decision.pod, None) is not None:
-                gone.append(PodLost(decision.pod))
+            elif isinstance(decision, Evict):
+                gone += self._terminate(decision.pod) if one_in(self.choose, 3) else self._lose(decision.pod)
         return gone
 
+    def _lose(self, *keys: str) -> list[Event]:
+        """Pods are gone; whoever comes back by the same name is another pod."""
+        gone = [key for key in keys if self.pods.pop(key, None) is not None]
+        self.unconfirmed = [key for key in self.unconfirmed if key not in gone]
+        self.leaving = [key for key in self.leaving if key not in gone]
+        return [PodLost(key) for key in gone]
+
+    def _terminate(self, key: str) -> list[Event]:
+        if key not in self.pods:
+            return []
+        pod = self.pods[key]
+        self.pods[key] = replace_fields(
+            pod, metadata=replace_fields(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+        )
+        self.unconfirmed = [other for other in self.unconfirmed if other != key]
+        self.leaving.append(key)
+        return [PodSeen(self.pods[key])]
+
     def events(self, count: int) -> list[Event]:
-        return [event for _ in range(count) for event in self._happens()]
+        gone = [key for key in self.leaving if one_in(self.choose, 2)]
+        return [*self._lose(*gone), *(event for _ in range(count) for event in self._happens())]
 
     def _happens(self) -> list[Event]:
         choose = self.choose
@@ -186,9 +210,7 @@ class GangWorld:
         return [PodSeen(self.pods[key]) for key in told if key in self.pods]
 
     def _lose_pod(self) -> list[Event]:
-        key = one_of(self.choose, list(self.pods))
-        del self.pods[key]
-        return [PodLost(key)]
+        return self._lose(one_of(self.choose, list(self.pods)))
 
     def _node_event(self) -> list[Event]:
         """A node comes or goes; with it go its pods, at once or when somebody notices."""
@@ -198,10 +220,7 @@ class GangWorld:
             self.nodes[name] = random_node(choose, name)
             return [NodeSeen(self.nodes[name])]
         del self.nodes[name]
-        gone = [key for key, pod in self.pods.items() if pod.spec.node_name == name]
-        for key in gone:
-            del self.pods[key]
-        return [NodeLost(name), *map(PodLost, gone)]
+        return [NodeLost(name), *self._lose(*(key for key, pod in self.pods.items() if pod.spec.node_name == name))]
 
     def _gang_event(self) -> list[Event]:
         """A gang is withdrawn, declared, or asks for another number of members."""

@@ -11,46 +11,52 @@ from hypothesis import strategies as st
 from mooring.model.decisions import Bind
 from mooring.model.events import GangSeen, PodSeen
 from mooring.state.cluster import Cluster
-from mooring.testing.builders import make_scheduler
+from mooring.testing.builders import make_profile, make_scheduler
 from mooring.testing.random_clusters import Choose, seeded
 
 STEPS = st.lists(st.integers(1, 4), min_size=1, max_size=6)
-NEVER_RESERVES = no_preemption(GangScheduling={"reserveAfterSeconds": -1})
+PROFILES = st.sampled_from([no_preemption(), make_profile()])
+NEVER_RESERVES = {"GangScheduling": {"reserveAfterSeconds": -1}}
 
 
-@given(choose=choices(), nodes=st.integers(1, 6), steps=STEPS)
-def test_gangs_are_whole_or_absent_and_where_they_have_to_be(choose: Choose, nodes: int, steps: list[int]) -> None:
-    story = GangStory(choose, nodes, no_preemption())
+@given(choose=choices(), nodes=st.integers(1, 6), steps=STEPS, profile=PROFILES)
+def test_gangs_are_whole_or_absent_and_where_they_have_to_be(
+    choose: Choose, nodes: int, steps: list[int], profile: dict[str, Any]
+) -> None:
+    story = GangStory(choose, nodes, profile)
 
     for events in steps:
         story.go_on(events)
 
 
-@given(seed=st.integers(0, 1_000_000))
-def test_long_stories_too(seed: int) -> None:
+@given(seed=st.integers(0, 1_000_000), profile=PROFILES)
+def test_long_stories_too(seed: int, profile: dict[str, Any]) -> None:
     choose = seeded(seed)
-    story = GangStory(choose, 2 + choose(5), no_preemption())
+    story = GangStory(choose, 2 + choose(5), profile)
 
     for _ in range(12):
         story.go_on(1 + choose(4))
 
 
-@given(seed=st.integers(0, 1_000_000), cached=st.booleans())
-def test_two_runs_decide_the_same_and_so_does_one_that_keeps_no_answers(seed: int, cached: bool) -> None:
+@given(seed=st.integers(0, 1_000_000), cached=st.booleans(), profile=PROFILES)
+def test_two_runs_decide_the_same_and_so_does_one_that_keeps_no_answers(
+    seed: int, cached: bool, profile: dict[str, Any]
+) -> None:
     told = []
     for keeps_answers in (True, cached):
         choose = seeded(seed)
-        story = GangStory(choose, 2 + choose(5), no_preemption(), cached=keeps_answers)
+        story = GangStory(choose, 2 + choose(5), profile, cached=keeps_answers)
         told.append([story.go_on(1 + choose(4)) for _ in range(6)])
 
     assert told[0] == told[1]
 
 
-@given(seed=st.integers(0, 1_000_000))
-def test_no_gang_waits_that_would_fit(seed: int) -> None:
+@given(seed=st.integers(0, 1_000_000), may_preempt=st.booleans())
+def test_no_gang_waits_that_would_fit(seed: int, may_preempt: bool) -> None:
     """So two gangs never hold what the other needs, and what could help one is known to bring it back."""
     choose = seeded(seed)
-    story = GangStory(choose, 2 + choose(5), NEVER_RESERVES)
+    profile = make_profile(args=NEVER_RESERVES) if may_preempt else no_preemption(**NEVER_RESERVES)
+    story = GangStory(choose, 2 + choose(5), profile)
 
     for _ in range(8):
         story.go_on(1 + choose(4))

@@ -285,6 +285,11 @@ class Queue:
                     self.remove(key)
                     self._enter(entry)
 
+    def gang_shrank(self, root: GangRecord) -> None:
+        """Members of a gang are being evicted: it may need others again, or lack too many to be tried."""
+        self.gather(root)
+        self.review(root)
+
     def review(self, root: GangRecord) -> None:
         """Members of a gang came to nodes or went from them: whether it lacks something may be another matter now."""
         self._settle_gangs()

@@ -248,7 +248,7 @@ class Cluster:
     def assume(self, key: str, row: int) -> None:
         """Let a waiting pod take its place on a row."""
         record = self.pods.records[key]
-        if record.row != UNBOUND:
+        if record.row != UNBOUND or record.node_name:
             raise InvariantBroken(f"pod {key} is bound already, to {record.node_name}")
         record.assumed = True
         record.node_name = self.nodes.name(row)

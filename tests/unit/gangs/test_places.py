@@ -20,7 +20,7 @@ from mooring.model.gangs import Role, RoleGroup
 from mooring.model.membership import VOLCANO_KIND
 from mooring.model.pods import Pod
 from mooring.model.topology import TopologyWish
-from mooring.testing.builders import HOSTNAME, make_affinity, make_node, make_pod, make_pod_term
+from mooring.testing.builders import HOSTNAME, ZONE, make_affinity, make_node, make_pod, make_pod_term
 from mooring.testing.random_clusters import with_node
 
 IN_RACK, IN_BLOCK = TopologyWish(required=RACK), TopologyWish(required=BLOCK)
@@ -146,6 +146,41 @@ def test_slices_hold_for_members_that_may_not_share_a_node() -> None:
     by_rank = [placed[f"train-{i}"].partition("-")[0] for i in range(4)]
     assert by_rank[0] == by_rank[1] != by_rank[2] == by_rank[3]
     assert "a1" not in by_rank
+
+
+def test_slices_that_have_to_be_near_each_other_are_taken_back_where_the_first_one_chose_badly() -> None:
+    """The rack that a slice likes best is alone in its zone; the whole gang fits only in the other zone."""
+    near = make_affinity(near=[make_pod_term(ZONE, labels={"job": "train"})])
+    gang = make_gang(minimum=4, wish=TopologyWish(required=BLOCK, slice_size=2, slice_level=RACK))
+    members = make_members(4, gpu=1, labels={"job": "train"}, affinity=near)
+    nodes = [
+        make_node("lonely", gpu=2, zone="a", labels={RACK: "r0", BLOCK: "b"}),
+        *(make_node(f"other-{i}", gpu=2, zone="b", labels={RACK: f"r{1 + i}", BLOCK: "b"}) for i in range(2)),
+    ]
+
+    for order in (nodes, nodes[::-1]):
+        placed = bound(start(gang, nodes=order, pods=members).cycle(1.0))
+
+        assert placed["train-0"] == placed["train-1"] != placed["train-2"] == placed["train-3"]
+        assert "lonely" not in placed.values()
+
+
+def test_a_role_with_a_place_of_its_own_is_taken_back_where_the_others_do_not_fit_beside_it() -> None:
+    """The workers share a rack and the server has to be in their zone, which has room for it in one of two only."""
+    near = make_affinity(near=[make_pod_term(ZONE, labels={"role": "worker"})])
+    gang = make_gang(minimum=3, kind=VOLCANO_KIND, wish=IN_BLOCK, roles=(Role("ps", 1), Role("worker", 2, IN_RACK)))
+    pods = [*make_role("ps", 1, gpu=2, affinity=near), *make_role("worker", 2, gpu=1, labels={"role": "worker"})]
+    nodes = [
+        make_node("tight", gpu=2, zone="a", labels={RACK: "r0", BLOCK: "b"}),
+        *(make_node(f"wide-{i}", gpu=2, zone="b", labels={RACK: f"r{1 + i}", BLOCK: "b"}) for i in range(2)),
+    ]
+
+    for order in (nodes, nodes[::-1]):
+        placed = bound(start(gang, nodes=order, pods=pods).cycle(1.0))
+
+        assert len(placed) == 3
+        assert placed["worker-0"] == placed["worker-1"] != placed["ps-0"]
+        assert "tight" not in placed.values()
 
 
 def test_neighbours_by_rank_are_near_each_other_though_they_are_tried_one_by_one() -> None:

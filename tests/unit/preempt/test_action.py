@@ -43,11 +43,8 @@ def test_nobody_else_takes_the_room_that_is_made() -> None:
 
     decisions = scheduler.cycle(2.0)
 
-    assert [type(decision) for decision in decisions] == [Bind, Wait]
-    assert [decision.pod for decision in decisions if isinstance(decision, Bind | Wait)] == [
-        "default/urgent",
-        "default/latecomer",
-    ]
+    assert Bind("default/urgent", "a") in decisions
+    assert [decision.pod for decision in decisions if isinstance(decision, Wait)] == ["default/latecomer"]
 
 
 def test_the_room_is_held_although_the_world_still_shows_the_pod_as_waiting() -> None:
@@ -108,6 +105,39 @@ def test_a_pod_whose_node_is_lost_while_room_was_made_is_placed_elsewhere() -> N
     binds: list[Decision] = [d for now in (2.0, 3.0) for d in scheduler.cycle(now) if isinstance(d, Bind)]
 
     assert binds == [Bind("default/urgent", "b")]
+
+
+def test_a_pod_whose_lost_node_comes_back_stays_where_it_went_instead() -> None:
+    scheduler = scheduler_with_victim()
+    scheduler.cycle(1.0)
+    scheduler.handle(NodeLost("a"), NodeSeen(make_node("b", cpu=2)))
+    for now in (2.0, 3.0):
+        scheduler.cycle(now)
+
+    scheduler.handle(PodLost("default/victim"), NodeSeen(make_node("a", cpu=2)))
+    scheduler.cycle(4.0)
+
+    cluster = scheduler.cluster
+    assert [record.key for record in cluster.pods.on(cluster.nodes.row_of["b"])] == ["default/urgent"]
+    assert not list(cluster.pods.on(cluster.nodes.row_of["a"]))
+
+
+def test_who_is_refused_takes_its_victims_before_anybody_behind_it_is_placed() -> None:
+    """Else the latecomer would start in the gap, beside those that have to go for the urgent one, and go with them."""
+    scheduler = make_scheduler(
+        nodes=[make_node("a", cpu=4)],
+        pods=[
+            make_running("victim", "a", cpu=3),
+            make_pod("latecomer", cpu=1, priority=5),
+            make_pod("urgent", cpu=4, priority=10),
+        ],
+    )
+
+    decisions = scheduler.cycle(1.0)
+
+    assert [d.pod for d in decisions if isinstance(d, Evict)] == ["default/victim"]
+    assert not [d for d in decisions if isinstance(d, Bind)]
+    assert [d.pod for d in decisions if isinstance(d, Wait)] == ["default/latecomer", "default/urgent"]
 
 
 def test_a_pod_that_is_deleted_meanwhile_leaves_its_room_to_others() -> None:

@@ -1,12 +1,12 @@
 """Gangs that want a place in the topology: all members in one domain, groups of them in domains of their own inside."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.actions.gangs.bonds import bonds_inside, sliced
 from mooring.actions.gangs.domains import MemberKind, TooSmall, candidates, choose, choose_together
 from mooring.actions.gangs.members import Group
 from mooring.actions.gangs.room import Room, RoomColumns
@@ -85,7 +85,7 @@ class Located:
         kinds = [self._kind(cluster, leaf, among) for leaf in _leaves(unit)]
         for candidate in islice(candidates(tree, kinds, unit.wish), MOST_PLACES):
             rows = candidate.rows if among is None else candidate.rows[np.isin(candidate.rows, among)]
-            if self._try(cluster, unit, rows, steps):
+            if self._try(cluster, tree, unit, rows, steps):
                 return None
         refused = choose_together(tree, kinds, unit.wish, lambda candidate: None)
         assert isinstance(refused, TooSmall)
@@ -108,17 +108,22 @@ class Located:
         cluster.assume_many([entry.record for entry in group.entries], found.by_rank())
         return None
 
-    def _try(self, cluster: Cluster, unit: Unit, rows: Rows, steps: Reservations) -> bool:
+    def _try(self, cluster: Cluster, tree: TopologyTree, unit: Unit, rows: Rows, steps: Reservations) -> bool:
         """Try all of a unit in some rows: part by part, the scarcest first, then by search."""
         moment = steps.checkpoint()
         if all(self._place_part(cluster, part, rows, steps) for part in self._in_order(cluster, unit, rows)):
             steps.commit(moment)
             return True
         steps.rollback(moment)
-        has_steps = any(self.fits(cluster, group).answers.has_steps for group in unit.groups)
-        if has_steps or any(leaf.wish.levels for leaf in _leaves(unit)):
-            return False  # a search knows nothing of steps, nor of the wishes inside
-        return Search(cluster, self._rooms, unit.groups, _mask(cluster, rows), CHOICES_A_PLACE).run()
+        bonded = bonds_inside(tree, unit)
+        if bonded is None or any(self.fits(cluster, group).answers.has_steps for group in unit.groups):
+            return False  # a search knows nothing of steps
+        allowed = _mask(cluster, rows)
+        if not Search(cluster, self._rooms, bonded.groups, allowed, CHOICES_A_PLACE, bonds=bonded.bonds).run():
+            return False
+        for group in bonded.groups:
+            _put_in_rank_order(cluster, group, rows)
+        return True
 
     def _place_part(self, cluster: Cluster, part: Unit, rows: Rows, steps: Reservations) -> bool:
         if part.parts or part.wish.levels or self.fits(cluster, part.groups[0]).is_exact:
@@ -202,12 +207,11 @@ def _mask(cluster: Cluster, rows: Rows) -> NDArray[np.bool_]:
 
 def _slices(unit: Unit) -> list[Unit]:
     """A single group, slice by slice if it wants that, in order of rank."""
-    wish, group = unit.wish, unit.groups[0]
+    wish = unit.wish
     if not wish.has_slices:
         return [Unit(TopologyWish(topology=wish.topology), unit.groups)]
     in_slice = TopologyWish(required=wish.slice_level, topology=wish.topology)
-    starts = range(0, group.size, wish.slice_size)
-    return [Unit(in_slice, (replace(group, entries=group.entries[i : i + wish.slice_size]),)) for i in starts]
+    return [Unit(in_slice, (group,)) for group in sliced(unit)]
 
 
 def _leaves(unit: Unit) -> list[Unit]:

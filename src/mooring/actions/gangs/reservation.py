@@ -10,8 +10,8 @@ the gang itself has nothing until it has all.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from mooring.actions.batches import Outcome
 from mooring.actions.gangs.forecast import Forecast, Plan
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.engine.gang_entry import PLUGIN
@@ -21,6 +21,8 @@ from mooring.engine.verdict import Rejection, Verdict
 from mooring.model.durations import duration_seconds
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -105,12 +107,12 @@ class Reservation:
         duration = duration_seconds(entry.record.pod)
         return duration is not None and now + duration <= held.plan.start
 
-    def lifted(self, cluster: Cluster, place: Callable[[], Outcome]) -> Outcome:
-        """Let somebody who may pass see the room that is held."""
+    def lifted(self, cluster: Cluster, decide: Callable[[], T]) -> T:
+        """Decide for somebody who may see the room that is held."""
         held = self.held
         assert held is not None
         self.end(cluster)
-        outcome = place()
+        outcome = decide()
         self._take(cluster, held.plan)
         self.held = held
         return outcome

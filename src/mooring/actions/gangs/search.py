@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.actions.gangs.bonds import Bond
 from mooring.actions.gangs.members import Group
 from mooring.actions.gangs.room import RoomColumns
 from mooring.engine.queue import Entry
 from mooring.state.cluster import Cluster
-from mooring.state.nodes import PLACES
+from mooring.state.nodes import MISSING, PLACES
 from mooring.state.rows import Rows
 from mooring.state.shapes import Shape
 
@@ -56,6 +57,8 @@ class Search:
     most_placed: int = 0
     """How many members had a place at once, at best."""
     placed: list[Entry] = field(default_factory=list)
+    bonds: Sequence[Bond] = ()
+    """Who has to share a domain with whom."""
 
     def __post_init__(self) -> None:
         self.groups = sorted(self.groups, key=self._hardness, reverse=True)
@@ -63,6 +66,7 @@ class Search:
         affordable = MOST_ROWS_LOOKED_AT // max(1, self.cluster.nodes.end)
         self.choices_left = min(self.choices_left, max(2 * members, affordable))
         self._counts = [0] * len(self.groups)
+        self._bonds_of = [[bond for bond in self.bonds if group in bond.groups] for group in self.groups]
         self._domain_keys = sorted({key for group in self.groups for key in domain_keys(group.shape)})
         self._demand = {PLACES: members}
         for group in self.groups:
@@ -129,6 +133,7 @@ class Search:
         rows = self._feasible(step.group)
         if self.allowed is not None:
             rows = rows[self.allowed[rows]]
+        rows = self._within_bonds(step.group, rows)
         if step.group in step.banned:
             rows = rows[~step.banned[step.group][rows]]
         step.rows, step.kinds, step.left = rows, np.zeros(0, np.intp), []
@@ -142,6 +147,19 @@ class Search:
         own = self._room(step.group)[rows[first]]
         step.left = np.lexsort((first, own)).tolist()
 
+    def _within_bonds(self, index: int, rows: Rows) -> Rows:
+        """The rows where a member of a group would be with those that it has to be with."""
+        for bond in self._bonds_of[index]:
+            there = bond.row if bond.row is not None else self._first_row(bond)
+            domains = bond.domain_of[rows]
+            rows = rows[domains != MISSING if there is None else domains == bond.domain_of[there]]
+        return rows
+
+    def _first_row(self, bond: Bond) -> int | None:
+        """Where one of those that have to be together is, if any of them has a place."""
+        begun = (group for group, count in zip(self.groups, self._counts, strict=True) if count)
+        return next((group.entries[0].record.row for group in begun if group in bond.groups), None)
+
     def _telling_apart(self, rows: Rows) -> list[NDArray[Any]]:
         """What matters of rows to any member: their free amounts up to the whole demand, who may go there, domains."""
         nodes = self.cluster.rows(rows)
@@ -152,7 +170,8 @@ class Search:
                 is_open = np.zeros(self.cluster.nodes.end, np.bool_)
                 is_open[self._feasible(index)] = True
                 columns.append(is_open[rows])
-        return columns + [nodes.label_codes(key) for key in self._domain_keys]
+        columns += [nodes.label_codes(key) for key in self._domain_keys]
+        return columns + [codes[rows] for codes in {id(bond.domain_of): bond.domain_of for bond in self.bonds}.values()]
 
     def _answers(self, index: int) -> Any:
         group = self.groups[index]

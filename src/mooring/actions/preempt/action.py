@@ -1,4 +1,7 @@
-"""The action: for each pod or gang that was just refused, in queue order, find victims, evict them, and hold the room.
+"""For each pod or gang that was just refused, in queue order: find victims, evict them, and hold the room.
+
+Whoever `Place` refuses has its turn at once (`at_once`). The action itself binds those whose room is there, and gives
+those a turn who had none yet, or for whom it is time to try again.
 
 Whoever room is made for takes its place in the state at once, so that nobody else sees room there, and is bound when
 the world has reported the victims gone: that is when `Bind` is returned.
@@ -42,34 +45,59 @@ class Preempt:
         self._search: Search | None = None
         self._nominations = Nominations()
         self._leaving: dict[str, Leaving] = {}
+        self._turns: Turns | None = None
         self._tried: dict[int, tuple[Parked, dict[int, float]]] = {}
         """By id of a group of parked pods: the group, and when each of its pods is to be tried again, by arrival. A
         group stays the same as long as nothing happens that could help it."""
 
     def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
-        if self._search is None or self._search.cluster is not cluster:
-            self._search = Search(cluster, self._preemptions, with_costs=bool(self._costs))
-        self._preemptions.forget_before(now)
+        turns = self._turns_of_cycle(cluster, now)
         # 1. Bind those whose victims are gone.
-        self._leaving = {key: leaving for key, leaving in self._leaving.items() if not leaving.is_gone(cluster)}
-        decisions = self._nominations.follow_up(self._search, queue, now)
-        # 2. Make room for those that were just refused.
-        turns = Turns(self._search, now)
-        for parked, turn in self._just_parked(queue, now):
-            if isinstance(turn, GangEntry):
-                made, again_after = self._gang_turn(self._search, turn, parked, queue, now)
-            else:
-                made, again_after = self._pod_turn(turns, turn, queue)
-            decisions += made
-            self._tried[id(parked)][1][_arrival(turn)] = now + again_after
+        decisions = self._nominations.follow_up(turns.search, queue, now)
+        # 2. Make room for those that have not had their turn.
+        for parked, turn in self._due(queue, now):
+            decisions += self._take_turn(turns, parked, turn, queue)
+        self._turns = None
         return decisions
 
-    def _just_parked(self, queue: Queue, now: float) -> list[tuple[Parked, Turn]]:
-        """Those refused since the last cycle, or for whom it is time to try again, in queue order."""
+    def at_once(self, cluster: Cluster, queue: Queue, now: float, refused: Sequence[Turn]) -> list[Decision]:
+        """Make room for those that were refused a moment ago, as far as evicting others helps."""
+        turns = self._turns_of_cycle(cluster, now)
+        decisions: list[Decision] = []
+        for turn in refused:
+            parked = queue.parked_as(turn)  # nobody, if what was evicted for one before it lets it be tried again
+            if parked is not None and _may_preempt(parked):
+                decisions += self._take_turn(turns, parked, turn, queue)
+        return decisions
+
+    def _turns_of_cycle(self, cluster: Cluster, now: float) -> "Turns":
+        """What is known in this cycle; its first turn forgets what is over."""
+        turns = self._turns
+        if turns is None or turns.search.cluster is not cluster or turns.now != now:
+            if self._search is None or self._search.cluster is not cluster:
+                self._search = Search(cluster, self._preemptions, with_costs=bool(self._costs))
+            turns = self._turns = Turns(self._search, now)
+            self._preemptions.forget_before(now)
+            self._leaving = {key: leaving for key, leaving in self._leaving.items() if not leaving.is_gone(cluster)}
+        return turns
+
+    def _take_turn(self, turns: "Turns", parked: Parked, turn: Turn, queue: Queue) -> list[Decision]:
+        if isinstance(turn, GangEntry):
+            made, again_after = self._gang_turn(turns.search, turn, parked, queue, turns.now)
+        else:
+            made, again_after = self._pod_turn(turns, turn, parked, queue)
+        known = self._tried.get(id(parked))
+        if known is None or known[0] is not parked:
+            known = self._tried[id(parked)] = (parked, {})
+        known[1][_arrival(turn)] = turns.now + again_after
+        return made
+
+    def _due(self, queue: Queue, now: float) -> list[tuple[Parked, Turn]]:
+        """Those refused who have not had a turn since, or for whom it is time to try again, in queue order."""
         new: list[tuple[Parked, Turn]] = []
         tried: dict[int, tuple[Parked, dict[int, float]]] = {}
         for parked in queue.parked():
-            if parked.is_capped or not parked.profile.post_filter:
+            if not _may_preempt(parked):
                 continue
             before = self._tried.get(id(parked))
             known = before[1] if before is not None and before[0] is parked else {}
@@ -81,10 +109,10 @@ class Preempt:
 
     # A pod.
 
-    def _pod_turn(self, turns: "Turns", entry: Entry, queue: Queue) -> tuple[list[Decision], float]:
+    def _pod_turn(self, turns: "Turns", entry: Entry, parked: Parked, queue: Queue) -> tuple[list[Decision], float]:
         """What is decided for a pod, and after how many seconds it is to be tried again."""
         key, profile = entry.record.key, entry.profile
-        known = turns.known(entry)
+        known = turns.known(entry, parked)
         if known is not None:
             return [Wait(key, known[0].message, known[0].plugins)], known[1]
         search = turns.search
@@ -108,7 +136,7 @@ class Preempt:
             return [*evictions, wait], NEVER
         again_after = NEVER if found.again_after is None else found.again_after
         if not others:
-            turns.in_vain[turns.likeness(entry)] = (wait, again_after)
+            turns.note_in_vain(entry, parked, wait, again_after)
         return [wait], again_after
 
     # A gang.
@@ -167,7 +195,7 @@ class Preempt:
         for workload in sorted(workloads):
             self._preemptions.note(workload, now)
         for root in roots.values():
-            queue.gather(root)  # what it had no need of before it may need again
+            queue.gang_shrank(root)
         return decisions, victims
 
     def _is_leaving(self, victim: PodRecord, leaving: Leaving) -> bool:
@@ -176,14 +204,17 @@ class Preempt:
 
 
 class Turns:
-    """What pods of one cycle have in common: for whom it was in vain, it is for all that are alike."""
+    """What pods of one cycle have in common: for whom it was in vain, it is for all that are alike.
+
+    They are alike only as long as they are parked together: whoever was tried again since may fare better.
+    """
 
     def __init__(self, search: Search, now: float) -> None:
         self.search = search
         self.now = now
-        self.in_vain: dict[Any, tuple[Wait, float]] = {}
+        self.in_vain: dict[Any, tuple[Wait, float, Parked]] = {}
 
-    def likeness(self, entry: Entry) -> Any:
+    def _likeness(self, entry: Entry) -> Any:
         pod = entry.record.pod
         return (
             entry.profile.name,
@@ -194,8 +225,16 @@ class Turns:
             self.search.cluster.gangs.of_pod.get(entry.record.key),
         )
 
-    def known(self, entry: Entry) -> tuple[Wait, float] | None:
-        return self.in_vain.get(self.likeness(entry))
+    def known(self, entry: Entry, parked: Parked) -> tuple[Wait, float] | None:
+        found = self.in_vain.get(self._likeness(entry))
+        return found[:2] if found is not None and found[2] is parked else None
+
+    def note_in_vain(self, entry: Entry, parked: Parked, wait: Wait, again_after: float) -> None:
+        self.in_vain[self._likeness(entry)] = (wait, again_after, parked)
+
+
+def _may_preempt(parked: Parked) -> bool:
+    return not parked.is_capped and bool(parked.profile.post_filter)
 
 
 def _arrival(turn: Turn) -> int:

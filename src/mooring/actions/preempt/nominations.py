@@ -16,7 +16,7 @@ from mooring.engine.binding import needs_steps
 from mooring.engine.plugin import Change
 from mooring.engine.queue import Entry, Queue
 from mooring.model.decisions import Bind, Decision
-from mooring.model.events import PodSeen
+from mooring.model.events import BindFailed
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND
 
@@ -138,7 +138,7 @@ class Nominations:
         if record.row != UNBOUND:
             return seat.is_taken(cluster)
         if record.node_name:  # its node is gone while it held room there
-            cluster.observe(PodSeen(record.pod))
+            cluster.observe(BindFailed(seat.key))
             queue.add(cluster.pods.records[seat.key], seat.entry.profile, now)
             return False
         if cluster.nodes.row_of.get(seat.node) != seat.row:

@@ -1,0 +1,61 @@
+"""Members that have to share a domain inside their gang's, as a search sees them: slices, and units inside units."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.actions.gangs.members import Group
+from mooring.actions.gangs.units import Unit
+from mooring.state.topology import TopologyTree
+
+
+@dataclass(frozen=True, eq=False)
+class Bond:
+    """Groups whose members all have to be in one domain."""
+
+    groups: Sequence[Group]
+    domain_of: NDArray[np.int32]
+    """By row of the table."""
+    row: int | None = None
+    """Where one of them runs already, if any does."""
+
+
+@dataclass(frozen=True)
+class Bonded:
+    """A unit, taken apart: its groups, each slice being one by itself, and who of them have to stay together."""
+
+    groups: list[Group]
+    bonds: list[Bond]
+
+
+def bonds_inside(tree: TopologyTree, unit: Unit) -> Bonded | None:
+    """What holds inside a unit; None if somebody asks for a level that there is not."""
+    wish = unit.wish
+    if not unit.parts:
+        groups = sliced(unit) if wish.has_slices else list(unit.groups)
+        if not wish.has_slices:
+            return Bonded(groups, [])
+        if tree.depth_of(wish.slice_level or "") is None:
+            return None
+        codes = tree.codes(wish.slice_level or "")
+        return Bonded(groups, [Bond([group], codes) for group in groups])
+    found = Bonded([], [])
+    for part in unit.parts:
+        inside = bonds_inside(tree, part)
+        required = part.wish.required
+        if inside is None or (required and tree.depth_of(required) is None):
+            return None
+        found.groups.extend(inside.groups)
+        found.bonds.extend(inside.bonds)
+        if required:
+            row = part.running[0].row if part.running else None
+            found.bonds.append(Bond(inside.groups, tree.codes(required), row))
+    return found
+
+
+def sliced(unit: Unit) -> list[Group]:
+    """The slices of a unit of one group, in order of rank."""
+    group, size = unit.groups[0], unit.wish.slice_size
+    return [replace(group, entries=group.entries[first : first + size]) for first in range(0, group.size, size)]
