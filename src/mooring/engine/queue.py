@@ -286,8 +286,9 @@ class Queue:
                     self._enter(entry)
 
     def gang_shrank(self, root: GangRecord) -> None:
-        """Members of a gang are being evicted: it may need others again, or lack too many to be tried."""
+        """Members of a gang are being evicted: it may need others again, or fit elsewhere now, or lack too many."""
         self.gather(root)
+        self._bring_back(self._parked.where(lambda parked: parked.gang is not None and parked.gang.root is root))
         self.review(root)
 
     def review(self, root: GangRecord) -> None:

@@ -42,9 +42,9 @@ class KeepWhole:
         for root in self._outermost({*touched, *self._short_since, *late}, table):
             queue.review(root)
             decided = self._look_at(root, cluster, queue, now)
-            if decided:
-                if not table.is_whole(root):
-                    queue.gather(root)
+            if any(isinstance(found, Evict) for found in decided):
+                queue.gang_shrank(root)
+            elif decided:
                 queue.review(root)
             decisions += decided
         return decisions
