@@ -189,7 +189,13 @@ def ask_filter(plugin: FilterAnswers, shape: Shape, nodes: NodeRows, prepared: A
         answer = np.asarray(plugin.filter(shape, nodes))
     if answer.shape != (len(nodes),):
         raise InvariantBroken(f"plugin {plugin.name}: filter answered {answer.shape} for {len(nodes)} rows")
-    return (~answer).astype(np.int64) if answer.dtype == np.bool_ else answer
+    return as_codes(answer)
+
+
+def as_codes(answer: Mask | Codes) -> Codes:
+    """A filter's answer as codes, 0 where the node will do."""
+    found: NDArray[Any] = answer
+    return (~found).astype(np.int64) if found.dtype == np.bool_ else found
 
 
 def run_scores(answer: Evaluation) -> None:

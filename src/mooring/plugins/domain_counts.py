@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.plugin import Incremental
+from mooring.engine.supposing import Gone
 from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects, sum_by_code
 from mooring.state.nodes import ROW
@@ -73,6 +74,11 @@ class DomainCount:
     def of(self, nodes: NodeRows) -> NDArray[np.int64]:
         """The count of each row's domain; 0 for rows without the label."""
         return self.counts[nodes.index] if self.key == ROW else self.counts[nodes.label_codes(self.key)]
+
+    def lost_by(self, nodes: NodeRows, gone: Gone) -> NDArray[np.int64]:
+        """How much each row's domain would lose if some pods of the row were gone."""
+        lost = gone(self.effects) * (self._codes[nodes.index] >= 0)
+        return lost if self._eligible is None else lost * self._eligible[nodes.index]
 
     def of_row(self, row: int) -> int:
         """The same for one row, without the cost of arrays."""

@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 
 from mooring.engine.evaluate import FEW
-from mooring.engine.plugin import MAX_SCORE, SKIP, Codes, Depends, Mask, PreFilter, PreScore, Scores, Skip
+from mooring.engine.plugin import MAX_SCORE, SKIP, Codes, Depends, Mask, PreScore, Scores, Skip
+from mooring.engine.supposing import Gone, SupposingFilter
 from mooring.engine.verdict import Rejection
 from mooring.model.meta import KubeObject
 from mooring.plugins.domain_counts import Counted, DomainCount
@@ -79,7 +80,7 @@ class RequiredCounts(Counted):
         return self.matches_itself and not any(part.counts.any() for part in self.affinity)
 
 
-class InterPodAffinity(PreFilter, PreScore):
+class InterPodAffinity(SupposingFilter, PreScore):
     depends_on = Depends.PODS | Depends.NODE | Depends.RELATED
     args_type = InterPodAffinityArgs
     skip_is_settled = True
@@ -147,6 +148,21 @@ class InterPodAffinity(PreFilter, PreScore):
         for part in prepared.affinity:
             domains = nodes.label_codes(part.key)
             codes[(domains == MISSING) if may_be_first else (part.at(domains) <= 0)] = NO_AFFINITY
+        return codes
+
+    def filter_without(self, pod: Shape, nodes: NodeRows, prepared: RequiredCounts, gone: Gone) -> Codes:
+        codes = np.zeros(len(nodes), np.int64)
+        for part in prepared.existing:
+            codes[part.of(nodes) - part.lost_by(nodes, gone) > 0] = EXISTING_ANTI_AFFINITY
+        for part in prepared.anti_affinity:
+            codes[part.of(nodes) - part.lost_by(nodes, gone) > 0] = ANTI_AFFINITY
+        lost = [part.lost_by(nodes, gone) for part in prepared.affinity]
+        may_be_first = np.full(len(nodes), prepared.matches_itself)
+        for part, less in zip(prepared.affinity, lost, strict=True):
+            may_be_first &= part.counts.sum() <= less
+        for part, less in zip(prepared.affinity, lost, strict=True):
+            domains = nodes.label_codes(part.key)
+            codes[np.where(may_be_first, domains == MISSING, part.at(domains) <= less)] = NO_AFFINITY
         return codes
 
     def rejection(self, pod: Shape, code: int) -> Rejection:

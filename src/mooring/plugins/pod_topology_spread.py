@@ -13,11 +13,11 @@ from mooring.engine.plugin import (
     Codes,
     Depends,
     Mask,
-    PreFilter,
     PreScore,
     Scores,
     Skip,
 )
+from mooring.engine.supposing import Gone, SupposingFilter
 from mooring.engine.verdict import Rejection
 from mooring.model.meta import KubeObject
 from mooring.model.pods import TopologySpreadConstraint
@@ -93,6 +93,17 @@ class HardConstraint:
         counts = self.count.counts[self.present]
         return 0 if len(counts) < self.constraint.min_domains else int(counts[counts.argmin()])
 
+    def lowest_without(self, domains: NDArray[np.int32], left: NDArray[np.int64]) -> NDArray[np.int64]:
+        """By row: the fewest in any domain, if so many were left in the row's own."""
+        counts = self.count.counts[self.present]
+        if len(counts) < self.constraint.min_domains or not len(counts):
+            return np.zeros(len(domains), np.int64)
+        # The fewest besides a row's own domain: that of the second fewest, for the domain that has the fewest itself.
+        fewest_at = int(np.flatnonzero(self.present)[counts.argmin()])
+        second = int(np.partition(counts, 1)[1]) if len(counts) > 1 else np.iinfo(np.int64).max
+        besides = np.where(domains == fewest_at, second, int(counts.min()))
+        return np.where(self.present[domains], np.minimum(besides, left), besides)
+
 
 class HardCounts(Counted):
     def __init__(self, constraints: list[HardConstraint]) -> None:
@@ -146,7 +157,7 @@ class SoftCounts(Counted):
         self.weights = [float(np.log(size + 2)) for size in sizes]
 
 
-class PodTopologySpread(PreFilter, PreScore):
+class PodTopologySpread(SupposingFilter, PreScore):
     depends_on = Depends.PODS | Depends.NODE | Depends.RELATED
     args_type = PodTopologySpreadArgs
     skip_is_settled = True
@@ -205,6 +216,16 @@ class PodTopologySpread(PreFilter, PreScore):
         for hard in reversed(prepared.constraints):  # the first constraint that fails gives the reason
             domains = nodes.label_codes(hard.constraint.topology_key)
             skew = hard.count.at(domains) + (hard.self_match - hard.lowest())
+            codes[skew > hard.constraint.max_skew] = SKEWED
+            codes[domains == MISSING] = MISSING_LABEL
+        return codes
+
+    def filter_without(self, pod: Shape, nodes: NodeRows, prepared: HardCounts, gone: Gone) -> Codes:
+        codes = np.zeros(len(nodes), np.int64)
+        for hard in reversed(prepared.constraints):
+            domains = nodes.label_codes(hard.constraint.topology_key)
+            left = hard.count.at(domains) - hard.count.lost_by(nodes, gone)
+            skew = left + hard.self_match - hard.lowest_without(domains, left)
             codes[skew > hard.constraint.max_skew] = SKEWED
             codes[domains == MISSING] = MISSING_LABEL
         return codes

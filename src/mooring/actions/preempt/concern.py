@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mooring.actions.preempt.reprieve import AskedFilter
 from mooring.engine.plugin import Incremental, Mask
@@ -37,31 +36,28 @@ class Concerns:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known: dict[tuple[str, int], Known] = {}
+        self._known: dict[tuple[str, int, tuple[str, ...]], Known] = {}
 
     def of(self, profile: str, shape: Shape, filters: Sequence[AskedFilter]) -> Mask:
         """One truth a shape id."""
         cluster = self._cluster
-        known = self._known.get((profile, shape.id))
+        key = (profile, shape.id, tuple(plugin.name for plugin, _ in filters))
+        known = self._known.get(key)
         if known is None or known.description != cluster.description:
             if len(self._known) >= MOST_KEPT:
                 self._known.clear()
-            known = self._known[profile, shape.id] = Known(cluster.description)
+            known = self._known[key] = Known(cluster.description)
         start = len(known.is_concern)
         if start < len(cluster.shapes):
-            rows = cluster.nodes.live_rows()
-            new = [_is_concern(other, filters, rows) for other in cluster.shapes.all[start:]]
+            new = [_is_concern(other, filters) for other in cluster.shapes.all[start:]]
             known.is_concern = np.concatenate([known.is_concern, np.array(new, np.bool_)])
         return known.is_concern
 
 
-def _is_concern(other: Shape, filters: Sequence[AskedFilter], rows: NDArray[np.intp]) -> bool:
-    shapes, signs = np.full(len(rows), other.id, np.intp), np.ones(len(rows), np.int64)
+def _is_concern(other: Shape, filters: Sequence[AskedFilter]) -> bool:
     for plugin, prepared in filters:
         if isinstance(prepared, Incremental):
-            changed = prepared.update(shapes, rows, signs)
-            prepared.update(shapes, rows, -signs)
-            if changed:
+            if prepared.is_moved_by(other):
                 return True
         elif plugin.name not in GATHERED_FROM or GATHERED_FROM[plugin.name](other):
             return True

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mooring.actions.preempt.cost import Cost
 from mooring.actions.preempt.running import Matrix, RunningPods
 from mooring.engine.plugin import Mask
+from mooring.engine.supposing import Gone
 from mooring.model.requests import CPU, MEMORY
 from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects
@@ -21,8 +22,10 @@ from mooring.state.nodes import PLACES
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
 
-Amount = tuple[str, str]
+Amount: TypeAlias = tuple[str, str]
 """(`requested` or `nonzero`, resource)"""
+Share: TypeAlias = Amount | ShapeEffects
+"""Of which each pod has a share: an amount, or what pods count for to some filter."""
 
 
 class Shares:
@@ -32,12 +35,16 @@ class Shares:
         self._cluster = cluster
         self._known: dict[Amount, ShapeEffects] = {}
 
-    def of(self, amount: Amount, shapes: Matrix) -> Matrix:
+    def of(self, share: Share, shapes: Matrix) -> Matrix:
+        effects = share if isinstance(share, ShapeEffects) else self._effects(share)
+        return effects.values()[shapes]
+
+    def _effects(self, amount: Amount) -> ShapeEffects:
         effects = self._known.get(amount)
         if effects is None:
             shape_table = self._cluster.shapes
             effects = self._known[amount] = ShapeEffects(shape_table, share_of(*amount), shape_table.all)
-        return effects.values()[shapes]
+        return effects
 
 
 def share_of(what: str, resource: str) -> Callable[[Shape], int]:
@@ -51,11 +58,14 @@ def share_of(what: str, resource: str) -> Callable[[Shape], int]:
 class SupposedRows(NodeRows):
     """Some rows as they would be without some pods: filters by usage answer for that without knowing it."""
 
-    __slots__ = ("_given_back",)
+    __slots__ = ("_given_back", "gone")
 
-    def __init__(self, rows: NodeRows, given_back: Callable[[Amount], NDArray[np.int64]]) -> None:
-        """`given_back` says how much of an amount each row gets back."""
+    def __init__(
+        self, rows: NodeRows, given_back: Callable[[Amount], NDArray[np.int64]], gone: Gone | None = None
+    ) -> None:
+        """`given_back` says how much of an amount each row gets back, `gone` what filters that count pods ask for."""
         super().__init__(rows.table, rows.index)
+        self.gone = gone
         # What was gathered of the rows as they are serves every supposition about them.
         self._stacks, self._known = rows._stacks, rows._known
         self._given_back = given_back
@@ -97,8 +107,8 @@ class Crowd:
         self.violating = np.zeros(gone.shape, np.bool_) if violating is None else violating
         """Whose eviction would break a disruption budget."""
         self.cost = cost
-        self._each: dict[Amount, Matrix] = {}
-        self._back: dict[Amount, NDArray[np.int64]] = {}
+        self._each: dict[Share, Matrix] = {}
+        self._back: dict[Share, NDArray[np.int64]] = {}
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -169,34 +179,39 @@ class Crowd:
         """The rows as they are."""
         return self._running.cluster.rows(self.rows)
 
-    def share_of_each(self, amount: Amount) -> Matrix:
-        """What each victim takes."""
-        found = self._each.get(amount)
+    def share_of_each(self, share: Share) -> Matrix:
+        """What each victim has."""
+        found = self._each.get(share)
         if found is None:
-            found = self._each[amount] = self._shares.of(amount, self.shapes)
+            found = self._each[share] = self._shares.of(share, self.shapes)
         return found
 
-    def given_back(self, amount: Amount) -> NDArray[np.int64]:
-        """How much of an amount the rows get back from those that are gone."""
-        found = self._back.get(amount)
+    def given_back(self, share: Share) -> NDArray[np.int64]:
+        """How much the rows get back from those that are gone."""
+        found = self._back.get(share)
         if found is None:
-            found = self._back[amount] = (self.share_of_each(amount) * self.gone).sum(axis=0)
+            found = self._back[share] = (self.share_of_each(share) * self.gone).sum(axis=0)
         return found
 
     def supposed(self) -> SupposedRows:
         """The rows without those that are gone."""
-        return SupposedRows(self.nodes, self.given_back)
+        return SupposedRows(self.nodes, self.given_back, self.given_back)
 
     def with_back(self, victim: int) -> SupposedRows:
         """The rows if the victim of this number, who is gone, were back; rows that have none so late are no use."""
-        return SupposedRows(self.nodes, lambda amount: self.given_back(amount) - self.share_of_each(amount)[victim])
+
+        def given_back(share: Share) -> NDArray[np.int64]:
+            others: NDArray[np.int64] = self.given_back(share) - self.share_of_each(share)[victim]
+            return others
+
+        return SupposedRows(self.nodes, given_back, given_back)
 
     def bring_back(self, victim: int, where: Mask) -> None:
         """Let the victim of this number stay on some rows."""
         where = where & self.gone[victim]
         self.gone[victim] &= ~where
-        for amount, back in self._back.items():
-            back -= self.share_of_each(amount)[victim] * where
+        for share, back in self._back.items():
+            back -= self.share_of_each(share)[victim] * where
 
 
 Spared: TypeAlias = Callable[[Matrix], Mask]

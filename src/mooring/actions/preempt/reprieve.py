@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.preempt.budgets import split_one_by_one
-from mooring.actions.preempt.crowd import Crowd
+from mooring.actions.preempt.crowd import Crowd, SupposedRows
 from mooring.actions.preempt.running import RunningPods
 from mooring.engine.evaluate import ask_passes
-from mooring.engine.plugin import FilterAnswers, Mask
+from mooring.engine.plugin import FilterAnswers, Mask, as_mask
+from mooring.engine.supposing import SupposingFilter
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 
@@ -22,9 +23,13 @@ WORTH_NARROWING = 8
 
 
 def passes_all(filters: Sequence[AskedFilter], shape: Shape, nodes: NodeRows) -> Mask:
+    """Which rows all filters accept; those that count pods take it into account who is supposed to be gone."""
     passed: Mask | None = None
     for plugin, prepared in filters:
-        answer = ask_passes(plugin, shape, nodes, prepared)
+        if isinstance(plugin, SupposingFilter) and isinstance(nodes, SupposedRows) and nodes.gone is not None:
+            answer = as_mask(plugin.filter_without(shape, nodes, prepared, nodes.gone))
+        else:
+            answer = ask_passes(plugin, shape, nodes, prepared)
         passed = answer if passed is None else passed & answer
     return np.ones(len(nodes), np.bool_) if passed is None else passed
 

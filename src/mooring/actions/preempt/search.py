@@ -24,10 +24,11 @@ from mooring.actions.preempt.what_if import WhatIf
 from mooring.actions.preempt.whole_gangs import Asking, cheapest_with_gangs
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.answers import is_by_usage
-from mooring.engine.evaluate import Evaluation, ask_filter, prepare_filters, run_filters
+from mooring.engine.evaluate import Evaluation, as_codes, ask_filter, prepare_filters, run_filters
 from mooring.engine.plugin import SKIP, Mask
 from mooring.engine.profile import Profile
 from mooring.engine.settled import SettledCache, is_settled
+from mooring.engine.supposing import SupposingFilter
 from mooring.engine.verdict import Rejection, fit_message
 from mooring.model.pods import Pod
 from mooring.state.cluster import Cluster
@@ -113,7 +114,7 @@ class Search:
         # 2. Those that would do if all of them were gone, as far as columns can tell.
         filters = Filters(answer)
         room = crowd.at(np.flatnonzero(self._has_room(crowd, filters)))
-        # 3. Where filters by usage alone care who goes, all nodes at once; the others one by one, most promising first.
+        # 3. Where columns tell all about who goes, all nodes at once; the others one by one, most promising first.
         concerned = self._concerned(room, filters)
         best = self._cheapest_at_once(room.at(np.flatnonzero(~concerned)), filters)
         one_by_one = room.at(np.flatnonzero(concerned))
@@ -144,26 +145,26 @@ class Search:
         settled = self.settled.of(answer.profile, self.cluster, answer.shape)
         if settled.refused:
             return np.zeros(len(crowd), np.bool_)
-        return settled.is_row[crowd.rows] & passes_all(filters.by_usage, answer.shape, crowd.supposed())
+        return settled.is_row[crowd.rows] & passes_all(filters.in_columns, answer.shape, crowd.supposed())
 
     def _concerned(self, crowd: Crowd, filters: "Filters") -> NDArray[np.bool_]:
-        """On which rows somebody might go whom a filter cares about that looks beyond the row's usage."""
-        if not len(crowd) or not filters.elsewhere:
+        """On which rows somebody might go whom a filter cares about that only trying can tell about."""
+        if not len(crowd) or not filters.to_be_tried:
             return np.zeros(len(crowd), np.bool_)
         answer = filters.answer
-        is_concern = self.concerns.of(answer.profile.name, answer.shape, filters.elsewhere)
+        is_concern = self.concerns.of(answer.profile.name, answer.shape, filters.to_be_tried)
         goes: NDArray[np.bool_] = is_concern[crowd.shapes] & crowd.gone
         concerned: NDArray[np.bool_] = np.logical_or.reduce(goes, axis=0)
         return concerned
 
     def _cheapest_at_once(self, crowd: Crowd, filters: "Filters") -> Candidate | None:
         shape = filters.answer.shape
-        if len(crowd) and filters.elsewhere:
-            crowd = crowd.at(np.flatnonzero(passes_all(filters.elsewhere, shape, crowd.nodes)))
+        if len(crowd) and filters.to_be_tried:
+            crowd = crowd.at(np.flatnonzero(passes_all(filters.to_be_tried, shape, crowd.nodes)))
         if not len(crowd):
             return None
         crowd = mark_violating(crowd, self.running)
-        crowd = crowd.with_gone(reprieve(crowd, filters.by_usage, shape))
+        crowd = crowd.with_gone(reprieve(crowd, filters.in_columns, shape))
         crowd = crowd.at(np.flatnonzero(crowd.gone.any(axis=0)))
         if not len(crowd):
             return None
@@ -243,8 +244,11 @@ class Search:
         for plugin, prepared in filters.asked:
             if not len(crowd):
                 return
-            nodes = crowd.supposed() if is_by_usage(plugin) else self.cluster.rows(crowd.rows)
-            codes = ask_filter(plugin, answer.shape, nodes, prepared)
+            if isinstance(plugin, SupposingFilter):
+                codes = as_codes(plugin.filter_without(answer.shape, crowd.nodes, prepared, crowd.given_back))
+            else:
+                nodes = crowd.supposed() if is_by_usage(plugin) else crowd.nodes
+                codes = ask_filter(plugin, answer.shape, nodes, prepared)
             codes[failed] = 0
             for code, count in zip(*np.unique(codes[codes != 0], return_counts=True), strict=True):
                 yield from [plugin.rejection(answer.shape, int(code))] * int(count)
@@ -274,3 +278,7 @@ class Filters:
         self.by_usage = [asked for asked in self.unsettled if is_by_usage(asked[0])]
         self.elsewhere = [asked for asked in self.unsettled if not is_by_usage(asked[0])]
         """Those whose answers depend on pods elsewhere, or on more of the node's own pods than what they request."""
+        supposing = [asked for asked in self.elsewhere if isinstance(asked[0], SupposingFilter)]
+        self.to_be_tried = [asked for asked in self.elsewhere if asked not in supposing]
+        self.in_columns = self.by_usage + supposing
+        """Those that answer for all rows at once, whoever is supposed to be gone."""
