@@ -5,6 +5,7 @@ This is the plain path: what `explain` and the conformance runner show, and what
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,12 @@ class Evaluation:
     def _narrowed_rejection(self) -> Rejection:
         return Rejection((f"node(s) didn't satisfy plugin(s) [{' '.join(self.narrowed_by)}]",), unresolvable=True)
 
-    def refusals(self) -> Iterator[tuple[Verdict, int]]:
-        """Each different verdict with the number of nodes that gave it."""
+    @cached_property
+    def refusals(self) -> list[tuple[Verdict, int]]:
+        """Each different verdict with the number of nodes that gave it, once all filters have been asked."""
+        return list(self._refusals())
+
+    def _refusals(self) -> Iterator[tuple[Verdict, int]]:
         refused = np.flatnonzero(self.failed_by != PASSED)
         filters, codes = self.failed_by[refused], self.codes[refused]
         for filter_index in np.unique(filters).tolist():  # code by code of one filter: much faster than by pairs
@@ -98,12 +103,12 @@ class Evaluation:
             return "no nodes available to schedule pods"
         if self.refused is not None:
             return f"0/{len(self.rows)} nodes are available: {', '.join(self.refused.reasons)}."
-        return fit_message(len(self.rows), ((verdict.rejection, count) for verdict, count in self.refusals()))
+        return fit_message(len(self.rows), ((verdict.rejection, count) for verdict, count in self.refusals))
 
     def refusing_plugins(self) -> tuple[str, ...]:
         if self.refused is not None:
             return (self.refused.plugin,)
-        return tuple(sorted({verdict.plugin for verdict, _ in self.refusals()}))
+        return tuple(sorted({verdict.plugin for verdict, _ in self.refusals}))
 
 
 def evaluate(profile: Profile, cluster: Cluster, shape: Shape, limit: NodeLimit | None = None) -> Evaluation:

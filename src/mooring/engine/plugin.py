@@ -149,6 +149,10 @@ class FilterAnswers(Plugin):
         """For rows that this plugin refuses: single changes, each with the positions in `nodes` that it opens."""
         return ()
 
+    def asks_for(self, pod: Shape, prepared: Any) -> Mapping[str, int] | None:
+        """If this is all that it checks: how much of each resource a row must have free, in column units."""
+        return None
+
     def room(self, pod: Shape, nodes: NodeRows, prepared: Any) -> NDArray[np.int64] | None:
         """How many such pods each row takes, one after the other; None from plugins that only see the next one."""
         return None

@@ -145,6 +145,10 @@ class NodeResourcesFit(PreFilter, PreScore):
             codes |= (short & (allocatable < amount)) * np.int64(4 << (2 * index))
         return codes
 
+    def asks_for(self, pod: Shape, prepared: Checked) -> Mapping[str, int]:
+        asked = prepared.with_a_place
+        return dict(zip(asked.names, asked.amounts.ravel().tolist(), strict=True))
+
     def room(self, pod: Shape, nodes: NodeRows, prepared: Checked) -> NDArray[np.int64]:
         counts: NDArray[np.int64] = nodes.allowed_pods - nodes.pod_count
         for name, amount in zip(prepared.names, prepared.amounts.flat, strict=True):

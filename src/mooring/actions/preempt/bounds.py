@@ -10,13 +10,10 @@ from numpy.typing import NDArray
 
 from mooring.actions.preempt.choice import LOWEST_PRIORITY, NOBODY, highest_priority, tie
 from mooring.actions.preempt.crowd import Crowd
-from mooring.actions.preempt.reprieve import AskedFilter, passes_all, reprieve
+from mooring.actions.preempt.reprieve import AskedFilter, asked_in_all, passes_all, reprieve
 from mooring.actions.preempt.running import NO_POD
 from mooring.engine.plugin import Mask
 from mooring.state.shapes import Shape
-
-RESOURCES = "NodeResourcesFit"
-"""The filter that refuses a node for want of resources, and says in what it prepares of which and how much."""
 
 
 def least_costs(crowd: Crowd, by_usage: Sequence[AskedFilter], shape: Shape) -> tuple[NDArray[np.int64], ...]:
@@ -29,8 +26,8 @@ def least_costs(crowd: Crowd, by_usage: Sequence[AskedFilter], shape: Shape) -> 
     # Whoever needs a victim above that costs more already. So nobody above it goes, and some have to on its very level.
     up_to = crowd.gone & (crowd.priorities <= highest)
     below = up_to & (crowd.priorities < highest)
-    count = _fewest(crowd, up_to, None, by_usage)
-    on_level = np.minimum(_fewest(crowd, up_to & ~below, below, by_usage), count)
+    count = _fewest(crowd, up_to, None, by_usage, shape)
+    on_level = np.minimum(_fewest(crowd, up_to & ~below, below, by_usage, shape), count)
     others = np.arange(len(crowd.gone))[:, np.newaxis] < count - on_level
     lowest_first = np.sort(np.where(up_to, crowd.priorities, NO_POD), axis=0)
     total = np.where(others, lowest_first + LOWEST_PRIORITY, 0).sum(axis=0) + on_level * (highest + LOWEST_PRIORITY)
@@ -56,17 +53,17 @@ def _least_violations(crowd: Crowd, by_usage: Sequence[AskedFilter], shape: Shap
     return (~passes_all(by_usage, shape, others.supposed())).astype(np.int64)
 
 
-def _fewest(crowd: Crowd, among: Mask, besides: Mask | None, by_usage: Sequence[AskedFilter]) -> NDArray[np.int64]:
+def _fewest(
+    crowd: Crowd, among: Mask, besides: Mask | None, by_usage: Sequence[AskedFilter], shape: Shape
+) -> NDArray[np.int64]:
     """How many victims of some it takes at the least, with others gone besides: by the resource that is shortest."""
     fewest = np.ones(len(crowd), np.int64)
-    for plugin, prepared in by_usage:
-        if plugin.name == RESOURCES:
-            for name, amount in zip(prepared.names, prepared.amounts.flat, strict=True):
-                each = crowd.share_of_each(("requested", name))
-                lacking = int(amount) - crowd.nodes.free(name)
-                if besides is not None:
-                    lacking = lacking - np.where(besides, each, 0).sum(axis=0)
-                largest_first = np.cumsum(-np.sort(-np.where(among, each, 0), axis=0), axis=0)
-                fewest = np.maximum(fewest, 1 + np.count_nonzero(largest_first < lacking, axis=0))
+    for name, amount in asked_in_all(by_usage, shape)[0].items():
+        each = crowd.share_of_each(("requested", name))
+        lacking = amount - crowd.nodes.free(name)
+        if besides is not None:
+            lacking = lacking - np.where(besides, each, 0).sum(axis=0)
+        largest_first = np.cumsum(-np.sort(-np.where(among, each, 0), axis=0), axis=0)
+        fewest = np.maximum(fewest, 1 + np.count_nonzero(largest_first < lacking, axis=0))
     enough: NDArray[np.int64] = np.minimum(fewest, np.count_nonzero(among, axis=0))
     return enough

@@ -82,10 +82,12 @@ def key_of(crowd: Crowd, position: int) -> Key:
 def cheapest(crowd: Crowd) -> int:
     """The position of the row to choose, if those who are gone are evicted; every row must have one."""
     left = np.arange(len(crowd))
-    for criterion in criteria(crowd):
+    for criterion in FIRST:  # these rule out most rows: cheaper for all than to gather those that are left in between
+        values = criterion(crowd)[left]
+        left = left[values == values.min()]
+    for criterion in criteria(crowd)[len(FIRST) :]:
         if len(left) == 1:
             break
-        crowd_left = crowd.at(left)  # each criterion is worked out only for the rows that are equal in those before
-        values = criterion(crowd_left)
+        values = criterion(crowd.at(left))  # worked out only for the rows that are equal in those before
         left = left[values == values.min()]
     return int(left[0])

@@ -157,10 +157,17 @@ class Crowd:
         violating, index = self.violating[:used, positions], self.index[:used, positions]
         return Crowd(self._running, self._shares, self.rows[positions], index, gone[:used], violating, self.cost)
 
-    def ordered(self, order: Matrix) -> "Crowd":
-        """A copy with each row's victims in another order."""
-        index, gone = np.take_along_axis(self.index, order, axis=0), np.take_along_axis(self.gone, order, axis=0)
-        violating = np.take_along_axis(self.violating, order, axis=0)
+    def ordered(self, order: Matrix, positions: NDArray[np.intp] | None = None) -> "Crowd":
+        """A copy with each row's victims in another order; only some rows', if their positions are given."""
+
+        def moved(matrix: NDArray[Any]) -> NDArray[Any]:
+            if positions is None:
+                return np.take_along_axis(matrix, order, axis=0)
+            copy = matrix.copy()
+            copy[:, positions] = np.take_along_axis(matrix[:, positions], order, axis=0)
+            return copy
+
+        index, gone, violating = moved(self.index), moved(self.gone), moved(self.violating)
         return Crowd(self._running, self._shares, self.rows, index, gone, violating, self.cost)
 
     def with_gone(self, gone: Mask) -> "Crowd":

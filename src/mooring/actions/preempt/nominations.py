@@ -182,9 +182,10 @@ def _fit(search: Search, nomination: Nomination) -> bool:
     if len(nomination.seats) == 1:
         seat = nomination.seats[0]
         cluster.release(seat.key)
-        feasible = refusals(seat.entry.profile, cluster, seat.entry.record.shape).feasible
+        there = np.array([seat.row], np.intp)
+        answer = refusals(seat.entry.profile, cluster, seat.entry.record.shape, there)
         cluster.assume(seat.key, seat.row)
-        return bool(np.isin(seat.row, feasible))
+        return bool(len(answer.feasible))
     wants = wants_of(search, [(seat.entry.record, seat.entry.profile) for seat in nomination.seats])
     if not all(want.is_row[[record.row for record in want.records]].all() for want in wants):
         return False

@@ -34,20 +34,70 @@ def passes_all(filters: Sequence[AskedFilter], shape: Shape, nodes: NodeRows) ->
     return np.ones(len(nodes), np.bool_) if passed is None else passed
 
 
+def asked_in_all(filters: Sequence[AskedFilter], shape: Shape) -> tuple[dict[str, int], list[AskedFilter]]:
+    """What filters ask of rows that check nothing but free amounts, and the filters that check something else."""
+    asked: dict[str, int] = {}
+    others: list[AskedFilter] = []
+    for plugin, prepared in filters:
+        amounts = plugin.asks_for(shape, prepared)
+        if amounts is None:
+            others.append((plugin, prepared))
+        else:
+            asked |= {name: max(amount, asked.get(name, 0)) for name, amount in amounts.items()}
+    return asked, others
+
+
 def reprieve(crowd: Crowd, filters: Sequence[AskedFilter], shape: Shape) -> Mask:
-    """Bring back every victim, in order, with whom the pod still fits; return who is left gone."""
+    """Bring back every victim, in order, with whom the pod still fits; return who is left gone.
+
+    All rows must have room without all of their victims. What is free beyond that is followed as one matrix.
+    """
+    asked, others = asked_in_all(filters, shape)
     gone = crowd.gone.copy()
     positions = np.arange(len(crowd))
     trial = crowd.with_gone(crowd.gone.copy())
+    slack = Slack(crowd, asked)
     for victim in range(len(gone)):
         has = crowd.gone[victim, positions]
         if len(gone) - victim >= WORTH_NARROWING and np.count_nonzero(has) * 4 < len(positions):
             # Most rows have no victim so late: go on with the others.
             gone[: len(trial.gone), positions] = trial.gone
             positions, trial = positions[has], trial.at(np.flatnonzero(has))
-        trial.bring_back(victim, passes_all(filters, shape, trial.with_back(victim)))
+            slack.narrow(has)
+            has = has[has]
+        stays = slack.has_room_for(victim) & has
+        if others and stays.any():
+            stays &= passes_all(others, shape, trial.with_back(victim))
+        slack.take(victim, stays)
+        trial.bring_back(victim, stays)
     gone[: len(trial.gone), positions] = trial.gone
     return gone
+
+
+class Slack:
+    """What is free on rows beyond what is asked, by resource, as victims are brought back."""
+
+    def __init__(self, crowd: Crowd, asked: dict[str, int]) -> None:
+        supposed = crowd.supposed()
+        self._left = [supposed.free(name) - amount for name, amount in asked.items()]
+        self._each = [crowd.share_of_each(("requested", name)) for name in asked]
+        self._rows = len(crowd)
+
+    def narrow(self, kept: Mask) -> None:
+        self._left = [left[kept] for left in self._left]
+        self._each = [each[:, kept] for each in self._each]
+        self._rows = int(np.count_nonzero(kept))
+
+    def has_room_for(self, victim: int) -> Mask:
+        """Where the victim of this number could stay."""
+        fits = np.ones(self._rows, np.bool_)
+        for left, each in zip(self._left, self._each, strict=True):
+            fits &= left >= each[victim]
+        return fits
+
+    def take(self, victim: int, where: Mask) -> None:
+        for left, each in zip(self._left, self._each, strict=True):
+            left -= np.where(where, each[victim], 0)
 
 
 def mark_violating(crowd: Crowd, running: RunningPods) -> Crowd:
@@ -58,9 +108,10 @@ def mark_violating(crowd: Crowd, running: RunningPods) -> Crowd:
     if not violating.any():
         return crowd
     crowd.violating = violating
-    rank = np.where(violating, 0, 1)
-    rank[~crowd.gone] = 2  # padding stays behind
-    return crowd.ordered(np.argsort(rank, axis=0, kind="stable"))
+    positions = np.flatnonzero(violating.any(axis=0))
+    rank = np.where(violating[:, positions], 0, 1)
+    rank[~crowd.gone[:, positions]] = 2  # padding stays behind
+    return crowd.ordered(np.argsort(rank, axis=0, kind="stable"), positions)
 
 
 def _violating(crowd: Crowd, running: RunningPods) -> Mask:

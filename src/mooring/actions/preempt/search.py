@@ -79,9 +79,9 @@ class Candidate:
     key: Key
 
 
-def refusals(profile: Profile, cluster: Cluster, shape: Shape) -> Evaluation:
-    """What every node says to a pod, without scores."""
-    answer = Evaluation(shape, cluster, profile, cluster.nodes.live_rows())
+def refusals(profile: Profile, cluster: Cluster, shape: Shape, rows: Rows | None = None) -> Evaluation:
+    """What every node says to a pod, or some rows do, without scores."""
+    answer = Evaluation(shape, cluster, profile, cluster.nodes.live_rows() if rows is None else rows)
     allowed = prepare_filters(answer)
     if answer.refused is None:
         run_filters(answer, allowed)
@@ -185,7 +185,8 @@ class Search:
         for position in np.lexsort(bounds[::-1]).tolist():
             if best is not None and best.key <= tuple(int(bound[position]) for bound in bounds):
                 break
-            gone = what_if.victims(crowd, position)
+            with self.running.supposing():
+                gone = what_if.victims(crowd, position)
             if isinstance(gone, Rejection):
                 refused[int(crowd.rows[position])] = gone
             elif gone.any():
