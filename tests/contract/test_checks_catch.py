@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from mooring.engine.plugin import (
     MAX_SCORE,
     SKIP,
+    Codes,
     Depends,
     Filter,
     Incremental,
@@ -23,10 +24,13 @@ from mooring.engine.plugin import (
     Scores,
     Skip,
 )
+from mooring.engine.supposing import Gone
 from mooring.engine.verdict import Rejection
 from mooring.errors import InvariantBroken
 from mooring.model.events import Event, ObjectSeen
 from mooring.model.pods import Pod
+from mooring.plugins.node_resources_fit import NodeResourcesFit
+from mooring.plugins.pod_topology_spread import PodTopologySpread
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.state.rows import NodeRows
@@ -324,6 +328,16 @@ class Keeps(Reserve):
         return [ObjectSeen(make_namespace(f"taken-by-{pod.pod.metadata.name}"))]
 
 
+class ForgetsItsDomain(PodTopologySpread):
+    def filter_without(self, pod: Shape, nodes: NodeRows, prepared: Any, gone: Gone) -> Codes:
+        return self.filter(pod, nodes, prepared)
+
+
+class AsksForLess(NodeResourcesFit):
+    def asks_for(self, pod: Shape, prepared: Any) -> dict[str, int]:
+        return {}
+
+
 BROKEN: list[tuple[type[Plugin], str]] = [
     (Halves, "scores_are_in_range"),
     (BestOfThoseAsked, "each_row_is_answered_by_itself"),
@@ -352,6 +366,8 @@ BROKEN: list[tuple[type[Plugin], str]] = [
     (ReadsMoreThanSaid, "only_declared_parts_are_read"),
     (ReadsPodLabelsUnsaid, "undeclared_labels_and_annotations_are_not_read"),
     (Keeps, "what_is_reserved_is_given_back"),
+    (ForgetsItsDomain, "a_filter_knows_what_it_would_say_without_some_pods"),
+    (AsksForLess, "what_a_filter_asks_for_is_all_that_it_checks"),
 ]
 
 

@@ -11,7 +11,7 @@ ACTIONS = (
     Admit,  # work that queues gets quota, or gives it back
     KeepWhole,  # complete gangs that lost a member, or release them
     Share,  # pods and gangs of shared queues onto free capacity, in the order of the queues' shares
-    Place,  # pods onto free capacity, batch by batch of equal shape; gangs whole
+    Place,  # pods onto free capacity, batch by batch of equal shape; gangs whole; room for those that are refused
     Reclaim,  # what a queue holds beyond its share, back to one that starves within its own
-    Preempt,  # room for those that were refused, by evicting pods of lower priority
+    Preempt,  # pods onto the room that was made for them; room for those that had no turn to make any
 )

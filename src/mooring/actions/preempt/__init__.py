@@ -6,8 +6,8 @@ beginning to end, `gang_search.py` one for a gang.
 What they read: `running.py` (who runs where, most important first), `budgets.py` (whom a disruption budget protects),
 `gang_units.py` (who goes only with their gang) and `cost.py` (what a policy says it may cost).
 
-How a pod's victims are found: `crowd.py` and `reprieve.py` for all nodes at once, `what_if.py` node by node where
-filters count pods elsewhere, `whole_gangs.py` where nobody by itself is enough, `choice.py` for the cheapest node.
+How a pod's victims are found: `crowd.py` and `reprieve.py` for all nodes at once, `what_if.py` node by node where only
+trying tells, `whole_gangs.py` where nobody by itself is enough, `choice.py` for the cheapest node.
 
 How a gang's are: `pool.py` has everybody who might go, `gang_proposals.py` says who would be enough, by
 `gang_choice.py` and `gang_spare.py`, and what it proposes is tried in earnest.

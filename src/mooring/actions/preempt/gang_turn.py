@@ -52,7 +52,8 @@ def _is_being_made_room_for(cluster: Cluster, gang: GangEntry) -> bool:
 
 def _placing(placer: GangPlacer, gang: GangEntry, needed: Sequence[Entry]) -> Placing:
     """Place the gang as it is placed otherwise; the steps after the choice are for when its room is there."""
-    has_steps = any(needs_steps(entry.profile, entry.record.shape) for entry in needed)
+    kinds = {(entry.profile.name, entry.record.shape.id): entry for entry in needed}.values()
+    has_steps = any(needs_steps(entry.profile, entry.record.shape) for entry in kinds)
 
     def place(cluster: Cluster) -> Assignment | None:
         if has_steps and not wants_place(cluster, gang):

@@ -1,0 +1,71 @@
+"""Checks of what filters say of nodes as they would be: preemption asks about all at once, and tries nothing."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.evaluate import as_codes
+from mooring.engine.plugin import SKIP, FilterAnswers, Plugin
+from mooring.engine.supposing import SupposingFilter
+from mooring.engine.verdict import Rejection
+from mooring.state.cluster import Cluster
+from mooring.state.effects import ShapeEffects
+from mooring.state.pods import PodRecord
+from mooring.testing.asking import asked_shapes, names, prepare
+from mooring.testing.random_clusters import Choose, one_in
+from mooring.testing.situations import Situation
+
+
+def check_a_filter_knows_what_it_would_say_without_some_pods(plugin: Plugin, situation: Situation) -> None:
+    """`filter_without` says of each row what `filter` says once these pods are gone from it, and no others."""
+    if not isinstance(plugin, SupposingFilter):
+        return
+    cluster, choose = situation.cluster(plugin), situation.choose()
+    rows = cluster.nodes.live_rows()
+    for shape in asked_shapes(cluster):
+        prepared = prepare(plugin, cluster, shape).for_filter
+        if prepared is SKIP or isinstance(prepared, Rejection):
+            continue
+        going = [_some_of(cluster, row, choose) for row in rows.tolist()]
+
+        def gone(effects: ShapeEffects, going: list[list[PodRecord]] = going) -> NDArray[np.int64]:
+            return np.array([sum(effects.of(record.shape.id) for record in some) for some in going], np.int64)
+
+        supposed = as_codes(plugin.filter_without(shape, cluster.rows(), prepared, gone)).tolist()
+        for position, some in enumerate(going):
+            checkpoint = cluster.checkpoint()
+            for record in some:
+                cluster.release(record.key)
+            there = cluster.rows(rows[position : position + 1])
+            real = int(prepare(plugin, cluster, shape).codes(there)[0])
+            cluster.rollback(checkpoint)
+            assert supposed[position] == real, (
+                f"{plugin.name}.filter_without says {supposed[position]} of {names(cluster, there.index)} without "
+                f"{[record.key for record in some]}, and filter then says {real}{situation.about(shape)}"
+            )
+
+
+def check_what_a_filter_asks_for_is_all_that_it_checks(plugin: Plugin, situation: Situation) -> None:
+    """Where `asks_for` names amounts, a row passes if it has them free, and only then."""
+    if not isinstance(plugin, FilterAnswers):
+        return
+    cluster = situation.cluster(plugin)
+    nodes = cluster.rows()
+    for shape in asked_shapes(cluster):
+        prepared = prepare(plugin, cluster, shape)
+        if prepared.for_filter is SKIP or isinstance(prepared.for_filter, Rejection):
+            continue
+        asked = plugin.asks_for(shape, prepared.for_filter)
+        if asked is None:
+            continue
+        has_all = np.ones(len(nodes), np.bool_)
+        for name, amount in asked.items():
+            has_all &= nodes.free(name) >= amount
+        passed = prepared.codes(nodes) == 0
+        assert (has_all == passed).all(), (
+            f"{plugin.name}.asks_for names {asked}, and filter answers otherwise for "
+            f"{names(cluster, nodes.index[has_all != passed])}{situation.about(shape)}"
+        )
+
+
+def _some_of(cluster: Cluster, row: int, choose: Choose) -> list[PodRecord]:
+    return [record for record in cluster.pods.on(row) if one_in(choose, 2)]
