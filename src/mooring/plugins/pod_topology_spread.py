@@ -93,17 +93,6 @@ class HardConstraint:
         counts = self.count.counts[self.present]
         return 0 if len(counts) < self.constraint.min_domains else int(counts[counts.argmin()])
 
-    def lowest_without(self, domains: NDArray[np.int32], left: NDArray[np.int64]) -> NDArray[np.int64]:
-        """By row: the fewest in any domain, if so many were left in the row's own."""
-        counts = self.count.counts[self.present]
-        if len(counts) < self.constraint.min_domains or not len(counts):
-            return np.zeros(len(domains), np.int64)
-        # The fewest besides a row's own domain: that of the second fewest, for the domain that has the fewest itself.
-        fewest_at = int(np.flatnonzero(self.present)[counts.argmin()])
-        second = int(np.partition(counts, 1)[1]) if len(counts) > 1 else np.iinfo(np.int64).max
-        besides = np.where(domains == fewest_at, second, int(counts.min()))
-        return np.where(self.present[domains], np.minimum(besides, left), besides)
-
 
 class HardCounts(Counted):
     def __init__(self, constraints: list[HardConstraint]) -> None:
@@ -225,7 +214,8 @@ class PodTopologySpread(SupposingFilter, PreScore):
         for hard in reversed(prepared.constraints):
             domains = nodes.label_codes(hard.constraint.topology_key)
             left = hard.count.at(domains) - hard.count.lost_by(nodes, gone)
-            skew = left + hard.self_match - hard.lowest_without(domains, left)
+            # A row's domain that falls below all others passes, whether or not it counts as the lowest itself.
+            skew = left + (hard.self_match - hard.lowest())
             codes[skew > hard.constraint.max_skew] = SKEWED
             codes[domains == MISSING] = MISSING_LABEL
         return codes
