@@ -89,6 +89,13 @@ class Batches:
 
         return self._one_by_one(cluster, batch, choose, answers.has_steps, deadline)
 
+    def place_on(self, cluster: Cluster, entry: Entry, row: int) -> Outcome | None:
+        """Assume one pod on a certain row, if that will do."""
+        profile, shape = entry.profile, entry.record.shape
+        if row not in self.answers(cluster, profile, shape).feasible_rows():
+            return None
+        return self._one_by_one(cluster, [entry], lambda: row, needs_steps(profile, shape), None)
+
     def answers(self, cluster: Cluster, profile: Profile, shape: Shape) -> ShapeAnswers:
         """What all nodes say to a shape now."""
         kept = self.kept if self.cached else KeptAnswers()

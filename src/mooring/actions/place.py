@@ -108,6 +108,9 @@ class Place:
 
     def _place_batch(self, cluster: Cluster, batch: list[Entry], now: float) -> Outcome:
         """Place pods, or one while room is held for a gang: it may see that room, or is told for whom it is."""
+        row = cluster.nodes.row_of.get(batch[0].nominated_node)
+        if row is not None and (nominated := self.batches.place_on(cluster, batch[0], row)) is not None:
+            return nominated
         if self.reservation.held is None:
             return self.batches.place(cluster, batch)
         first = batch[0]

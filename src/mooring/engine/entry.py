@@ -27,6 +27,11 @@ class Entry:
         """What tells its turn from all others."""
         return self.record.key
 
+    @property
+    def nominated_node(self) -> str:
+        """Where the world says that room is made for it: it is tried there first, and by itself."""
+        return self.record.pod.status.nominated_node_name
+
     def has(self, key: str) -> bool:
         """Whether it is this pod's turn."""
         return self.record.key == key

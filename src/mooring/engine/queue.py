@@ -139,10 +139,13 @@ class Queue:
         head = self.peek()
         if not isinstance(head, Entry):
             return []
-        shape, profile = head.record.shape, head.profile
+        shape, profile, node = head.record.shape, head.profile, head.nominated_node
+        most = 1 if node else most
 
         def is_alike(turn: Turn) -> bool:
-            return isinstance(turn, Entry) and turn.record.shape is shape and turn.profile is profile
+            if not isinstance(turn, Entry) or turn.record.shape is not shape or turn.profile is not profile:
+                return False
+            return turn.nominated_node == node
 
         batch: list[Entry] = []
         while len(batch) < most and isinstance(entry := self._turns.pop_if(is_alike), Entry):

@@ -11,11 +11,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mooring.actions.gangs.members import needed_members
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.actions.preempt.cost import Preemptions
-from mooring.actions.preempt.gang_search import GangFound
-from mooring.actions.preempt.gang_turn import make_room_for_gang
+from mooring.actions.preempt.eligible import ALREADY, why_not
+from mooring.actions.preempt.gang_search import BEFORE, GangFound
+from mooring.actions.preempt.gang_turn import is_being_made_room_for, make_room_for_gang
 from mooring.actions.preempt.nominations import Leaving, Nomination, Nominations, seat_of
+from mooring.actions.preempt.resumed import resumed
 from mooring.actions.preempt.search import Found, InVain, Search, refusals
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.evaluate import Evaluation
@@ -125,6 +128,12 @@ class Preempt:
             return [nominated], NEVER
         if len(others) == len(profile.post_filter):
             return [], NEVER
+        if why_not(answer, entry.record.pod) == ALREADY:
+            nomination = resumed(search, [entry], entry.record.priority)
+            if nomination is not None:
+                self._nominations.hold(nomination, search.cluster, queue)
+                message = f"{answer.message()} preemption: {ALREADY}"
+                return [Wait(key, message, answer.refusing_plugins(), nomination.seats[0].node)], NEVER
         found = search.find(answer, entry.record.pod, turns.now, self._costs.get(profile.name))
         wait = _wait(key, answer, found)
         if isinstance(found, Found):
@@ -148,8 +157,15 @@ class Preempt:
         has_plugin = any(plugin.name == PLUGIN for plugin in gang.profile.post_filter)
         if self._placer is None or not has_plugin or self._nominations.has_gang(gang.root.key):
             return [], NEVER
-        found = make_room_for_gang(search, self._placer, gang, now, self._costs.get(gang.profile.name))
         why = ", ".join(parked.verdict.reasons) if parked.verdict is not None else ""
+        if is_being_made_room_for(search.cluster, gang):
+            nomination = resumed(search, needed_members(gang, search.cluster.gangs), gang.priority, gang.root.key)
+            if nomination is not None:
+                queue.take(gang)
+                self._nominations.hold(nomination, search.cluster, queue)
+                message = f"{why} {BEFORE}{ALREADY}".strip()
+                return [Wait(seat.key, message, (GANGS,), seat.node) for seat in nomination.seats], NEVER
+        found = make_room_for_gang(search, self._placer, gang, now, self._costs.get(gang.profile.name))
         message = f"{why} {found.message}".strip()
         if isinstance(found, InVain):
             waits: list[Decision] = [Wait(key, message, (GANGS,)) for key in gang.entries]
@@ -179,7 +195,7 @@ class Preempt:
                 self._nominations.give_up(victim.key, cluster, queue)
             if victim.row < 0:
                 continue
-            leaving = Leaving(victim.key, victim.pod.metadata.uid, victim.row)
+            leaving = Leaving.of(victim)
             victims.append(leaving)
             if not self._is_leaving(victim, leaving):
                 self._leaving[victim.key] = leaving

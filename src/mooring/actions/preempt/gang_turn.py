@@ -23,7 +23,7 @@ def make_room_for_gang(
     cluster = search.cluster
     if not gang.may_preempt:
         return InVain(BEFORE + NEVER)
-    if _is_being_made_room_for(cluster, gang):
+    if is_being_made_room_for(cluster, gang):
         return InVain(BEFORE + ALREADY)
     needed = needed_members(gang, cluster.gangs)
     if not needed:
@@ -40,7 +40,7 @@ def make_room_for_gang(
     )
 
 
-def _is_being_made_room_for(cluster: Cluster, gang: GangEntry) -> bool:
+def is_being_made_room_for(cluster: Cluster, gang: GangEntry) -> bool:
     """Whether pods that were preempted are still leaving a node that the world says a member is nominated to."""
     names = {entry.record.pod.status.nominated_node_name for entry in gang.entries.values()} - {""}
     rows = [cluster.nodes.row_of[name] for name in names if name in cluster.nodes.row_of]

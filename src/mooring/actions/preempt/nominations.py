@@ -18,7 +18,7 @@ from mooring.engine.queue import Entry, Queue
 from mooring.model.decisions import Bind, Decision
 from mooring.model.events import BindFailed
 from mooring.state.cluster import Cluster
-from mooring.state.pods import UNBOUND
+from mooring.state.pods import UNBOUND, PodRecord
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class Leaving:
     key: str
     uid: str
     row: int
+
+    @classmethod
+    def of(cls, record: PodRecord) -> "Leaving":
+        return cls(record.key, record.pod.metadata.uid, record.row)
 
     def is_gone(self, cluster: Cluster) -> bool:
         record = cluster.pods.records.get(self.key)
@@ -152,7 +156,7 @@ class Nominations:
         """Bind pods whose victims are gone, if the filters agree; else they are to be tried anew."""
         cluster = search.cluster
         entries = [seat.entry for seat in nomination.seats]
-        if not _is_whole(cluster, nomination) or not _fit(search, nomination) or not _take_steps(cluster, entries):
+        if not _is_whole(cluster, nomination) or not fits(search, nomination) or not _take_steps(cluster, entries):
             for entry in entries:
                 cluster.release(entry.record.key)
             self._put_back(nomination, entries, queue)
@@ -176,7 +180,7 @@ def _is_whole(cluster: Cluster, nomination: Nomination) -> bool:
     return root.gang.of_gangs or root.is_whole()
 
 
-def _fit(search: Search, nomination: Nomination) -> bool:
+def fits(search: Search, nomination: Nomination) -> bool:
     """Whether every pod could come to its seat, with all others in theirs."""
     cluster = search.cluster
     if len(nomination.seats) == 1:
