@@ -169,6 +169,7 @@ spec:
 
 TABLE = """\
 pod default/p waits: 0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu.
+preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.
 shown as things stand at the end, when every pod that fits has its place
 
 0 of 3 nodes will do

@@ -24,6 +24,8 @@ def to_data(finding: Finding) -> Json:
         "schedulerName": pod.spec.scheduler_name,
         "priority": pod.spec.priority or 0,
     }
+    if finding.preemption:
+        data["preemption"] = finding.preemption
     if finding.gang is not None:
         data["gang"] = gang_data(finding.gang)
     explanation = finding.explanation

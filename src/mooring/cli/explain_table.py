@@ -18,6 +18,8 @@ MOST_NAMED = 4
 
 def print_finding(console: Console, finding: Finding, *, every: bool) -> None:
     console.print(_headline(finding), soft_wrap=True)
+    if finding.preemption:
+        console.print(finding.preemption, soft_wrap=True, highlight=False)
     if finding.as_of:
         console.print(f"shown {finding.as_of}", style="dim", soft_wrap=True)
     if finding.gang is not None:

@@ -36,6 +36,8 @@ class Finding:
     explanation: "Explanation | None" = None
     row: int = -1
     gang: "GangExplanation | None" = None
+    preemption: str = ""
+    """What evicting others would do for it."""
 
 
 def find_pods(loaded: Loaded, wanted: str) -> list[Pod]:
@@ -138,7 +140,18 @@ def _explain_pending(pod: Pod, loaded: Loaded, offline: Offline, progress: Progr
         message = why_waits(scheduler, pod.key) or ", ".join(gate.reasons)
         return Finding(pod, "gated", "", message, AT_THE_END, explanation, gang=gang)
     message = (gang.message if gang is not None else "") or explanation.evaluation.message()
-    return Finding(pod, "waiting", "", message, AT_THE_END, explanation, gang=gang)
+    preemption = _explain_preemption(record, scheduler, offline.now)
+    return Finding(pod, "waiting", "", message, AT_THE_END, explanation, gang=gang, preemption=preemption)
+
+
+def _explain_preemption(record: "PodRecord", scheduler: "Scheduler", now: float) -> str:
+    """Whether others could go for a pod that waits, or for its gang, and why not."""
+    from mooring.actions.preempt.action import Preempt
+
+    turns = (turn for parked in scheduler.queue.parked() if not parked.is_capped for turn in parked.turns())
+    turn = next((turn for turn in turns if turn.has(record.key)), None)
+    preempt = next((action for action in scheduler.actions if isinstance(action, Preempt)), None)
+    return "" if turn is None or preempt is None else preempt.explain(scheduler.cluster, turn, now)
 
 
 def _explain_gang(record: "PodRecord", scheduler: "Scheduler") -> "GangExplanation | None":

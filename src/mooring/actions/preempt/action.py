@@ -73,6 +73,18 @@ class Preempt:
                 decisions += self._take_turn(turns, parked, turn, queue)
         return decisions
 
+    def explain(self, cluster: Cluster, turn: Turn, now: float) -> str:
+        """What evicting others would do for somebody who waits, as things stand; nothing is decided."""
+        search, profile = self._turns_of_cycle(cluster, now).search, turn.profile
+        if not any(plugin.name == PLUGIN for plugin in profile.post_filter):
+            return ""
+        costs = self._costs.get(profile.name)
+        if isinstance(turn, GangEntry):
+            return "" if self._placer is None else make_room_for_gang(search, self._placer, turn, now, costs).message
+        answer = refusals(profile, cluster, turn.record.shape)
+        can_help = len(answer.rows) and not len(answer.feasible)
+        return search.find(answer, turn.record.pod, now, costs).message if can_help else ""
+
     def _turns_of_cycle(self, cluster: Cluster, now: float) -> "Turns":
         """What is known in this cycle; its first turn forgets what is over."""
         turns = self._turns
