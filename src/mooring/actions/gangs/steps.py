@@ -7,7 +7,8 @@ from mooring.engine.binding import AFTER_RESERVE, reserve
 from mooring.engine.plugin import Reserve
 from mooring.engine.queue import Entry
 from mooring.engine.verdict import Verdict
-from mooring.state.cluster import Checkpoint, Cluster
+from mooring.state.cluster import Cluster
+from mooring.state.placements import Checkpoint
 
 
 class Reservations:
