@@ -53,7 +53,8 @@ class Watch:
         gang = self.world.gangs.get(key)
         assert gang is not None, f"{sorted(new)} were bound, and nobody declares {key}"
         members = self.world.bound(key)
-        assert is_whole(gang, members), f"{gang.name} was started in part: {[pod.key for pod in members]}"
+        has_all = is_whole(gang, [*members, *self.world.finished(key)])
+        assert has_all, f"{gang.name} was started in part: {[pod.key for pod in members]}"
         if gang.wish is None:
             return
         if gang.wish.required:
@@ -83,7 +84,7 @@ class Watch:
     def _check_timeout(self, key: str, now: float) -> None:
         """A gang that is short is completed or released in time."""
         gang, members = self.world.gangs.get(key), self.world.bound(key)
-        if gang is None or not members or is_whole(gang, members):
+        if gang is None or not members or is_whole(gang, [*members, *self.world.finished(key)]):
             self._short_since.pop(key, None)
             return
         since = self._short_since.setdefault(key, now)

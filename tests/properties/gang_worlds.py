@@ -14,7 +14,7 @@ from mooring.model.nodes import Node
 from mooring.model.pods import Pod
 from mooring.model.topology import TopologyWish
 from mooring.testing.builders import HOSTNAME, ZONE, make_affinity, make_node, make_pod, make_pod_term, make_taint
-from mooring.testing.random_clusters import Choose, one_in, one_of, with_node
+from mooring.testing.random_clusters import Choose, one_in, one_of, with_node, with_phase
 
 BLOCK, RACK = "example.com/block", "example.com/rack"
 LEVELS = (BLOCK, RACK)
@@ -107,6 +107,8 @@ class GangWorld:
     kinds: dict[str, Kind] = field(default_factory=dict)
     unconfirmed: list[str] = field(default_factory=list)
     """Pods that were bound, and of which the scheduler has not heard that yet."""
+    done: dict[str, Pod] = field(default_factory=dict)
+    """Pods that have succeeded, until others of their names come."""
     leaving: list[str] = field(default_factory=list)
     """Pods that were evicted and take their time to go."""
     created: int = 0
@@ -119,6 +121,10 @@ class GangWorld:
         """Those that are on a node which exists, and stay there."""
         staying = (pod for pod in self.members(gang) if pod.key not in self.leaving)
         return [pod for pod in staying if pod.spec.node_name in self.nodes]
+
+    def finished(self, gang: str) -> list[Pod]:
+        """The members that have succeeded."""
+        return [pod for pod in self.kinds[gang].members if pod.key in self.done]
 
     def carry_out(self, decisions: Iterable[Decision]) -> list[Event]:
         """Do what was decided; return what the scheduler sees of it at once: whoever was evicted is gone, or going."""
@@ -162,8 +168,10 @@ class GangWorld:
             return self._new_pods(1 + choose(3))
         if kind < 11:
             return self._confirm(1 + choose(6))
-        if kind < 13:
+        if kind < 12:
             return self._lose_pod()
+        if kind < 13:
+            return self._finish()
         if kind < 15:
             return self._node_event()
         if kind < 17:
@@ -189,7 +197,9 @@ class GangWorld:
     def _missing_members(self) -> list[Event]:
         kind = one_of(self.choose, list(self.kinds.values()))
         missing = [pod for pod in kind.members if pod.key not in self.pods]
-        self.pods.update((pod.key, pod) for pod in missing)
+        if one_in(self.choose, 2):
+            missing = [pod for pod in missing if pod.key not in self.done]
+        self._come(missing)
         return [PodSeen(pod) for pod in missing]
 
     def _new_pods(self, count: int) -> list[Event]:
@@ -208,6 +218,22 @@ class GangWorld:
     def _confirm(self, count: int) -> list[Event]:
         told, self.unconfirmed = self.unconfirmed[:count], self.unconfirmed[count:]
         return [PodSeen(self.pods[key]) for key in told if key in self.pods]
+
+    def _finish(self) -> list[Event]:
+        """A pod that runs, as the scheduler knows, has done its work; its object may stay or go."""
+        busy = {*self.leaving, *self.unconfirmed}
+        running = [key for key, pod in self.pods.items() if pod.spec.node_name in self.nodes and key not in busy]
+        if not running:
+            return []
+        key = one_of(self.choose, running)
+        self.done[key] = self.pods.pop(key)
+        events: list[Event] = [PodSeen(with_phase(self.done[key], "Succeeded"))]
+        return [*events, PodLost(key)] if one_in(self.choose, 2) else events
+
+    def _come(self, pods: Iterable[Pod]) -> None:
+        for pod in pods:
+            self.pods[pod.key] = pod
+            self.done.pop(pod.key, None)
 
     def _lose_pod(self) -> list[Event]:
         return self._lose(one_of(self.choose, list(self.pods)))

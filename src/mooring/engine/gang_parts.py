@@ -24,7 +24,8 @@ def lacking(record: GangRecord, waiting: Mapping[str, Any], table: GangTable) ->
     if not missing:
         return ""
     needed = max(record.gang.minimum, sum(role.minimum for role in record.gang.roles))
-    return f"gang {record.gang.name} waits for its members: {len(present)} of {needed} exist"
+    exist = len(present) + len(record.done)
+    return f"gang {record.gang.name} waits for its members: {exist} of {needed} exist"
 
 
 def complete_parts(record: GangRecord, waiting: Mapping[str, Any], table: GangTable) -> list[GangRecord]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mooring.model.places import Place, show
-from mooring.model.pods import PodSpec
+from mooring.model.pods import Pod, PodSpec
 from mooring.model.policies import PriorityClass
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -74,3 +74,13 @@ def collect_priorities(classes: Iterable[tuple[PriorityClass, Place]]) -> Priori
             )
         default = found if found.global_default else default
     return Priorities(by_name, default)
+
+
+PREEMPTABLE = "volcano.sh/preemptable"
+"""Volcano's annotation or label on pods."""
+
+
+def is_preemptible(pod: Pod) -> bool:
+    """Whether a pod may be evicted for another's sake at all."""
+    meta = pod.metadata
+    return (meta.annotations or {}).get(PREEMPTABLE) != "false" and (meta.labels or {}).get(PREEMPTABLE) != "false"

@@ -139,6 +139,9 @@ class Cluster(Placements):
     def _put_pod(self, pod: Pod) -> None:
         if pod.is_terminal:
             self._lose_pod(pod.key)
+            member = membership(pod) if pod.status.phase == "Succeeded" else None
+            if member is not None:
+                self.gangs.note_done(pod.key, member)
             return
         if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
             self._select_on(selected_keys(pod))

@@ -27,6 +27,8 @@ class GangRecord:
     """Members that run and are being evicted: the gang can no longer count on them."""
     nominated: set[str] = field(default_factory=set)
     """Members that hold room which is being made for them: they do not run yet."""
+    done: dict[str, str] = field(default_factory=dict)
+    """pod key -> its role, of members that have succeeded: the gang needs neither them any more, nor others for them"""
     _is_whole: bool | None = None
     """What is known until a member comes to a node or goes from it."""
 
@@ -55,14 +57,22 @@ class GangRecord:
         self._is_whole = None
 
     def lacks(self, present: Iterable[PodRecord]) -> int:
-        """How many members are missing besides those present, the minimums of roles included."""
+        """How many members are missing besides those present and those done, the minimums of roles included."""
         assert self.gang is not None
         keys = [record.key for record in present]
+        missing = self.gang.minimum - len(keys) - len(self.done)
         if not self.gang.roles:
-            return max(self.gang.minimum - len(keys), 0)
-        by_role = Counter(self.roles[key] for key in keys)
+            return max(missing, 0)
+        by_role = self.by_role(keys)
         missing_roles = sum(max(0, role.minimum - by_role[role.name]) for role in self.gang.roles)
-        return max(missing_roles, self.gang.minimum - len(keys), 0)
+        return max(missing_roles, missing, 0)
+
+    def by_role(self, keys: Iterable[str]) -> Counter[str]:
+        """How many members each role has, of these and those done."""
+        found = Counter(self.roles[key] for key in keys)
+        if self.done:
+            found.update(self.done.values())
+        return found
 
     def surplus(self, present: list[PodRecord] | None = None) -> list[PodRecord]:
         """The members that may go one by one, last come first, with the gang still whole after each of them.
@@ -73,8 +83,10 @@ class GangRecord:
         bound = self.bound() if present is None else present
         if gang is None or not gang.evicted_whole:
             return bound[::-1]
-        spare = len(bound) - gang.minimum
-        by_role = Counter(self.roles[record.key] for record in bound)
+        if gang.restarts_whole:
+            return []  # the loss of any one costs all of them
+        spare = len(bound) + len(self.done) - gang.minimum
+        by_role = self.by_role(record.key for record in bound)
         minimum_of = {role.name: role.minimum for role in gang.roles}
         found: list[PodRecord] = []
         for record in reversed(bound):
@@ -137,6 +149,7 @@ class GangTable:
 
     def join(self, record: PodRecord, membership: Membership) -> None:
         gang = self._record(membership.gang)
+        gang.done.pop(record.key, None)  # another pod of that name has come
         gang.members[record.key] = record
         gang.roles[record.key] = membership.role
         if membership.rank is not None:
@@ -168,6 +181,13 @@ class GangTable:
         gang.leaving.discard(key)
         gang.nominated.discard(key)
         self._forget_if_empty(gang_key)
+
+    def note_done(self, pod_key: str, membership: Membership) -> None:
+        """A member has succeeded. That counts also when its object is gone, until there is another of its name."""
+        gang = self._record(membership.gang)
+        gang.done[pod_key] = membership.role
+        self._touch(gang)
+        self.version += 1
 
     def touch(self, pod_key: str) -> None:
         """A member came to a node or went from it."""

@@ -27,7 +27,7 @@ def broken_gangs(cluster: Cluster) -> Iterator[str]:
     """
     present = _present(cluster)
     declared = {key: found.gang for key, found in cluster.gangs.records.items() if found.gang is not None}
-    whole = {key for key, gang in declared.items() if not gang.of_gangs and not _missing(gang, present[key])}
+    whole = {key for key, gang in declared.items() if not gang.of_gangs and not _missing(gang, present[key], cluster)}
     for key, gang in declared.items():
         if gang.of_gangs:
             parts = [part for part, found in declared.items() if found.parent == key]
@@ -35,7 +35,7 @@ def broken_gangs(cluster: Cluster) -> Iterator[str]:
             if 0 < running < gang.minimum:
                 yield f"gang {gang.name}: {running} of at least {gang.minimum} gangs run"
         elif present[key] and key not in whole:
-            yield f"gang {gang.name}: {_missing(gang, present[key])}"
+            yield f"gang {gang.name}: {_missing(gang, present[key], cluster)}"
         yield from (f"gang {gang.name}: {problem}" for problem in _misplaced(cluster, gang, present[key]))
 
 
@@ -51,10 +51,11 @@ def _present(cluster: Cluster) -> dict[str, list[Member]]:
     return found
 
 
-def _missing(gang: Gang, members: Sequence[Member]) -> str:
-    if len(members) < gang.minimum:
+def _missing(gang: Gang, members: Sequence[Member], cluster: Cluster) -> str:
+    done = cluster.gangs.records[gang.key].done
+    if len(members) + len(done) < gang.minimum:
         return f"{len(members)} of at least {gang.minimum} members run"
-    by_role = Counter(member.role for member in members)
+    by_role = Counter([*(member.role for member in members), *done.values()])
     for role in gang.roles:
         if by_role[role.name] < role.minimum:
             return f"{by_role[role.name]} of at least {role.minimum} members of role {role.name} run"

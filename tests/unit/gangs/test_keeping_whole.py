@@ -16,7 +16,7 @@ from gang_builders import (
 from mooring.engine.cycle import Scheduler
 from mooring.model.events import BindFailed, Event, PodLost, PodSeen
 from mooring.testing.builders import make_node
-from mooring.testing.random_clusters import replaced, with_node
+from mooring.testing.random_clusters import replaced, with_node, with_phase
 
 
 def running(scheduler: Scheduler, *keys: str) -> list[Event]:
@@ -38,6 +38,56 @@ def test_a_gang_that_is_being_released_is_evicted_once_though_its_pods_take_thei
 
     assert not evicted(scheduler.cycle(21.0))
     assert not evicted(scheduler.cycle(99.0))
+
+
+def test_a_member_that_has_succeeded_is_not_missed() -> None:
+    members = make_members(3, gpu=1, node="a")
+    gang = make_gang(minimum=3, timeout_seconds=10, restarts_whole=True)
+    scheduler = start(gang, nodes=[make_node("a", gpu=3)], pods=members)
+    scheduler.cycle(1.0)
+
+    scheduler.handle(PodSeen(with_phase(members[0], "Succeeded")))
+
+    assert not evicted(scheduler.cycle(2.0))
+    scheduler.handle(PodLost(members[0].key))  # its object is cleaned up
+    assert not evicted(scheduler.cycle(99.0))
+
+
+def test_beside_members_that_have_succeeded_only_the_others_are_needed_again() -> None:
+    members = make_members(3, gpu=1)
+    scheduler = start(make_gang(minimum=3), nodes=[make_node("a", gpu=3)], pods=members)
+    scheduler.cycle(1.0)
+    scheduler.handle(*running(scheduler, "train-0", "train-1", "train-2"))
+    scheduler.handle(PodSeen(with_phase(with_node(members[0], "a"), "Succeeded")), PodLost(members[1].key))
+    scheduler.cycle(2.0)
+
+    scheduler.handle(PodSeen(members[1]))
+
+    assert set(bound(scheduler.cycle(3.0))) == {"train-1"}
+
+
+def test_a_member_that_comes_again_under_the_same_name_has_not_succeeded() -> None:
+    members = make_members(2, gpu=1)
+    scheduler = start(make_gang(minimum=2), nodes=[make_node("a", gpu=2)], pods=members)
+    scheduler.cycle(1.0)
+    scheduler.handle(*(PodSeen(with_phase(with_node(pod, "a"), "Succeeded")) for pod in members))
+    scheduler.cycle(2.0)
+
+    scheduler.handle(PodSeen(members[0]))
+    assert set(bound(scheduler.cycle(3.0))) == {"train-0"}, "the other one has done its part"
+    scheduler.handle(PodLost(members[0].key), PodSeen(members[0]), PodSeen(members[1]))
+    assert set(bound(scheduler.cycle(4.0))) == {"train-0", "train-1"}
+
+
+def test_a_member_that_has_failed_is_missed() -> None:
+    members = make_members(2, gpu=1, node="a")
+    scheduler = start(make_gang(minimum=2, timeout_seconds=10), nodes=[make_node("a", gpu=2)], pods=members)
+    scheduler.cycle(1.0)
+
+    scheduler.handle(PodSeen(with_phase(members[0], "Failed")))
+    scheduler.cycle(2.0)
+
+    assert set(evicted(scheduler.cycle(13.0))) == {"train-1"}
 
 
 def test_a_member_that_terminates_is_replaced_at_once() -> None:

@@ -20,6 +20,7 @@ from mooring.model.gangs import Role
 from mooring.model.membership import GANG_NAME
 from mooring.model.pods import Pod
 from mooring.testing.builders import HOSTNAME, ZONE, make_affinity, make_node, make_pod, make_pod_term
+from mooring.testing.random_clusters import with_phase
 
 NODES = (make_node("a", cpu=2), make_node("b", cpu=2))
 URGENT = make_pod("pod", cpu=2, priority=10)
@@ -44,6 +45,48 @@ def test_what_a_gang_does_not_need_goes_by_itself_the_last_come() -> None:
     cluster = gang_cluster(nodes=[*NODES, make_node("c", cpu=2)], pods=pods, gangs=[make_gang("train", 2)])
 
     assert chosen(search(cluster, URGENT)) == ("c", ["train-2"])
+
+
+def test_a_gang_that_restarts_as_a_whole_has_nobody_to_spare() -> None:
+    pods = [running_member(f"train-{i}", "train", node) for i, node in enumerate(("a", "b", "c"))]
+    nodes = [*NODES, make_node("c", cpu=2)]
+    cluster = gang_cluster(nodes=nodes, pods=pods, gangs=[make_gang("train", 2, restarts_whole=True)])
+
+    found = search(cluster, URGENT)
+
+    assert isinstance(found, Found)
+    assert {victim.key for victim in found.victims} == {f"default/train-{i}" for i in range(3)}
+
+
+def test_members_that_have_succeeded_leave_as_many_to_spare_as_before() -> None:
+    pods = [running_member(f"train-{i}", "train", node) for i, node in enumerate(("a", "b", "c"))]
+    nodes = [*NODES, make_node("c", cpu=2)]
+    cluster = gang_cluster(nodes=nodes, pods=pods, gangs=[make_gang("train", 2)])
+    using = Search(cluster)
+    assert chosen(search(cluster, URGENT, using=using)) == ("c", ["train-2"])
+
+    cluster.observe(PodSeen(with_phase(pods[0], "Succeeded")), PodSeen(make_running("web", "a", cpu=2, priority=99)))
+
+    assert chosen(search(cluster, URGENT, using=using)) == ("c", ["train-2"])
+    cluster.observe(PodSeen(with_phase(pods[2], "Succeeded")), PodSeen(make_running("web-2", "c", cpu=2, priority=99)))
+    assert chosen(search(cluster, URGENT, using=using)) == ("b", ["train-1"])
+
+
+def test_who_may_not_be_a_victim_is_none() -> None:
+    kept = make_running("kept", "a", cpu=2, annotations={"volcano.sh/preemptable": "false"})
+    cluster = gang_cluster(nodes=NODES, pods=[kept, make_running("web", "b", cpu=2, priority=9)], gangs=[])
+
+    assert chosen(search(cluster, URGENT)) == ("b", ["web"])
+
+
+def test_a_gang_that_may_not_be_a_victim_is_left_whole() -> None:
+    pods = [running_member("train-0", "train", "a"), running_member("train-1", "train", "b")]
+    cluster = gang_cluster(nodes=NODES, pods=pods, gangs=[make_gang("train", 1, preemptible=False)])
+    assert isinstance(search(cluster, URGENT), InVain)
+
+    kept = running_member("train-0", "train", "a", labels={"volcano.sh/preemptable": "false"})
+    cluster = gang_cluster(nodes=NODES, pods=[kept, pods[1]], gangs=[make_gang("train", 2)])
+    assert isinstance(search(cluster, URGENT), InVain)
 
 
 def test_a_role_that_must_be_there_is_no_surplus() -> None:

@@ -1,6 +1,5 @@
 """Which members of a gang are to be placed together, and in which order."""
 
-from collections import Counter
 from dataclasses import dataclass
 
 from mooring.engine.gang_parts import complete_parts, parts_to_start
@@ -56,16 +55,17 @@ def _needed_of(gang: GangEntry, part: GangRecord) -> list[Entry]:
     assert declared is not None, "a gang that is to start has been declared"
     waiting = _waiting(gang, part)
     bound = part.bound()
+    missing = declared.minimum - len(bound) - len(part.done)
     if not declared.roles:
-        return waiting[: max(0, declared.minimum - len(bound))]
-    have = Counter(part.roles[record.key] for record in bound)
+        return waiting[: max(0, missing)]
+    have = part.by_role(record.key for record in bound)
     chosen = dict[str, Entry]()
     for role in declared.roles:
         of_role = [entry for entry in waiting if part.roles[entry.record.key] == role.name]
         lacking = max(0, role.minimum - have[role.name])
         chosen.update((entry.record.key, entry) for entry in of_role[:lacking])
     for entry in waiting:
-        if len(bound) + len(chosen) >= declared.minimum:
+        if len(chosen) >= missing:
             break
         chosen.setdefault(entry.record.key, entry)
     return [entry for entry in waiting if entry.record.key in chosen]

@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.model.gangs import Gang
+from mooring.model.priorities import is_preemptible
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
 from mooring.state.pods import UNBOUND, PodRecord
 
 ALONE = -1
 """Instead of a unit's code: the pod goes by itself."""
+UNTOUCHABLE = 1 << 62
+"""The priority of those that may not be victims: above anybody's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,8 @@ class Standing:
 
     declared: tuple[Gang | None, ...]
     """Itself and its parts: another value, and it has to be looked at again."""
-    leaving: int
-    """How many members are being evicted."""
+    absent: int
+    """How many members are being evicted, or have succeeded."""
     priority: int | None
     """None where nobody has declared it: then each pod has its own."""
     units: tuple[Unit, ...]
@@ -86,11 +89,11 @@ class GangUnits:
         return np.array([record.slot for record in members], np.int64)
 
     def priority_of(self, record: PodRecord) -> int:
-        """What a pod counts for as a victim: its gang's priority, if it is in one."""
+        """What a pod counts for as a victim: its gang's priority, if it is in one; more than anybody if it may not be."""
         gangs = self._cluster.gangs
         key = gangs.of_pod.get(record.key)
         if key is None:
-            return record.priority
+            return record.priority if is_preemptible(record.pod) else UNTOUCHABLE
         standing = self._standings.get(gangs.root_of(gangs.records[key]).key)
         return record.priority if standing is None or standing.priority is None else standing.priority
 
@@ -124,7 +127,7 @@ class GangUnits:
         record = gangs.records.get(root)
         if record is None or record.gang is not known.declared[0]:
             return False
-        if known.leaving != sum(len(part.leaving) for part in gangs.parts_of(record)):
+        if known.absent != _absent(gangs.parts_of(record)):
             return False
         if record.gang is not None and record.gang.parent in gangs.records:
             return False  # it is a part of another by now
@@ -172,7 +175,7 @@ class GangUnits:
             return None
         return Standing(
             self._declared(record),
-            sum(len(part.leaving) for part in parts),
+            _absent(parts),
             _priority(record, bound),
             tuple(self._units(record, parts)),
             frozenset(member.row for member in bound),
@@ -196,7 +199,7 @@ class GangUnits:
     def _dispensable(root: GangRecord, parts: list[GangRecord]) -> list[GangRecord]:
         """The gangs inside a gang that it can do without, the last come."""
         assert root.gang is not None
-        if not root.gang.of_gangs:
+        if not root.gang.of_gangs or root.gang.restarts_whole:
             return []
         whole = [part for part in parts if part.is_whole(_staying(part))]
         more_than_needed = len(whole) - root.gang.minimum
@@ -208,7 +211,7 @@ class GangUnits:
         surplus: list[PodRecord] = []
         for part in parts:
             staying = _staying(part)
-            free = part.surplus(staying)
+            free = [] if gang.restarts_whole else part.surplus(staying)
             names = {record.key for record in free}
             surplus += free
             core += [record for record in staying if record.key not in names]
@@ -227,7 +230,14 @@ def _staying(part: GangRecord) -> list[PodRecord]:
     return [record for record in part.bound() if not record.shape.terminating]
 
 
+def _absent(parts: Iterable[GangRecord]) -> int:
+    return sum(len(part.leaving) + len(part.done) for part in parts)
+
+
 def _priority(root: GangRecord, bound: list[PodRecord]) -> int | None:
+    """What all of a gang count for, since they go together; None where nobody has declared it."""
     if root.gang is None:
         return None
+    if not root.gang.preemptible or not all(is_preemptible(record.pod) for record in bound):
+        return UNTOUCHABLE
     return root.gang.priority if root.gang.priority is not None else max(record.priority for record in bound)

@@ -158,7 +158,7 @@ class RunningPods:
         return record is not None and record.row != UNBOUND and not record.shape.terminating
 
     def _read(self, row: int) -> None:
-        records = sorted(self.cluster.pods.on(row), key=self._importance if self.cluster.gangs else importance)
+        records = sorted(self.cluster.pods.on(row), key=self._importance)
         count = len(records)
         if count > self.slots.shape[1]:
             self._make_room(len(self.counts), count + count // 4)

@@ -7,11 +7,10 @@ from mooring.actions.share.demands import JobDemand, Role
 from mooring.engine.queue import Entry, GangEntry
 from mooring.engine.shared import QUEUE_NAME, gang_queue, share_queue
 from mooring.model.meta import timestamp_seconds
+from mooring.model.priorities import is_preemptible
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
 from mooring.state.pods import UNBOUND, PodRecord
-
-PREEMPTABLE = "volcano.sh/preemptable"
 
 RoleKey = tuple[str, str, int]
 """Part of the gang, role there, shape."""
@@ -39,13 +38,14 @@ class SharedJob:
 
     def demand(self, cluster: Cluster) -> JobDemand:
         """The job as shares see it."""
-        minimum = 1
+        minimum, may_go = 1, True
         minimum_of: dict[tuple[str, str], int] = {}
         if self.root is not None and self.root.gang is not None:
+            may_go = self.root.gang.preemptible
             parts = [part for part in cluster.gangs.parts_of(self.root) if part.gang is not None]
-            minimum = sum(part.gang.minimum for part in parts if part.gang is not None)
+            minimum = sum(max(0, part.gang.minimum - len(part.done)) for part in parts if part.gang is not None)
             minimum_of = {
-                (part.key, role.name): role.minimum
+                (part.key, role.name): max(0, role.minimum - part.by_role(())[role.name])
                 for part in parts
                 if part.gang is not None
                 for role in part.gang.roles
@@ -67,7 +67,7 @@ class SharedJob:
             priority=self.priority,
             created=self.created,
             started=min(known, default=None),
-            is_preemptible=all(_is_preemptible(record) for record in records),
+            is_preemptible=may_go and all(is_preemptible(record.pod) for record in records),
         )
 
 
@@ -121,8 +121,3 @@ def _count(cluster: Cluster, job: SharedJob, record: PodRecord) -> None:
 def role_key(cluster: Cluster, record: PodRecord) -> RoleKey:
     part = cluster.gangs.of(record.key)
     return ("", "", record.shape.id) if part is None else (part.key, part.roles[record.key], record.shape.id)
-
-
-def _is_preemptible(record: PodRecord) -> bool:
-    meta = record.pod.metadata
-    return (meta.annotations or {}).get(PREEMPTABLE) != "false" and (meta.labels or {}).get(PREEMPTABLE) != "false"
