@@ -14,6 +14,7 @@ from mooring.model.gangs import Gang
 from mooring.model.topology import TopologyWish
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import ZONE, make_node, make_pod, make_spread
+from mooring.testing.random_clusters import replaced
 
 PROFILE = {**NO_PREEMPTION, "pluginConfig": [{"name": "GangScheduling", "args": {"reserveAfterSeconds": 100}}]}
 
@@ -36,6 +37,21 @@ def test_those_that_were_kept_out_come_back_when_the_gang_is_gone() -> None:
     scheduler.handle(GangLost(make_gang().key))
 
     assert bound(scheduler.cycle(201.0)) == {"small": "a"}
+
+
+def test_a_gang_that_has_waited_since_before_we_came_gets_its_reservation_at_once() -> None:
+    since = {"creation_timestamp": "1970-01-01T00:00:10Z"}
+    members = [replaced(pod, **since) for pod in make_members(4, gpu=1)]
+    pods = [make_pod("busy", gpu=2, node="b"), *members, replaced(make_pod("small", gpu=1), **since)]
+    nodes = [make_node("a", gpu=2), make_node("b", gpu=2)]
+
+    early, late = (
+        waiting(start(make_gang(minimum=4, created=0.0), nodes=nodes, pods=pods, profile=PROFILE).cycle(now))
+        for now in (50.0, 200.0)
+    )
+
+    assert "small" not in early
+    assert late["small"] == "room is kept for gang default/train, which is ahead"
 
 
 def test_a_gang_that_was_kept_out_comes_back_when_the_one_ahead_is_gone() -> None:

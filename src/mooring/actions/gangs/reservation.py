@@ -63,7 +63,11 @@ class Reservation:
                 return
 
     def _has_waited(self, gang: GangEntry, now: float) -> bool:
-        return gang.first_tried is not None and now - gang.first_tried >= self._after
+        """Whether a gang that was tried in vain has waited long enough: since then, or since the last member came."""
+        if gang.first_tried is None:
+            return False
+        complete_since = max((entry.queued_at for entry in gang.entries.values()), default=now)
+        return now - min(gang.first_tried, complete_since) >= self._after
 
     def hold(self, cluster: Cluster, gang: GangEntry, now: float) -> None:
         """Hold what is free for a gang that was just refused, if it has waited long enough and nobody else holds."""
