@@ -79,6 +79,17 @@ def test_a_member_that_comes_again_under_the_same_name_has_not_succeeded() -> No
     assert set(bound(scheduler.cycle(4.0))) == {"train-0", "train-1"}
 
 
+def test_a_gang_whose_members_may_go_one_by_one_goes_on_without_them() -> None:
+    gang = make_gang(minimum=2, timeout_seconds=10, evicted_whole=False)
+    scheduler = start(gang, nodes=[make_node("a", gpu=2)], pods=make_members(2, gpu=1, node="a"))
+    scheduler.cycle(1.0)
+
+    scheduler.handle(PodLost("default/train-0"))
+
+    assert not evicted(scheduler.cycle(2.0))
+    assert not evicted(scheduler.cycle(99.0))
+
+
 def test_a_member_that_has_failed_is_missed() -> None:
     members = make_members(2, gpu=1, node="a")
     scheduler = start(make_gang(minimum=2, timeout_seconds=10), nodes=[make_node("a", gpu=2)], pods=members)

@@ -114,6 +114,8 @@ class KeepWhole:
         is_starting = part.key in self._starting_since or any(member.assumed for member in bound)
         if is_starting and part.key not in self._ran:
             return self._release(part, cluster, f"gang {_name(part)} could not start: {missing}")
+        if part.key in self._ran and part.gang is not None and not part.gang.evicted_whole:
+            return []  # its members may go one by one, and the others go on without them
         if any(found.gang is not None and found.gang.restarts_whole for found in lineage):
             return self._release(part, cluster, f"gang {_name(part)} restarts as a whole: {missing}")
         if now - since > timeout:
