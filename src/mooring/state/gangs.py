@@ -149,7 +149,8 @@ class GangTable:
 
     def join(self, record: PodRecord, membership: Membership) -> None:
         gang = self._record(membership.gang)
-        gang.done.pop(record.key, None)  # another pod of that name has come
+        if gang.done.pop(record.key, None) is not None:
+            self._touch(gang)  # another pod of that name has come, and is needed
         gang.members[record.key] = record
         gang.roles[record.key] = membership.role
         if membership.rank is not None:
