@@ -138,6 +138,7 @@ def pod_group_gang(found: KaiPodGroup) -> Gang:
         queue=spec.queue,
         created=timestamp_seconds(metadata.creation_timestamp),
         wish=_wish(spec.topology_constraint),
+        preemptible=spec.preemptibility != "non-preemptible",
     )
 
 

@@ -123,6 +123,12 @@ def test_a_plain_group_needs_its_minimum() -> None:
     assert (gang.minimum, gang.roles, gang.wish) == (4, (), None)
 
 
+def test_a_group_may_say_that_it_is_nobodys_victim() -> None:
+    assert only_gang(read(kai("{minMember: 4}"))).preemptible
+    assert only_gang(read(kai("{minMember: 4, preemptibility: preemptible}"))).preemptible
+    assert not only_gang(read(kai("{minMember: 4, preemptibility: non-preemptible}"))).preemptible
+
+
 def test_the_topology_that_kai_is_given_is_kept_with_those_of_kueue() -> None:
     manifests = read(
         """
