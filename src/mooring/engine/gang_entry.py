@@ -82,8 +82,8 @@ def what_is_missing(gang: GangEntry, table: GangTable) -> str:
         return f"gang {gang.name} is not declared"
     if gang.root.gang.parent and gang.root.gang.parent not in table.records:
         return f"gang {gang.root.gang.parent.partition('/')[2]} is not declared"
-    before = table.records.get(gang.root.gang.after) if gang.root.gang.after else None
-    if gang.root.gang.after and (before is None or not table.is_whole(before)):
+    if not table.may_start(gang.root):
+        before = table.records.get(gang.root.gang.after)
         name = before.gang.name if before is not None and before.gang is not None else gang.root.gang.after
         return f"gang {gang.name} waits for gang {name} to run first"
     problem = lacking(gang.root, gang.entries, table)

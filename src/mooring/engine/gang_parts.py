@@ -1,6 +1,6 @@
 """Gangs of gangs: which of the gangs inside one lack something, and which are to be placed together."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from mooring.state.gangs import GangRecord, GangTable
@@ -37,10 +37,13 @@ def complete_parts(record: GangRecord, waiting: Mapping[str, Any], table: GangTa
     return [part for inside in table.inside(record) for part in complete_parts(inside, waiting, table)]
 
 
-def parts_to_start(record: GangRecord, waiting: Mapping[str, Any], table: GangTable) -> list[GangRecord]:
+def parts_to_start(
+    record: GangRecord, waiting: Mapping[str, Any], table: GangTable, besides: Container[str] = ()
+) -> list[GangRecord]:
     """The gangs of pods without which a gang is not whole: those that have begun to run, then as many as it takes.
 
-    A gang of gangs that is whole grows by one of these. Nothing if all that could run does.
+    A gang of gangs that is whole grows by one of these. Nothing if all that could run does. `besides` are the keys of
+    gangs that are to be left out, where others would do.
     """
     if lacking(record, waiting, table):
         return []
@@ -50,7 +53,12 @@ def parts_to_start(record: GangRecord, waiting: Mapping[str, Any], table: GangTa
     whole = [part for part in inside if table.is_whole(part)]
     ready = [part for part in inside if part not in whole and not lacking(part, waiting, table)]
     begun = [part for part in ready if any(leaf.bound() for leaf in table.parts_of(part))]
-    fresh = [part for part in ready if part not in begun]
+    fresh = [part for part in ready if part not in begun and part.key not in besides]
     count = record.gang.minimum - len(whole) - len(begun)
+    if len(fresh) < count:
+        return []
     chosen = begun + fresh[: max(count, 0)] or fresh[:1]
-    return [leaf for part in chosen for leaf in parts_to_start(part, waiting, table)]
+    if not chosen:
+        grown = (parts_to_start(part, waiting, table, besides) for part in whole)
+        return next((found for found in grown if found), [])
+    return [leaf for part in chosen for leaf in parts_to_start(part, waiting, table, besides)]

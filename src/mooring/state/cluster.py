@@ -200,6 +200,7 @@ class Cluster(Placements):
 
     def _take_back(self, record: PodRecord) -> None:
         """A decision was not carried out: the pod waits again, even if the node was lost meanwhile."""
+        self.gangs.keep(record.key)
         if record.row != UNBOUND:
             self.release(record.key)
             return

@@ -204,6 +204,14 @@ class GangTable:
             self._touch(record)
             self.version += 1
 
+    def keep(self, pod_key: str) -> None:
+        """A member that was to be evicted is where it can do so no harm: it waits again."""
+        record = self.of(pod_key)
+        if record is not None and pod_key in record.leaving:
+            record.leaving.discard(pod_key)
+            self._touch(record)
+            self.version += 1
+
     def nominate(self, pod_key: str, *, holds_room: bool) -> None:
         """A member holds room that is being made for it, or does so no longer."""
         record = self.of(pod_key)
@@ -254,6 +262,13 @@ class GangTable:
             return record.is_whole()
         return sum(self.is_whole(part) for part in self.inside(record)) >= record.gang.minimum
 
+    def may_start(self, root: GangRecord) -> bool:
+        """Whether the gang runs that has to run before this one, if there is such a gang."""
+        if root.gang is None or not root.gang.after:
+            return root.gang is not None
+        before = self.records.get(root.gang.after)
+        return before is not None and self.is_whole(before)
+
     def can_spare(self, record: GangRecord) -> bool:
         """Whether a gang is whole, and all that it is a part of, and nobody in it has to be anywhere."""
         if not record.is_whole():
@@ -279,6 +294,9 @@ class GangTable:
             del self.records[key]
 
     def _leave_parent(self, key: str) -> None:
+        parent = self.records.get(self._parent_of.get(key, ""))
+        if parent is not None:
+            self._touch(parent)  # it may be short of a part now
         self._unlink(self.children, key, self._parent_of.pop(key, ""))
 
     @staticmethod

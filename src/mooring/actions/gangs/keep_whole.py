@@ -33,6 +33,8 @@ class KeepWhole:
     def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
         table = cluster.gangs
         touched, table.touched = table.touched, set()
+        for key in sorted(touched):
+            queue.gangs.ran(key)  # or runs no longer: either way those that have to start after it look again
         late = (
             key
             for key, since in self._starting_since.items()
@@ -65,7 +67,7 @@ class KeepWhole:
         running = self._running_parts(root, table)
         is_whole = table.is_whole(root)
         is_short = not is_whole or not all(part.is_whole() for part in running)
-        if is_short:
+        if not all(part.is_whole() for part in (*table.parts_of(root), root)):
             queue.gather(root)  # whoever waits by itself is needed now
         if not running or not is_short:
             for part in (root, *running):
@@ -73,12 +75,11 @@ class KeepWhole:
                 queue.gangs.ran(part.key)
             return [found for part in running for found in self._follow_start(part, cluster, now)]
         decisions = self._complete(root, cluster, queue)
-        if any(not isinstance(found, Wait) for found in decisions):
-            for part in running:
-                self._short_since.pop(part.key, None)
-            return decisions
+        is_whole = table.is_whole(root)
         for part in running:
-            if not is_whole or not part.is_whole():
+            if is_whole and part.is_whole():
+                self._short_since.pop(part.key, None)
+            else:
                 decisions += self._release_in_time(part, cluster, now)
         return decisions
 

@@ -1,5 +1,6 @@
 """Which members of a gang are to be placed together, and in which order."""
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from mooring.engine.gang_parts import complete_parts, parts_to_start
@@ -33,14 +34,18 @@ def all_members(gang: GangEntry, table: GangTable) -> list[Entry]:
     return [entry for part in parts for entry in _waiting(gang, part)]
 
 
-def needed_members(gang: GangEntry, table: GangTable) -> list[Entry]:
+def needed_members(gang: GangEntry, table: GangTable, besides: Container[str] = ()) -> list[Entry]:
     """The members without which the gang is not whole: the lowest ranks of each role, then the lowest of all.
 
-    A gang that is whole grows by one member, a gang of gangs by one of these.
+    A gang that is whole grows by one member, a gang of gangs by one of these. `besides` are the keys of gangs inside it
+    that are to be left out, where others would do.
     """
-    parts = parts_to_start(gang.root, gang.entries, table)
+    parts = parts_to_start(gang.root, gang.entries, table, besides)
     needed = [entry for part in parts for entry in _needed_of(gang, part)]
-    return needed or all_members(gang, table)[:1]
+    if needed or not table.is_whole(gang.root):
+        return needed
+    whole = (part for part in complete_parts(gang.root, gang.entries, table) if part.is_whole())
+    return [entry for part in whole for entry in _waiting(gang, part)][:1]
 
 
 def _waiting(gang: GangEntry, part: GangRecord) -> list[Entry]:

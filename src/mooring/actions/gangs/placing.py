@@ -24,7 +24,11 @@ from mooring.model.decisions import Bind, Decision
 from mooring.model.meta import Resources
 from mooring.model.requests import column_amounts
 from mooring.state.cluster import Cluster
+from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.shapes import Shape
+
+MOST_LEFT_OUT = 8
+"""How many gangs inside a gang are left out in turn, where it takes only some of them."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ class GangPlacer:
     def place(self, cluster: Cluster, gang: GangEntry) -> GangOutcome:
         """Assume a place for every member that the gang needs, or for none."""
         needed = needed_members(gang, cluster.gangs)
+        if not needed:
+            return GangOutcome((), f"gang {gang.name}: its members are on their way out")
         groups = grouped(needed, cluster.gangs)
         # 1. What did not fit a moment ago, with nothing since, does not fit now either.
         alike = _likeness(cluster, gang, groups)
@@ -70,8 +76,36 @@ class GangPlacer:
             message = self._try(cluster, gang, groups, Reservations(cluster)) or ""
             if not message:
                 return GangOutcome(needed)
+            # 4. Of gangs of which it takes only some, perhaps others.
+            others = self._other_parts(cluster, gang, needed)
+            if others:
+                return GangOutcome(others)
             self._note_refusal(cluster, alike, message)
         return self._outcome(cluster, gang, groups, message)
+
+    def _other_parts(self, cluster: Cluster, gang: GangEntry, needed: list[Entry]) -> list[Entry]:
+        """Members of other gangs inside a gang that would do as well, and fit; left out is who does not fit alone."""
+        table = cluster.gangs
+        is_choosy = gang.root.gang is not None and gang.root.gang.of_gangs
+        besides = set[str]()
+        for _ in range(MOST_LEFT_OUT if is_choosy else 0):
+            inside: dict[str, list[Entry]] = {}
+            for entry in needed:
+                inside.setdefault(_child_of(gang.root, entry, table), []).append(entry)
+            too_large = (key for key, entries in inside.items() if not self._fits(cluster, gang, entries))
+            besides.add(next(too_large, ""))
+            needed = needed_members(gang, table, besides) if "" not in besides else []
+            if not needed:
+                break
+            if self._try(cluster, gang, grouped(needed, table), Reservations(cluster)) is None:
+                return needed
+        return []
+
+    def _fits(self, cluster: Cluster, gang: GangEntry, entries: Sequence[Entry]) -> bool:
+        checkpoint = cluster.checkpoint()
+        fits = self.try_together(cluster, gang, entries) is None
+        cluster.rollback(checkpoint)
+        return fits
 
     def _as_many_as_fit(self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry]) -> list[Entry]:
         """The members that a gang which wants a place needs, with as many more as fit there; nothing if none do."""
@@ -84,10 +118,7 @@ class GangPlacer:
         trying = len(spare)
         while trying > fitting:
             chosen = must.union(spare[:trying])
-            checkpoint = cluster.checkpoint()
-            members = [entry for entry in everybody if entry.record.key in chosen]
-            fits = self.try_together(cluster, gang, members) is None
-            cluster.rollback(checkpoint)
+            fits = self._fits(cluster, gang, [entry for entry in everybody if entry.record.key in chosen])
             fitting, too_many = (trying, too_many) if fits else (fitting, trying)
             if gang.root.gang is not None and gang.root.gang.of_gangs:
                 break  # some of them might be half a gang
@@ -212,6 +243,14 @@ class GangPlacer:
         for kept in answers:
             helped_by |= kept.helped_by()
         return GangOutcome((), f"gang {gang.name}: {message}", helped_by, _any_moved(answers))
+
+
+def _child_of(root: GangRecord, entry: Entry, table: GangTable) -> str:
+    """The key of the gang right inside a gang that a member belongs to."""
+    part = table.of(entry.record.key)
+    assert part is not None
+    lineage = table.lineage(part)
+    return lineage[-2].key if len(lineage) > 1 else root.key
 
 
 def _moment(cluster: Cluster) -> tuple[Any, ...]:

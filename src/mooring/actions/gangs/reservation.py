@@ -85,6 +85,7 @@ class Reservation:
         """Let the members have their places, though others may still be there: nobody else fits in then."""
         for key, row in zip(plan.members, plan.rows, strict=True):
             cluster.assume(key, row)
+            cluster.gangs.nominate(key, holds_room=True)
 
     def end(self, cluster: Cluster) -> None:
         """Let go of everything that is held."""
@@ -92,6 +93,7 @@ class Reservation:
             for key in self.held.plan.members:
                 if cluster.pods.records[key].row != UNBOUND:
                     cluster.release(key)
+                cluster.gangs.nominate(key, holds_room=False)
             self.held = None
 
     def let_go_of(self, gang: GangEntry, cluster: Cluster) -> None:

@@ -97,6 +97,8 @@ class Preempt:
         return turns
 
     def _take_turn(self, turns: "Turns", parked: Parked, turn: Turn, queue: Queue) -> list[Decision]:
+        if turn.turn_name in turns.made_room:
+            return []  # once a cycle: so that it ends, whatever anybody's priority counts for
         if isinstance(turn, GangEntry):
             made, again_after = self._gang_turn(turns.search, turn, parked, queue, turns.now)
         else:
@@ -105,6 +107,8 @@ class Preempt:
         if known is None or known[0] is not parked:
             known = self._tried[id(parked)] = (parked, {})
         known[1][_arrival(turn)] = turns.now + again_after
+        if any(isinstance(found, Evict) for found in made):
+            turns.made_room.add(turn.turn_name)
         return made
 
     def _due(self, queue: Queue, now: float) -> list[tuple[Parked, Turn]]:
@@ -209,7 +213,7 @@ class Preempt:
                 continue
             leaving = Leaving.of(victim)
             victims.append(leaving)
-            if not self._is_leaving(victim, leaving):
+            if not self._is_leaving(victim, leaving) and not cluster.gangs.is_leaving(victim.key):
                 self._leaving[victim.key] = leaving
                 budgets.spend(budgets.set_of(victim.pod), victim.key)
                 cluster.gangs.expel(victim.key)
@@ -241,6 +245,8 @@ class Turns:
         self.search = search
         self.now = now
         self.in_vain: dict[Any, tuple[Wait, float, Parked]] = {}
+        self.made_room = set[str]()
+        """The turns that have evicted somebody in this cycle."""
 
     def _likeness(self, entry: Entry) -> Any:
         pod = entry.record.pod

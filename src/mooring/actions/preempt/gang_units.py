@@ -80,16 +80,18 @@ class GangUnits:
         return self.surplus_of[slots] if self.units else np.full(slots.shape, ALONE, np.int64)
 
     def slots_of(self, pod_key: str) -> NDArray[np.int64]:
-        """The slots of all pods in the gang of one of them, itself included; none if it is in none."""
+        """The slots of all pods in the gang of one of them, and in those that it has to start after."""
         gangs = self._cluster.gangs
         gang = gangs.of(pod_key)
-        if gang is None:
-            return np.zeros(0, np.int64)
-        members = (record for part in gangs.parts_of(gangs.root_of(gang)) for record in part.members.values())
+        needed = list[GangRecord]()
+        while gang is not None and (root := gangs.root_of(gang)) not in needed:
+            needed.append(root)
+            gang = gangs.records.get(root.gang.after) if root.gang is not None else None
+        members = (record for root in needed for part in gangs.parts_of(root) for record in part.members.values())
         return np.array([record.slot for record in members], np.int64)
 
     def priority_of(self, record: PodRecord) -> int:
-        """What a pod counts for as a victim: its gang's priority, if it is in one; more than anybody if it may not be."""
+        """What a pod counts for as a victim: its gang's priority, if it is in one; UNTOUCHABLE if it may be none."""
         gangs = self._cluster.gangs
         key = gangs.of_pod.get(record.key)
         if key is None:
@@ -176,7 +178,7 @@ class GangUnits:
         return Standing(
             self._declared(record),
             _absent(parts),
-            _priority(record, bound),
+            _priority(record, parts, bound),
             tuple(self._units(record, parts)),
             frozenset(member.row for member in bound),
         )
@@ -184,26 +186,28 @@ class GangUnits:
     def _units(self, root: GangRecord, parts: list[GangRecord]) -> Iterator[Unit]:
         if root.gang is None:
             return
-        dispensable = self._dispensable(root, parts)
         along: list[PodRecord] = []
-        for part in dispensable:
-            unit = self._unit(part.gang or root.gang, [part])
+        dispensable = list[GangRecord]()
+        for inside in self._dispensable(root):
+            leaves = list(self._cluster.gangs.parts_of(inside))
+            unit = self._unit(inside.gang or root.gang, leaves)
             if unit is not None:
                 yield unit
-            along += _staying(part)
+            along += [record for part in leaves for record in _staying(part)]
+            dispensable += leaves
         main = self._unit(root.gang, [part for part in parts if part not in dispensable], along)
         if main is not None:
             yield main
 
-    @staticmethod
-    def _dispensable(root: GangRecord, parts: list[GangRecord]) -> list[GangRecord]:
-        """The gangs inside a gang that it can do without, the last come."""
-        assert root.gang is not None
-        if not root.gang.of_gangs or root.gang.restarts_whole:
+    def _dispensable(self, gang: GangRecord) -> list[GangRecord]:
+        """The gangs inside a gang that it can do without, the last come; also those inside the ones that it needs."""
+        if gang.gang is None or not gang.gang.of_gangs or gang.gang.restarts_whole:
             return []
-        whole = [part for part in parts if part.is_whole(_staying(part))]
-        more_than_needed = len(whole) - root.gang.minimum
-        return whole[-more_than_needed:] if more_than_needed > 0 else []
+        inside = self._cluster.gangs.inside(gang)
+        whole = [part for part in inside if self._cluster.gangs.is_whole(part)]
+        more_than_needed = len(whole) - gang.gang.minimum
+        spare = whole[-more_than_needed:] if more_than_needed > 0 else []
+        return spare + [found for part in inside if part not in spare for found in self._dispensable(part)]
 
     def _unit(self, gang: Gang, parts: list[GangRecord], along: Sequence[PodRecord] = ()) -> Unit | None:
         """The unit that some parts make up; `along` are members of units that go with it, or without it."""
@@ -234,10 +238,15 @@ def _absent(parts: Iterable[GangRecord]) -> int:
     return sum(len(part.leaving) + len(part.done) for part in parts)
 
 
-def _priority(root: GangRecord, bound: list[PodRecord]) -> int | None:
-    """What all of a gang count for, since they go together; None where nobody has declared it."""
+def _priority(root: GangRecord, parts: list[GangRecord], bound: list[PodRecord]) -> int | None:
+    """What all of a gang count for, since they go together; None where nobody has declared it.
+
+    Never less than what it preempts with: else two would evict each other by turns.
+    """
     if root.gang is None:
         return None
     if not root.gang.preemptible or not all(is_preemptible(record.pod) for record in bound):
         return UNTOUCHABLE
-    return root.gang.priority if root.gang.priority is not None else max(record.priority for record in bound)
+    if root.gang.priority is not None:
+        return root.gang.priority
+    return max(record.priority for part in parts for record in part.members.values())

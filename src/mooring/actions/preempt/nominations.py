@@ -56,6 +56,12 @@ class Seat:
         record = cluster.pods.records.get(self.key)
         return record is self.entry.record and record.row == self.row and record.assumed
 
+    def is_lost(self, cluster: Cluster) -> bool:
+        """Whether the pod has it still, and its node is gone."""
+        record = cluster.pods.records.get(self.key)
+        is_held = record is self.entry.record and record.assumed and record.node_name == self.node
+        return is_held and record is not None and record.row == UNBOUND
+
 
 @dataclass(frozen=True, eq=False)
 class Nomination:
@@ -87,8 +93,7 @@ class Nominations:
         for seat in nomination.seats:
             queue.remove(seat.key)
             cluster.assume(seat.key, seat.row)
-            if nomination.gang:
-                cluster.gangs.nominate(seat.key, holds_room=True)
+            cluster.gangs.nominate(seat.key, holds_room=True)
             self._by_pod[seat.key] = nomination
 
     def give_up(self, key: str, cluster: Cluster, queue: Queue) -> None:
@@ -98,8 +103,7 @@ class Nominations:
     def _forget(self, nomination: Nomination, cluster: Cluster) -> None:
         for seat in nomination.seats:
             self._by_pod.pop(seat.key, None)
-            if nomination.gang:
-                cluster.gangs.nominate(seat.key, holds_room=False)
+            cluster.gangs.nominate(seat.key, holds_room=False)
 
     def _dissolve(self, nomination: Nomination, cluster: Cluster, queue: Queue) -> bool:
         """Let those wait again who still have their seats; tell whether there was anybody."""
@@ -107,6 +111,10 @@ class Nominations:
         waiting = [seat.entry for seat in nomination.seats if seat.is_taken(cluster)]
         for entry in waiting:
             cluster.release(entry.record.key)
+        for seat in nomination.seats:
+            if seat.is_lost(cluster):
+                cluster.observe(BindFailed(seat.key))
+                waiting.append(seat.entry)
         self._put_back(nomination, waiting, queue)
         return bool(waiting)
 
@@ -171,13 +179,15 @@ class Nominations:
 
 
 def _is_whole(cluster: Cluster, nomination: Nomination) -> bool:
-    """Whether a gang is whole with those that have seats: it may have been released or withdrawn in the meantime."""
-    if not nomination.gang:
-        return True
-    root = cluster.gangs.records.get(nomination.gang)
-    if root is None or root.gang is None:
+    """Whether gangs are whole with those that have seats: they may have been released or withdrawn in the meantime."""
+    table = cluster.gangs
+    parts = {part.key: part for seat in nomination.seats if (part := table.of(seat.key)) is not None}
+    roots = {root.key: root for part in parts.values() if (root := table.root_of(part))}
+    if nomination.gang and list(roots) != [nomination.gang]:
         return False
-    return root.gang.of_gangs or root.is_whole()
+    return all(part.is_whole() for part in parts.values()) and all(
+        table.is_whole(root) and table.may_start(root) for root in roots.values()
+    )
 
 
 def fits(search: Search, nomination: Nomination) -> bool:

@@ -109,7 +109,7 @@ class Search:
             return InVain(f"preemption: {forbidden}")
         # 1. The nodes on which evicting could help at all, and whom the pod may evict there.
         rows = potential_rows(answer)
-        victims = self.victims(pod.spec.priority or 0, pod.key, rows, now, costs)
+        victims = self.victims(self._priority_of(pod), pod.key, rows, now, costs)
         crowd = victims.going_alone
         # 2. Those that would do if all of them were gone, as far as columns can tell.
         filters = Filters(answer)
@@ -129,6 +129,12 @@ class Search:
             refused |= refused_with_gangs
         # 5. Nothing helps: say why, node by node.
         return self._in_vain(victims, filters, refused)
+
+    def _priority_of(self, pod: Pod) -> int:
+        """What a pod preempts with: its gang's own priority, if it is in one that has any."""
+        part = self.cluster.gangs.of(pod.key)
+        gang = None if part is None else self.cluster.gangs.root_of(part).gang
+        return (pod.spec.priority or 0) if gang is None or gang.priority is None else gang.priority
 
     def victims(self, priority: int, pod_key: str, rows: Rows, now: float, costs: PreemptionCostArgs | None) -> Victims:
         """Who might have to go from some rows, for a pod or a gang of this priority."""
