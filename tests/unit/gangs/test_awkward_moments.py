@@ -120,6 +120,20 @@ def test_a_member_whose_node_is_lost_while_another_loses_its_seat_waits_again() 
     assert set(bound(go(scheduler, 400.0, NodeSeen(make_node("c", gpu=2))))) == {"train-0", "train-1"}
 
 
+def test_seats_on_a_node_that_comes_back_in_another_rack_are_given_up() -> None:
+    scheduler = begin()
+    nodes = [make_node(name, gpu=1, labels={RACK: "r"}) for name in "ab"]
+    low = [make_pod(f"low-{name}", gpu=1, node=name) for name in "ab"]
+    members = make_members(2, gpu=1, priority=5)
+    gang = make_gang(minimum=2, wish=TopologyWish(required=RACK))
+    go(scheduler, 1.0, *map(NodeSeen, nodes), GangSeen(gang), *map(PodSeen, (*low, *members)))
+
+    moved = make_node("b", gpu=1, labels={RACK: "elsewhere"})
+    decisions = go(scheduler, 2.0, NodeLost("b"), NodeSeen(moved), PodLost("default/low-a"), PodLost("default/low-b"))
+
+    assert not bound(decisions)
+
+
 def test_a_surplus_member_that_holds_a_seat_does_not_run_yet() -> None:
     scheduler = begin()
     members = make_members(3, gpu=1, priority=5)

@@ -3,7 +3,7 @@
 All members of a gang are nominated together, bound together, and give up their places together.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +46,8 @@ class Seat:
     uid: str
     node: str
     row: int
+    labels: Mapping[str, str]
+    """Of the node: with others it may be in another domain, and of no use to a gang that wants a certain one."""
 
     @property
     def key(self) -> str:
@@ -55,6 +57,11 @@ class Seat:
         """Whether the pod has it still: seen anew, it may have been placed anew; confirmed, the world has bound it."""
         record = cluster.pods.records.get(self.key)
         return record is self.entry.record and record.row == self.row and record.assumed
+
+    def is_same_place(self, cluster: Cluster) -> bool:
+        """Whether its node is there, and in the domains that it was in."""
+        row = cluster.nodes.row_of.get(self.node)
+        return row == self.row and (cluster.nodes.node(self.row).metadata.labels or {}) == self.labels
 
     def is_lost(self, cluster: Cluster) -> bool:
         """Whether the pod has it still, and its node is gone."""
@@ -148,12 +155,12 @@ class Nominations:
         if record is None or record.pod.metadata.uid != seat.uid:
             return False
         if record.row != UNBOUND:
-            return seat.is_taken(cluster)
+            return seat.is_taken(cluster) and seat.is_same_place(cluster)
         if record.node_name:  # its node is gone while it held room there
             cluster.observe(BindFailed(seat.key))
             queue.add(cluster.pods.records[seat.key], seat.entry.profile, now)
             return False
-        if cluster.nodes.row_of.get(seat.node) != seat.row:
+        if not seat.is_same_place(cluster):
             return False
         seat.entry.record = record
         queue.remove(seat.key)
@@ -218,4 +225,5 @@ def _take_steps(cluster: Cluster, entries: list[Entry]) -> bool:
 
 
 def seat_of(entry: Entry, row: int, cluster: Cluster) -> Seat:
-    return Seat(entry, entry.record.pod.metadata.uid, cluster.nodes.name(row), row)
+    node = cluster.nodes.node(row)
+    return Seat(entry, entry.record.pod.metadata.uid, node.metadata.name, row, node.metadata.labels or {})
