@@ -122,7 +122,7 @@ def test_the_wide_table_lists_every_pod(mooring: Call, cluster: Path) -> None:
 def test_json_has_everything(mooring: Call, cluster: Path) -> None:
     result = json.loads(mooring("schedule", "-f", cluster, "-o", "json").out)
 
-    pods = ["placements", "waiting", "forbidden", "gated", "notOurs", "evicted"]
+    pods = ["placements", "waiting", "forbidden", "gated", "notOurs", "evicted", "lost"]
     assert list(result) == ["summary", *pods, "admitted", "suspended", "pools", "ignored"]
     assert result["summary"] == {
         "nodes": 4,
@@ -134,6 +134,7 @@ def test_json_has_everything(mooring: Call, cluster: Path) -> None:
         "notOurs": 1,
         "alreadyBound": 1,
         "evicted": 0,
+        "lost": 0,
         "admitted": 0,
         "suspended": 0,
     }

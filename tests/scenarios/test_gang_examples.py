@@ -99,7 +99,7 @@ def test_the_story_is_told_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert "The notebook ends, and its four GPUs are free: all sixteen pods start at once." in lines
 
 
-@pytest.mark.parametrize("text", ["soon:file.yaml", "1x:file.yaml"])
+@pytest.mark.parametrize("text", ["soon:file.yaml", "v1:file.yaml"])
 def test_a_step_that_says_no_duration_is_a_file_that_is_not_there(
     text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,13 +49,21 @@ class Place:
         self.make_room: MakeRoom | None = None
 
     def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
+        aside = [gang for gang in queue.gangs if gang.where in ("parked", "backoff")]
         self.reservation.begin(cluster, queue, now)
+        brought_forward = {gang.turn_name for gang in aside if gang.where == "active"}
         try:
-            return self._take_turns(cluster, queue, now, at_most)
+            return self._take_turns(cluster, queue, now, at_most, brought_forward)
         finally:
             self.reservation.end(cluster)
 
-    def _take_turns(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
+    def _take_turns(
+        self, cluster: Cluster, queue: Queue, now: float, at_most: int, brought_forward: set[str]
+    ) -> list[Decision]:
+        """Take so many turns; those of gangs that were brought forward to hold their room come on top.
+
+        They come in every cycle, and would use up the turns of those behind them for ever.
+        """
         decisions: list[Decision] = []
         tried: dict[str, Turn] = {}
         told: dict[str, Wait] = {}
@@ -68,7 +76,8 @@ class Place:
                 _take_back(told, turn)
                 placed, made = self._place_gang(cluster, queue, now)
                 decisions += _unsaid(made, told)
-                left -= max(1, placed)
+                left -= max(0 if turn.turn_name in brought_forward else 1, placed)
+                brought_forward.discard(turn.turn_name)
                 self._on_batch(placed or turn.size, self._clock() - started)
                 continue
             # 2. Of pods, take the next ones of one shape.

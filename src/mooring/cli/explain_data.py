@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from mooring.actions.gangs.explain import GangExplanation
-from mooring.cli.inquiry import Finding
+from mooring.cli.finding import Finding
 from mooring.engine.evaluate import PASSED
 from mooring.engine.explain import Explanation, contest
 from mooring.engine.verdict import Verdict
@@ -26,6 +26,10 @@ def to_data(finding: Finding) -> Json:
     }
     if finding.preemption:
         data["preemption"] = finding.preemption
+    if finding.evicted:
+        data["evicted"] = list(finding.evicted)
+    if finding.gang_place:
+        data["gangPlace"] = finding.gang_place
     if finding.gang is not None:
         data["gang"] = gang_data(finding.gang)
     explanation = finding.explanation
@@ -42,7 +46,7 @@ def to_data(finding: Finding) -> Json:
     ]
     data["remedies"] = [
         {"plugin": remedy.plugin, "change": remedy.change, "opens": len(remedy.nodes), "nodes": list(remedy.nodes)}
-        for remedy in explanation.remedies
+        for remedy in (explanation.remedies if finding.wants_a_node else ())
     ]
     data["choice"] = _choice(finding, explanation)
     data["weights"] = {
@@ -71,7 +75,7 @@ def gang_data(gang: GangExplanation) -> Json:
                 "nodes": [{"node": name, "room": room} for name, room in group.nodes],
                 "levels": [
                     {"level": level.level, "title": level.title, "domains": level.domains, "largest": level.domain}
-                    | {"holds": level.holds}
+                    | {"holds": level.holds, "needed": level.needed}
                     for level in group.levels
                 ],
             }

@@ -3,7 +3,8 @@
 from rich.console import Console
 from rich.text import Text
 
-from mooring.actions.gangs.explain import GangExplanation, GroupRoom
+from mooring.actions.gangs.explain import GangExplanation
+from mooring.actions.gangs.explain_groups import GroupRoom
 from mooring.cli.tables import count, make_table, print_table
 from mooring.plugins.node_resources_fit import describe_amount
 
@@ -54,5 +55,6 @@ def _print_levels(console: Console, group: GroupRoom) -> None:
     console.print(f"TOPOLOGY{of_role}", style="bold")
     table = make_table("LEVEL", ">DOMAINS", "LARGEST", ">HOLDS", ">NEEDED")
     for level in group.levels:
-        table.add_row(level.title, f"{level.domains:,}", level.domain or "-", f"{level.holds:,}", f"{group.needed:,}")
+        needed = "-" if level.needed is None else f"{level.needed:,}"
+        table.add_row(level.title, f"{level.domains:,}", level.domain or "-", f"{level.holds:,}", needed)
     print_table(console, table)

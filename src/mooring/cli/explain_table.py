@@ -7,7 +7,7 @@ from rich.text import Text
 
 from mooring.cli.explain_data import count_refusals
 from mooring.cli.explain_gang import print_gang
-from mooring.cli.inquiry import Finding
+from mooring.cli.finding import Finding
 from mooring.cli.tables import count, make_table, print_table
 from mooring.engine.explain import Explanation, contest
 
@@ -30,9 +30,10 @@ def print_finding(console: Console, finding: Finding, *, every: bool) -> None:
     if finding.row >= 0:
         _print_choice(console, finding, explanation)
     _print_refusals(console, explanation)
-    has_room = finding.gang is not None and len(explanation.evaluation.feasible)
-    if finding.state in ("waiting", "gated") and not has_room:  # one member would fit: it is the gang that does not
+    if finding.wants_a_node:
         _print_remedies(console, explanation)
+    elif finding.state == "waiting" and (finding.is_capped or finding.gang is None):
+        console.print("it is not for want of a node that it waits")
     if len(explanation.evaluation.feasible):
         _print_scores(console, explanation, every=every)
     _print_verdicts(console, explanation, every=every)
@@ -54,24 +55,27 @@ def _headline(finding: Finding) -> Text:
 def _print_choice(console: Console, finding: Finding, explanation: Explanation) -> None:
     """Who came second, and which plugins made the difference."""
     evaluation = explanation.evaluation
+    console.print()
+    console.print("WHY THIS NODE", style="bold")
+    if finding.gang_place:
+        console.print(f"the place of its gang decides: {finding.gang_place}", soft_wrap=True)
     if finding.row not in evaluation.feasible.tolist():
-        console.print(f"{finding.node} would not take it now:", style="yellow")
+        when = "until those were evicted" if finding.evicted else "as things stood then"
+        console.print(f"{finding.node} would not take it {when}", soft_wrap=True)
         return
     outcome = contest(evaluation, finding.row)
     total = int(evaluation.totals[outcome.winner])
-    console.print()
-    console.print("WHY THIS NODE", style="bold")
     if outcome.runner_up is None:
         console.print(f"it is the only one of {count(len(evaluation.rows), 'node')} that will do")
         return
     second = evaluation.cluster.nodes.name(int(evaluation.feasible[outcome.runner_up]))
     second_total = int(evaluation.totals[outcome.runner_up])
     console.print(f"{finding.node} has {total} points; the runner-up is {second} with {second_total}", soft_wrap=True)
-    if outcome.equals:
+    if outcome.equals and not finding.gang_place:
         others = count(outcome.equals, "other node")
         verb = "has" if outcome.equals == 1 else "have"
         console.print(f"{others} {verb} as many: the tie is broken by the seed", soft_wrap=True)
-    elif outcome.lead < 0:
+    elif outcome.lead < 0 and not finding.gang_place:
         console.print("the profile scores only some of the nodes, and the runner-up was not among them")
     ranked = sorted(outcome.by_plugin.items(), key=lambda item: -item[1])
     for name, difference in ranked:

@@ -2,9 +2,11 @@
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mooring.cli.finding import AT_THE_END, WITHOUT_IT, Finding
+from mooring.cli.following import follow, without
 from mooring.cli.offline import Loaded, Offline
 from mooring.cli.progress import Progress
 from mooring.cli.workloads import Workload, Workloads
@@ -14,30 +16,8 @@ from mooring.model.pods import Pod
 if TYPE_CHECKING:
     from mooring.actions.gangs.explain import GangExplanation
     from mooring.engine.cycle import Scheduler
-    from mooring.engine.explain import Explanation
-    from mooring.model.decisions import Decision
+    from mooring.model.decisions import Decision, Evict
     from mooring.state.pods import PodRecord
-
-AS_MET = "as the scheduler met it in queue order: the pods before it have their places, those behind it do not"
-AT_THE_END = "as things stand at the end, when every pod that fits has its place"
-WITHOUT_IT = "as things stand at the end, had this pod no place yet"
-
-
-@dataclass
-class Finding:
-    """What became of one pod, and why."""
-
-    pod: Pod
-    state: str
-    """placed, waiting, forbidden, gated, running, evicted, not ours, leaving or finished"""
-    node: str = ""
-    message: str = ""
-    as_of: str = ""
-    explanation: "Explanation | None" = None
-    row: int = -1
-    gang: "GangExplanation | None" = None
-    preemption: str = ""
-    """What evicting others would do for it."""
 
 
 def find_pods(loaded: Loaded, wanted: str) -> list[Pod]:
@@ -109,39 +89,67 @@ def inquire(loaded: Loaded, wanted: str, progress: Progress) -> Finding:
     settled = _settled_before(pod, offline.scheduler)
     if settled is not None:
         return settled
-    if pod.spec.node_name:
+    lost = next((found for found in offline.lost if found.pod.key == pod.key), None)
+    if lost is not None and not lost.comes_back:
+        return Finding(pod, "lost", lost.node, f"its node {lost.node} is gone, and nobody makes it anew")
+    if lost is None and (pod.spec.node_name or pod.key in offline.placed):
         decisions = offline.decide(progress)
         record = offline.scheduler.cluster.pods.records.get(pod.key)
-        return _explain_bound(record, offline.scheduler) if record is not None else _explain_evicted(pod, decisions)
+        if record is None:
+            return _explain_evicted(pod, decisions)
+        if not record.node_name:
+            return _explain_waiting(record, offline)
+        eviction = _eviction(pod, decisions)
+        found = _explain_bound(record, offline)
+        again = f"it was evicted and placed again: {eviction.reason}" if eviction is not None else ""
+        return replace(found, state="placed", message=again) if again else found
     return _explain_pending(pod, loaded, offline, progress)
 
 
 def _explain_pending(pod: Pod, loaded: Loaded, offline: Offline, progress: Progress) -> Finding:
-    from mooring.cli.result import why_waits
-    from mooring.engine.explain import explain
-
-    scheduler = offline.scheduler
-    record = scheduler.cluster.pods.records[pod.key]
-    placed = _follow(record, offline, progress, patient=False)
+    placed = follow(pod.key, offline, progress, patient=False)
     if placed is not None:
         return placed
     offline.decide(progress)
-    record = scheduler.cluster.pods.records[pod.key]  # admission may have made another of it
-    if record.node_name:
-        # Refused at first and placed later, when a pod that it wants to be near had come: again, step by step.
-        again = loaded.start()
-        placed = _follow(again.scheduler.cluster.pods.records[pod.key], again, progress, patient=True)
-        assert placed is not None, f"{pod.key} was placed once and not again"
-        return placed
+    record = offline.scheduler.cluster.pods.records[pod.key]  # admission may have made another of it
+    if not record.node_name:
+        return _explain_waiting(record, offline)
+    # Refused at first and placed later, when a pod that it wants to be near had come: again, step by step.
+    placed = follow(pod.key, loaded.start(), progress, patient=True)
+    return placed or replace(_explain_bound(record, offline), state="placed", message="")
+
+
+def _explain_waiting(record: "PodRecord", offline: Offline) -> Finding:
+    """What a pod waits for when everything is decided."""
+    from mooring.cli.gang_words import WhyHeld
+    from mooring.cli.result import why_waits
+    from mooring.engine.explain import explain
+
+    scheduler, pod = offline.scheduler, record.pod
     explanation = explain(scheduler.profiles[pod.spec.scheduler_name], scheduler.cluster, record.shape)
     gang = _explain_gang(record, scheduler)
-    gate = next((rejection for entry, rejection in scheduler.queue.gated() if entry.record is record), None)
-    if gate is not None:
-        message = why_waits(scheduler, pod.key) or ", ".join(gate.reasons)
-        return Finding(pod, "gated", "", message, AT_THE_END, explanation, gang=gang)
-    message = (gang.message if gang is not None else "") or explanation.evaluation.message()
-    preemption = _explain_preemption(record, scheduler, offline.now)
-    return Finding(pod, "waiting", "", message, AT_THE_END, explanation, gang=gang, preemption=preemption)
+    for entry, rejection in scheduler.queue.gated():
+        if entry.record is record:
+            message = why_waits(scheduler, pod.key) or WhyHeld(scheduler).of(entry, rejection)
+            return Finding(pod, "gated", "", message, AT_THE_END, explanation, gang=gang)
+    parked = next((found for found in scheduler.queue.parked() if pod.key in found.by_pod), None)
+    if parked is not None and parked.verdict is not None:
+        message = "; ".join(parked.verdict.reasons)
+    else:
+        message = (gang.message if gang is not None else "") or explanation.evaluation.message()
+    is_capped = parked is not None and parked.is_capped
+    if gang is not None and is_capped:
+        gang.message = message
+    return Finding(
+        pod,
+        "waiting",
+        message=message,
+        as_of=AT_THE_END,
+        explanation=explanation,
+        gang=gang,
+        preemption=_explain_preemption(record, scheduler, offline.now),
+        is_capped=is_capped,
+    )
 
 
 def _explain_preemption(record: "PodRecord", scheduler: "Scheduler", now: float) -> str:
@@ -166,27 +174,38 @@ def _explain_gang(record: "PodRecord", scheduler: "Scheduler") -> "GangExplanati
     return explain_gang(scheduler.cluster, scheduler.queue, gang, place.gangs, place.reservation)
 
 
-def _explain_evicted(pod: Pod, decisions: Iterable["Decision"]) -> Finding:
-    """For whom a pod that ran has to go."""
+def _eviction(pod: Pod, decisions: Iterable["Decision"]) -> "Evict | None":
     from mooring.model.decisions import Evict
 
-    evictions = (found for found in decisions if isinstance(found, Evict) and found.pod == pod.key)
-    preemptor = next(found.preemptor for found in evictions)
-    return Finding(pod, "evicted", pod.spec.node_name, f"it makes room for {preemptor}, which has a higher priority")
+    return next((found for found in decisions if isinstance(found, Evict) and found.pod == pod.key), None)
 
 
-def _explain_bound(record: "PodRecord", scheduler: "Scheduler") -> Finding:
+def _explain_evicted(pod: Pod, decisions: Iterable["Decision"]) -> Finding:
+    """For whom a pod that ran has to go."""
+    found = _eviction(pod, decisions)
+    if found is None:
+        return Finding(pod, "gone", pod.spec.node_name, "it was evicted, or lost with its node, in an earlier step")
+    sake = f"it makes room for {found.preemptor}, which has a higher priority"
+    return Finding(pod, "evicted", pod.spec.node_name, sake if found.preemptor else found.reason)
+
+
+def _explain_bound(record: "PodRecord", offline: Offline) -> Finding:
     """What the nodes would say to a pod that was bound before we came, were it not there."""
-    from mooring.engine.explain import explain
+    from mooring.cli.gang_words import place_wanted
 
-    node, row = record.node_name, record.row
-    if row < 0:
-        return Finding(record.pod, "running", node, "it was bound before, to a node that is not known here")
-    checkpoint = scheduler.cluster.checkpoint()
-    scheduler.cluster.release(record.key)
-    explanation = explain(scheduler.profiles[record.pod.spec.scheduler_name], scheduler.cluster, record.shape)
-    scheduler.cluster.rollback(checkpoint)
-    return Finding(record.pod, "running", node, "it was bound before", WITHOUT_IT, explanation, row)
+    if record.row < 0:
+        message = "it was bound before, to a node that is not known here"
+        return Finding(record.pod, "running", record.node_name, message)
+    return Finding(
+        record.pod,
+        "running",
+        record.node_name,
+        "it was bound before",
+        WITHOUT_IT,
+        without(offline, record),
+        record.row,
+        gang_place=place_wanted(offline.scheduler.cluster.gangs, record.key),
+    )
 
 
 def _settled_before(pod: Pod, scheduler: "Scheduler") -> Finding | None:
@@ -200,33 +219,3 @@ def _settled_before(pod: Pod, scheduler: "Scheduler") -> Finding | None:
     if pod.metadata.deletion_timestamp is not None and not pod.spec.node_name:
         return Finding(pod, "leaving", "", "it is being deleted, and will not be placed")
     return None
-
-
-def _follow(record: "PodRecord", offline: Offline, progress: Progress, *, patient: bool) -> Finding | None:
-    """Run up to the moment at which the pod gets its node; None if it does not, or (not patient) not at once."""
-    from mooring.engine.explain import explain
-
-    scheduler = offline.scheduler
-    has_more = offline.step(at_most=0)[1]  # admission first: it decides which pods are in the queue at all
-    offline.decide(progress, at_most=scheduler.queue.count_ahead_of(record.key))
-    while (turn := scheduler.queue.peek()) is not None or has_more:
-        record = scheduler.cluster.pods.records.get(record.key, record)
-        if turn is None or not turn.has(record.key):
-            has_more = offline.step(at_most=1)[1]
-            continue
-        explanation = explain(turn.profile, scheduler.cluster, record.shape)
-        decisions, _ = offline.step(at_most=1)
-        if record.node_name:
-            if len(explanation.evaluation.feasible):
-                return Finding(record.pod, "placed", record.node_name, "", AS_MET, explanation, record.row)
-            return Finding(record.pod, "placed", record.node_name, _who_goes(decisions), AS_MET, explanation)
-        if not patient:
-            return None
-    return None
-
-
-def _who_goes(decisions: Iterable["Decision"]) -> str:
-    from mooring.model.decisions import Evict
-
-    victims = ", ".join(decision.pod for decision in decisions if isinstance(decision, Evict))
-    return f"room is made for it by evicting {victims}" if victims else "room is being made for it"

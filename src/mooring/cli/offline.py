@@ -75,6 +75,16 @@ def latest_moment(manifests: "Manifests") -> float:
     return max((timestamp_seconds(text) or 0.0 for text in known), default=0.0)
 
 
+@dataclass(frozen=True)
+class LostPod:
+    """A pod whose node is gone."""
+
+    pod: "Pod"
+    node: str
+    comes_back: bool
+    """Whether somebody makes it anew, as a pod that waits."""
+
+
 @dataclass
 class Offline:
     """The driver for manifests: time stands still unless it is told to pass, and decisions are carried out at once."""
@@ -85,6 +95,10 @@ class Offline:
     """The pods as the manifests have them, by key."""
     placed: dict[str, str] = field(default_factory=dict)
     """pod key -> node: what was decided here and still stands."""
+    returning: list["Pod"] = field(default_factory=list)
+    """Those that are made anew as soon as it has been seen that the ones before them are gone."""
+    lost: list["LostPod"] = field(default_factory=list)
+    """The pods whose nodes went when the cluster last changed."""
 
     def decide(self, progress: Progress, at_most: int | None = None) -> list["Decision"]:
         """Run cycles until nothing is left to try, or for so many pods."""
@@ -109,7 +123,7 @@ class Offline:
         return decisions
 
     def step(self, at_most: int) -> tuple[list["Decision"], bool]:
-        """Run one cycle and complete its evictions at once; tell whether there were any, for whom a next cycle is due.
+        """Run one cycle and complete its evictions at once; tell whether a next one is due for what that changes.
 
         Pods that ran before are gone. Those that got their place only here wait again, as their workloads would see to.
         """
@@ -129,7 +143,9 @@ class Offline:
                 self.scheduler.handle(PodLost(decision.pod))
                 if self.placed.pop(decision.pod, None) is not None or work_of.get(decision.pod) in suspended:
                     self.scheduler.handle(PodSeen(unbound(self.given[decision.pod])))
-        return decisions, evicted
+        returning, self.returning = self.returning, []
+        self.scheduler.handle(*map(PodSeen, returning))
+        return decisions, evicted or bool(returning)
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass; whoever was placed has started meanwhile."""
@@ -146,14 +162,47 @@ class Offline:
 
     def change(self, before: "Manifests", after: "Manifests") -> None:
         """Let what differs between two pictures of the cluster happen."""
-        from mooring.model.events import PodLost
+        from mooring.model.events import NodeLost, PodLost, PodSeen
         from mooring.state.differences import differences
 
-        for event in differences(before, after):
-            self.scheduler.handle(event)
-            if isinstance(event, PodLost):
-                self.placed.pop(event.key, None)
         self.given = {pod.key: pod for pod in after.pods}
+        self.lost = []
+        for event in differences(before, after):
+            if isinstance(event, PodSeen) and self._is_another(event.pod):
+                self.returning.append(event.pod)
+                event = PodLost(event.pod.key)
+            self.scheduler.handle(event)
+            if isinstance(event, NodeLost):
+                self._lose_pods_on(event.name)
+            elif isinstance(event, PodLost):
+                self.placed.pop(event.key, None)
+            elif isinstance(event, PodSeen) and event.pod.is_terminal:
+                self.placed.pop(event.pod.key, None)
+
+    def _is_another(self, pod: "Pod") -> bool:
+        """Whether a pod has only the name in common with one that was there."""
+        known = self.scheduler.cluster.pods.records.get(pod.key)
+        return known is not None and known.pod.metadata.uid != pod.metadata.uid
+
+    def _lose_pods_on(self, node: str) -> None:
+        """A node is gone, and its pods with it; those that somebody sees to wait again."""
+        from mooring.actions.admit.pods_of_work import unbound
+        from mooring.model.events import PodLost
+        from mooring.model.expansion import controller_of
+
+        for record in list(self.scheduler.cluster.pods.records.values()):
+            pod = self.given.get(record.key)
+            if record.node_name != node or pod is None or pod.is_terminal:
+                continue  # of those that are not in the picture any more, it is said that they are gone
+            self.scheduler.handle(PodLost(record.key))
+            was_placed_here = self.placed.pop(record.key, None) is not None
+            owner = controller_of(pod.metadata)
+            if owner is not None and owner.kind in ("DaemonSet", "Node"):
+                continue  # it was there for that node alone
+            comes_back = was_placed_here or owner is not None
+            self.lost.append(LostPod(pod, node, comes_back))
+            if comes_back:
+                self.returning.append(unbound(pod))
 
 
 def remark_ignored(manifests: "Manifests", *, quiet: bool) -> None:

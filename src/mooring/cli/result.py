@@ -1,12 +1,14 @@
 """The result of `mooring schedule` as a value: what json and yaml print, and what the table is drawn from."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from msgspec import Struct
 
 from mooring.actions.admit.action import Admit
 from mooring.cli.admissions import Admitted, Suspended, gather_admissions, owner_name
+from mooring.cli.gang_words import Priorities, WhyHeld
+from mooring.cli.offline import LostPod
 from mooring.cli.pools import Pool, pools
 from mooring.cli.workloads import Workloads
 from mooring.engine.cycle import Scheduler
@@ -71,11 +73,24 @@ class Evicted(Struct, rename="camel", omit_defaults=True):
     preemptor: str
     """namespace/name of the pod for which room is made; empty if it goes for another reason."""
     priority: int
+    """What counted: that of its gang, if it is in one."""
     preemptor_priority: int
+    """Likewise."""
     owner: str = ""
     reason: str = ""
     preemptor_owner: str = ""
     """What a user would call the preemptor, if it is a workload whose quota is wanted back: Job/train."""
+
+
+class Lost(Struct, rename="camel", omit_defaults=True):
+    """A pod that ran on a node which is gone."""
+
+    pod: str
+    namespace: str
+    node: str
+    comes_back: bool
+    """Whether somebody makes it anew: a controller, or whoever gave it to be placed here."""
+    owner: str = ""
 
 
 class Summary(Struct, rename="camel"):
@@ -90,6 +105,8 @@ class Summary(Struct, rename="camel"):
     not_ours: int
     already_bound: int
     evicted: int
+    lost: int
+    """How many pods went with their nodes, those that somebody makes anew included."""
     admitted: int
     """How many workloads were given quota."""
     suspended: int
@@ -108,6 +125,8 @@ class Result(Struct, rename="camel"):
     not_ours: list[NotOurs]
     evicted: list[Evicted]
     """Pods that ran when we came; in the order of the decisions."""
+    lost: list[Lost]
+    """Pods whose nodes went in this step of a story."""
     admitted: list[Admitted]
     """Workloads that were given quota; in the order of the decisions."""
     suspended: list[Suspended]
@@ -123,6 +142,7 @@ def make_result(
     decisions: Iterable[Decision],
     pool_of: Mapping[str, str],
     ran: Set[str] | None = None,
+    lost: Sequence[LostPod] = (),
 ) -> Result:
     """Gather what was decided, and why the others wait, as things stand at the end.
 
@@ -142,6 +162,7 @@ def make_result(
     pods = {pod.key: pod for pod in manifests.pods}
     ran = {key for key, pod in pods.items() if pod.spec.node_name} if ran is None else ran
     evicted = []
+    priorities = Priorities(scheduler.cluster.gangs, manifests.pods)
     for decision in decisions:
         if isinstance(decision, Bind):
             record = records.get(decision.pod)
@@ -153,14 +174,14 @@ def make_result(
         elif isinstance(decision, Evict) and decision.pod in ran:
             pod, preemptor = pods[decision.pod], records.get(decision.preemptor)
             work = works.get(decision.preemptor)
-            urgency = preemptor.priority if preemptor is not None else 0
+            urgency = priorities.of(preemptor.pod) if preemptor is not None else 0
             evicted.append(
                 Evicted(
                     pod.metadata.name,
                     pod.metadata.namespace,
                     decision.node,
                     decision.preemptor,
-                    pod.spec.priority or 0,
+                    priorities.of(pod),
                     urgency if work is None else work.workload.spec.priority or 0,
                     owner(pod),
                     decision.reason,
@@ -173,9 +194,10 @@ def make_result(
         meta = pod.metadata
         waiting.append(Waiting(meta.name, meta.namespace, message, plugins, pod.spec.priority or 0, owner(pod)))
     gated = []
+    why_held = WhyHeld(scheduler)
     for entry, rejection in scheduler.queue.gated():
         pod = entry.record.pod
-        meta, message = pod.metadata, why_waits(scheduler, pod.key) or ", ".join(rejection.reasons)
+        meta, message = pod.metadata, why_waits(scheduler, pod.key) or why_held.of(entry, rejection)
         gated.append(Waiting(meta.name, meta.namespace, message, (), pod.spec.priority or 0, owner(pod)))
     not_ours = []
     for key in scheduler.foreign():
@@ -194,6 +216,7 @@ def make_result(
             not_ours=len(not_ours),
             already_bound=sum(1 for record in records.values() if record.node_name) - placed_keys,
             evicted=len(evicted),
+            lost=len(lost),
             admitted=len(admitted),
             suspended=len(suspended),
         ),
@@ -203,6 +226,10 @@ def make_result(
         gated=gated,
         not_ours=not_ours,
         evicted=evicted,
+        lost=[
+            Lost(found.pod.metadata.name, found.pod.metadata.namespace, found.node, found.comes_back, owner(found.pod))
+            for found in lost
+        ],
         admitted=admitted,
         suspended=suspended,
         pools=pools(scheduler.cluster, pool_of),

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from mooring.cli.admissions_table import print_admissions
 from mooring.cli.pools import NO_POOL, Pool, Usage
-from mooring.cli.result import Evicted, Forbidden, NotOurs, Placement, Result, Waiting
+from mooring.cli.result import Evicted, Forbidden, Lost, NotOurs, Placement, Result, Waiting
 from mooring.cli.tables import count, make_table, print_table
 from mooring.cli.workloads import group_name
 from mooring.model.requests import CPU, MEMORY
@@ -36,6 +36,7 @@ def print_result(console: Console, result: Result, pool_of: Mapping[str, str], *
         print_table(console, _pool_table(result.pools))
     print_admissions(console, result.admitted, result.suspended)
     _print_evicted(console, result.evicted)
+    _print_waiting(console, "LOST", [_as_reason(pod) for pod in result.lost], wide=wide)
     _print_waiting(console, "WAITING", result.waiting, wide=wide)
     _print_forbidden(console, result.forbidden, wide=wide)
     _print_waiting(console, "GATED", result.gated, wide=wide)
@@ -56,6 +57,7 @@ def _summary(result: Result) -> Text:
         (found.not_ours, "not ours"),
         (found.already_bound, "bound before"),
         (found.evicted, "evicted"),
+        (found.lost, "lost"),
         (found.admitted, "workloads admitted" if found.admitted > 1 else "workload admitted"),
         (found.suspended, "suspended"),
     ]
@@ -166,6 +168,11 @@ def _asker(pod: Evicted) -> str:
     if not pod.preemptor_owner:
         return pod.preemptor
     return f"{pod.preemptor.partition('/')[0]} {pod.preemptor_owner}"
+
+
+def _as_reason(lost: Lost) -> Waiting:
+    then = ", back in the queue" if lost.comes_back else " for good: no controller makes another"
+    return Waiting(lost.pod, lost.namespace, f"lost with node {lost.node}{then}", (), 0, lost.owner)
 
 
 # What waits.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from mooring.cli.offline import Inputs, Offline
+from mooring.cli.offline import Inputs, Loaded, Offline
 from mooring.cli.progress import Progress
 from mooring.cli.result import Result, make_result
 from mooring.cli.window_targets import check_window_targets
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 BETWEEN_STEPS = 60.0
 """Seconds that pass before a step that does not say how many."""
-_STEP = re.compile(r"(?:(?P<after>[0-9][0-9hmsd.]*):)?(?P<file>.+)", re.DOTALL)
+_STEP = re.compile(r"(?:(?P<after>[-+]?[0-9.]*[0-9][0-9.a-zA-Zµ]*):)?(?P<file>.+)", re.DOTALL)
+"""What begins with a number is meant as a duration: `5x` is a slip of the hand, not the beginning of a file's name."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,34 @@ def parse_step(text: str) -> Step:
     return Step(match["file"], after)
 
 
-def moments(inputs: Inputs, steps: list[Step], progress: Progress) -> Iterator[Moment]:
-    """Decide, let each step happen, and decide again."""
+@dataclass(frozen=True)
+class LoadedStory(Loaded):
+    """Everything that was read of a story; the manifests are what it ends with."""
+
+    steps: list[Step]
+    """What happens after the first picture."""
+    pictures: list["Manifests"]
+
+    def start(self) -> Offline:
+        """A driver that has decided on every step but the last, which has just happened."""
+        with Progress(quiet=True) as progress:
+            offline = self.begin()
+            for number in range(1, len(self.pictures)):
+                offline.decide(progress)
+                self.let_happen(offline, number)
+        return offline
+
+    def begin(self) -> Offline:
+        return Loaded(self.assembly, self.pictures[0], self.seed).start()
+
+    def let_happen(self, offline: Offline, number: int) -> None:
+        offline.pass_time(self.steps[number - 1].after)
+        offline.change(self.pictures[number - 1], self.pictures[number])
+
+
+def read_story(inputs: Inputs, steps: list[Step], progress: Progress) -> LoadedStory:
+    """Read configuration and plugins, then the cluster as it is after each step."""
     from mooring.assembly import assemble
-    from mooring.cli.offline import Loaded
     from mooring.model.steps import load_steps
     from mooring.state.loading import imply_namespaces
 
@@ -90,12 +115,17 @@ def moments(inputs: Inputs, steps: list[Step], progress: Progress) -> Iterator[M
     for picture in pictures:
         imply_namespaces(picture)
     check_window_targets(assembly, inputs.config, pictures)
-    offline = Loaded(assembly, pictures[0], inputs.seed).start()
+    return LoadedStory(assembly, pictures[-1], inputs.seed, steps, pictures)
+
+
+def moments(inputs: Inputs, steps: list[Step], progress: Progress) -> Iterator[Moment]:
+    """Decide, let each step happen, and decide again."""
+    story = read_story(inputs, steps, progress)
+    offline = story.begin()
     first = Step(", ".join(inputs.files), 0.0)
-    for number, (step, picture) in enumerate(zip([first, *steps], pictures, strict=True)):
+    for number, (step, picture) in enumerate(zip([first, *steps], story.pictures, strict=True)):
         if number:
-            offline.pass_time(step.after)
-            offline.change(pictures[number - 1], picture)
+            story.let_happen(offline, number)
         ran = _running(offline, picture)
         decisions = offline.decide(progress)
         files = inputs.files if number == 0 else [step.file]
@@ -113,7 +143,7 @@ def tell(
     for moment in moments(inputs, steps, progress):
         scheduler = moment.offline.scheduler
         pool_of = pool_names(scheduler.cluster, pool_label)
-        result = make_result(scheduler, moment.picture, moment.decisions, pool_of, moment.ran)
+        result = make_result(scheduler, moment.picture, moment.decisions, pool_of, moment.ran, moment.offline.lost)
         told.append(StepResult(moment.step.file, moment.step.after, moment.said, result))
         pools.append(pool_of)
     return Story(told), pools
@@ -121,7 +151,8 @@ def tell(
 
 def _running(offline: Offline, picture: "Manifests") -> set[str]:
     """The pods that run before anything is decided."""
-    return {pod.key for pod in picture.pods if pod.spec.node_name} | set(offline.placed)
+    bound = {pod.key for pod in picture.pods if pod.spec.node_name} | set(offline.placed)
+    return bound - {lost.pod.key for lost in offline.lost}
 
 
 def _comment(files: list[str]) -> str:

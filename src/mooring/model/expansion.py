@@ -202,24 +202,41 @@ def job_pod_count(spec: JobSpec) -> int:
 
 
 def expand_job(owner: Job, owned: Owned) -> list[Pod]:
-    """Create the pods that a Job runs at once; a Job that has pods, is suspended or is over creates none.
+    """Create the pods that a Job runs at once, as far as it lacks them; one that is suspended or over creates none.
 
     Who queues is suspended until its turn comes, but its pods are made: they are what waits.
     """
     spec = owner.spec
     is_suspended = spec.suspend and not queue_name(owner.metadata)
-    if is_suspended or is_job_over(owner) or owner_key(owner) in owned:
+    if is_suspended or is_job_over(owner):
         return []
-    count = job_pod_count(spec)
+    given = [pod for pod in owned.get(owner_key(owner), ()) if isinstance(pod, Pod)]
+    running = [pod for pod in given if not pod.is_terminal]
+    succeeded = [pod for pod in given if pod.status.phase == "Succeeded"]
+    count = job_pod_count(spec) - len(running)
     name = owner.metadata.name
     stamp = Stamp(owner, spec.template, dict.fromkeys(JOB_NAMES, name))
     if spec.completion_mode == "Indexed":
         done = _completed_indexes(owner.status.completed_indexes, spec.completions or 0)
-        left = (index for index in range(spec.completions or 0) if index not in done)
-        return [stamp.pod(f"{name}-{index}", {COMPLETION_INDEX: str(index)}) for index in islice(left, count)]
+        taken = done | {_completion_index(pod) for pod in (*running, *succeeded)}
+        left = (index for index in range(spec.completions or 0) if index not in taken)
+        return [stamp.pod(f"{name}-{index}", {COMPLETION_INDEX: str(index)}) for index in islice(left, max(0, count))]
     if spec.completions is not None:
-        count = max(0, min(count, spec.completions - owner.status.succeeded))
-    return [stamp.pod(f"{name}-{i}") for i in range(count)]
+        done_count = max(owner.status.succeeded, len(succeeded))
+        count = min(count, spec.completions - done_count - len(running))
+    elif succeeded or owner.status.succeeded:
+        return []  # its pods share the work, and one has seen that there is no more
+    names = {pod.metadata.name for pod in given}
+    free = (pod_name for i in range(max(0, count) + len(names)) if (pod_name := f"{name}-{i}") not in names)
+    return [stamp.pod(pod_name) for pod_name in islice(free, max(0, count))]
+
+
+def _completion_index(pod: Pod) -> int | None:
+    """Which part of an Indexed Job a pod does, by its label, else its annotation, else the number in its name."""
+    metadata = pod.metadata
+    texts = (metadata.labels or {}).get(COMPLETION_INDEX), (metadata.annotations or {}).get(COMPLETION_INDEX)
+    found = next((text for text in texts if text), metadata.name.rpartition("-")[2])
+    return int(found) if found.isdigit() else None
 
 
 def _completed_indexes(text: str, completions: int) -> set[int]:

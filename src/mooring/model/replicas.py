@@ -26,6 +26,8 @@ from mooring.model.places import Place, show
 from mooring.model.pods import Pod
 
 REPLICAS = "mooring.dev/replicas"
+WITHOUT = "mooring.dev/replicas-without"
+"""The names of copies that are not to be made, between commas: they are gone, or given as they are by themselves."""
 MOST_REPLICAS = 1_000_000
 """A slip of the hand in a count should be a message, not a machine out of memory."""
 
@@ -108,6 +110,11 @@ def replica_count(metadata: ObjectMeta, place: Place, subject: object) -> int | 
     return int(text)
 
 
+def _left_out(metadata: ObjectMeta) -> set[str]:
+    """The names of the copies that are not to be made."""
+    return {name.strip() for name in (metadata.annotations or {}).get(WITHOUT, "").split(",")}
+
+
 class _Filler:
     """Fills one object's patterns for each i, and knows how to complain about them."""
 
@@ -151,7 +158,7 @@ class _Filler:
         # braces of its own.
         given = metadata.annotations or {}
         verbatim = {key: text for key, text in given.items() if _is_json_object(text)}
-        others = {key: text for key, text in given.items() if key not in verbatim and key != REPLICAS}
+        others = {key: text for key, text in given.items() if key not in verbatim and key not in (REPLICAS, WITHOUT)}
         verbatim.pop(_LAST_APPLIED, None)
         annotations = self.mapping(others, "metadata.annotations")
         return lambda i: replace(
@@ -182,9 +189,12 @@ def expand_node(node: Node, place: Place) -> list[Node]:
     taints_at = _taints(filler, node.spec.taints)
     hostname = (node.metadata.labels or {}).get(HOSTNAME_LABEL)
     repeats = hostname is not None and "{" not in hostname
+    left_out = _left_out(node.metadata)
     nodes = []
     for i in range(count):
         metadata = metadata_at(i)
+        if metadata.name in left_out:
+            continue
         if repeats and metadata.labels is not None:
             metadata.labels[HOSTNAME_LABEL] = metadata.name
         spec = node.spec if taints_at is None else replace(node.spec, taints=taints_at(i))
@@ -206,8 +216,10 @@ def expand_pod(pod: Pod, place: Place) -> list[Pod]:
         return [pod]
     filler = _Filler(place, pod)
     metadata_at = filler.metadata(pod.metadata)
+    left_out = _left_out(pod.metadata)
+    copies = [(i, metadata) for i in range(count) if (metadata := metadata_at(i)).name not in left_out]
     node_name = pod.spec.node_name
     if "{" not in node_name:
-        return [replace(pod, metadata=metadata_at(i)) for i in range(count)]
+        return [replace(pod, metadata=metadata) for _, metadata in copies]
     node_at: Any = filler.text(node_name, "spec.nodeName")
-    return [replace(pod, metadata=metadata_at(i), spec=replace(pod.spec, node_name=node_at(i))) for i in range(count)]
+    return [replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=node_at(i))) for i, metadata in copies]

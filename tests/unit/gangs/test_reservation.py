@@ -142,6 +142,15 @@ def test_a_gang_that_is_helped_while_room_is_held_for_it_is_tried_again() -> Non
     assert len(scheduler.cluster.pods.on_row) == 2
 
 
+def test_holding_its_room_does_not_use_up_the_turns_of_others() -> None:
+    nodes = [make_node("a", gpu=2), make_node("b", gpu=2)]
+    pods = [make_pod("busy", gpu=2, node="b"), *make_members(4, gpu=1)]
+    scheduler = started(make_gang(minimum=4), nodes=nodes, pods=pods)
+    scheduler.handle(PodSeen(make_pod("other", cpu="1")))
+
+    assert list(bound(scheduler.cycle(200.0, at_most=1))) == ["other"]
+
+
 def test_what_is_held_is_let_go_of_even_if_something_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = make_pod("busy", gpu=2, node="b")
     nodes = [make_node("a", gpu=2), make_node("b", gpu=2)]

@@ -107,6 +107,37 @@ def test_a_job_that_is_over_runs_nothing() -> None:
     assert names(build_manifests([document])) == []
 
 
+def succeeded(name: str, owner_name: str = "run") -> dict[str, Any]:
+    return {**owned_pod(name, "Job", owner_name), "status": {"phase": "Succeeded"}}
+
+
+def failed(name: str) -> dict[str, Any]:
+    return {**owned_pod(name, "Job", "run"), "status": {"phase": "Failed"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "given", "made"),
+    [
+        pytest.param({"parallelism": 3}, [owned_pod("run-1", "Job", "run")], ["run-0", "run-2"], id="one runs"),
+        pytest.param({"parallelism": 2}, [owned_pod("run-x7", "Job", "run")], ["run-0"], id="by another name"),
+        pytest.param({"parallelism": 3, "completions": 3}, [succeeded("run-1")], ["run-0", "run-2"], id="one is done"),
+        pytest.param({"parallelism": 2, "completions": 2}, [failed("run-0")], ["run-1", "run-2"], id="one has failed"),
+        pytest.param({"parallelism": 2, "completions": 9}, [succeeded("run-0")], ["run-1", "run-2"], id="much to do"),
+        pytest.param({"parallelism": 3}, [succeeded("run-1")], [], id="a work queue that is empty"),
+        pytest.param(
+            {"parallelism": 3, "completions": 4, "completionMode": "Indexed"},
+            [succeeded("run-1-abcde-1"), owned_pod("run-2", "Job", "run")],
+            ["run-0", "run-3"],
+            id="indexes that are done or taken",
+        ),
+    ],
+)
+def test_a_job_makes_only_the_pods_that_it_lacks(spec: dict[str, Any], given: list[Any], made: list[str]) -> None:
+    manifests = build_manifests([*given, workload_document("Job", "run", **spec)])
+
+    assert names(manifests)[len(given) :] == made
+
+
 def test_pods_of_an_indexed_job_carry_their_index() -> None:
     manifests = build_manifests(
         [workload_document("Job", "run", completionMode="Indexed", completions=2, parallelism=2)]
