@@ -27,11 +27,17 @@ class GangStory:
 
     def __init__(self, choose: Choose, nodes: int, profile: dict[str, Any], *, cached: bool = True) -> None:
         self.choose = choose
-        self.world: GangWorld = random_gang_world(choose, nodes=nodes)
+        self.world: GangWorld = self._new_world(choose, nodes)
         self.scheduler: Scheduler = make_scheduler(profile=profile, cached=cached)
         self.scheduler.handle(*map(NodeSeen, self.world.nodes.values()))
         self.now = 0.0
-        self._watch = Watch(self.world)
+        self._watch = self._new_watch(self.world)
+
+    def _new_world(self, choose: Choose, nodes: int) -> GangWorld:
+        return random_gang_world(choose, nodes=nodes)
+
+    def _new_watch(self, world: GangWorld) -> Watch:
+        return Watch(world)
 
     def go_on(self, events: int) -> list[Decision]:
         """Let things happen, time pass and the scheduler decide; check and carry out what it decides."""

@@ -7,6 +7,7 @@ from gang_stories import GangStory, no_preemption
 from gang_worlds import random_gang_world, random_kind
 from hypothesis import given
 from hypothesis import strategies as st
+from nested_gangs import NestedStory
 
 from mooring.model.decisions import Bind
 from mooring.model.events import GangSeen, PodSeen
@@ -33,6 +34,15 @@ def test_gangs_are_whole_or_absent_and_where_they_have_to_be(
 def test_long_stories_too(seed: int, profile: dict[str, Any]) -> None:
     choose = seeded(seed)
     story = GangStory(choose, 2 + choose(5), profile)
+
+    for _ in range(12):
+        story.go_on(1 + choose(4))
+
+
+@given(seed=st.integers(0, 1_000_000), profile=PROFILES)
+def test_gangs_of_gangs_are_whole_or_absent_on_every_level(seed: int, profile: dict[str, Any]) -> None:
+    choose = seeded(seed)
+    story = NestedStory(choose, 2 + choose(5), profile)
 
     for _ in range(12):
         story.go_on(1 + choose(4))

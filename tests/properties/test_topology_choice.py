@@ -128,7 +128,7 @@ def test_a_preferred_level_gives_way_to_the_first_coarser_one_that_holds_all(
                 assert used == fewest(blocks, setting.need)
             return
     assert isinstance(answer, TooSmall)
-    assert answer.message == f"the topology holds {sum(setting.plain.fits)} of {setting.need}"
+    assert answer.message == f"the topology holds {sum(setting.plain.fits)} of {setting.need} members"
 
 
 @given(settings_of_gangs(), st.data())

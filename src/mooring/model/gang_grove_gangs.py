@@ -110,7 +110,8 @@ class _Packing:
         self._bindings = bindings
 
     def of_gang(self, clique: Clique) -> TopologyWish | None:
-        """What is scaled beyond the base has its group's place as a whole, or else the set's."""
+        """What is scaled beyond the base has its group's place as a whole, or else the set's: and that it shares with
+        the base anyway, as whatever starts after another gang does."""
         if clique.base and clique.group is not None and clique.group.topology_constraint is not None:
             return self._wish(clique.group.topology_constraint, self._whole)
         return self._wish(self._whole)
@@ -136,10 +137,14 @@ class _Packing:
     def _wish(self, own: GroveTopologyConstraint | None, *above: GroveTopologyConstraint | None) -> TopologyWish | None:
         if own is None:
             return None
-        levels = self._bindings.levels(_topology_name(own, *above)) or _WELL_KNOWN
+        name = _topology_name(own, *above)
+        levels = self._bindings.levels(name)
+        # A binding that is named and not at hand is for the scheduler to miss; nothing stands in for it.
+        missing = name if levels is None else ""
+        known = _WELL_KNOWN if levels is None else levels
         # A domain that nobody has bound to a label stands for itself: the gang waits until some node has it.
-        required, preferred = (levels.get(domain, domain) or None for domain in (own.required, own.preferred))
-        return TopologyWish(required=required, preferred=preferred)
+        required, preferred = (known.get(domain, domain) or None for domain in (own.required, own.preferred))
+        return TopologyWish(required=required, preferred=preferred, topology=missing)
 
 
 def _topology_name(*constraints: GroveTopologyConstraint | None) -> str:

@@ -7,7 +7,7 @@ level is one run of rows and of finer domains: what the domains of a level hold 
 Depth 0 is the whole topology, depth 1 its coarsest level, `tree.leaf` its finest, and one below that the single rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from mooring.state.nodes import MISSING
 
 Domains = NDArray[np.intp]
+CLUSTER = "cluster"
+"""What a topology is called as a whole that every row is in."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,14 +44,17 @@ class TopologyTree:
         *,
         capacity: int,
         with_gaps: bool = False,
+        optional: Collection[str] = (),
     ) -> None:
         """Build the tree for some rows, with their nodes' names; each column has one code for each of these rows.
 
         A row without a value at some level is not in the topology. `with_gaps`: it is, as long as it has some value;
-        at the level that it lacks it is in a domain without a name, which nobody can ask to share.
+        at the level that it lacks it is in a domain without a name, which nobody can ask to share. `optional` levels
+        may be lacking too; if all are, every row is in the topology.
         """
         self.levels = tuple(column.key for column in columns)
-        self.titles = ("topology", *(column.title for column in columns), "node")
+        needed = [index for index, column in enumerate(columns) if column.key not in optional]
+        self.titles = ("topology" if needed else CLUSTER, *(column.title for column in columns), "node")
         self.leaf = len(columns)
         self._capacity = capacity
         self._columns = tuple(columns)
@@ -57,7 +62,8 @@ class TopologyTree:
         for index, column in enumerate(columns):
             ranks[index] = _ranks(column.values, column.codes)
         has_value = ranks != MISSING
-        inside = np.flatnonzero(has_value.any(axis=0) if with_gaps else has_value.all(axis=0))
+        with_some = needed and with_gaps
+        inside = np.flatnonzero(has_value.any(axis=0) if with_some else has_value[needed].all(axis=0))
         by_name = _ranks(names, np.arange(len(names)))
         order = inside[np.lexsort((by_name[inside], *ranks[::-1, inside]))]
         self.rows = _frozen(rows[order])

@@ -1,6 +1,7 @@
 """The topology trees in use, each kept until a node changes in something that it is built from."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,8 +38,8 @@ class TopologyTrees:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._by_labels: dict[LevelKeys, _Kept] = {}
-        self._by_hypernodes: _Kept | None = None
+        self._by_labels: dict[tuple[LevelKeys, LevelKeys], _Kept] = {}
+        self._by_hypernodes: dict[bool, _Kept] = {}
 
     def for_wish(
         self,
@@ -49,7 +50,8 @@ class TopologyTrees:
         """The tree that a wish is about; `topologies` are the Topology objects: by name, their keys coarse to fine.
 
         A wish that names no Topology is about the first, by name, that has all its levels. Is there none, its own
-        levels make up a topology. A level that the tree lacks is for the reader of the tree to complain about.
+        levels make up a topology. One that is named and does not exist has no nodes: nothing stands in for it. A level
+        that the tree lacks is for the reader of the tree to complain about.
         """
         return self.for_levels(wish.levels, wish.topology, topologies, hypernodes)
 
@@ -59,32 +61,44 @@ class TopologyTrees:
         topology: str,
         topologies: Mapping[str, LevelKeys],
         hypernodes: Mapping[str, HyperNode],
+        optional: Collection[str] | None = None,
     ) -> TopologyTree:
-        """The tree of some levels, coarse to fine, that one or more wishes name; see `for_wish`."""
+        """The tree of some levels, coarse to fine, that one or more wishes name; see `for_wish`.
+
+        With `optional` levels, the tree has also nodes that lack these; if nothing else is asked for, all nodes.
+        """
+        needed = levels if optional is None else tuple(level for level in levels if level not in optional)
+        is_free = optional is not None and not needed
         if any(tier_of(level) is not None for level in levels):
-            return self.by_hypernodes(hypernodes)
-        if topology in topologies:
-            return self.by_labels(topologies[topology])
-        if not topology:
-            for _, keys in sorted(topologies.items()):
-                if set(levels) <= set(keys):
-                    return self.by_labels(keys)
-        return self.by_labels(levels)
+            return self.by_hypernodes(hypernodes, everywhere=is_free)
+        if topology and topology not in topologies:
+            return self.by_labels(()) if is_free else self._nowhere()
+        sought = set(needed or levels)
+        having = (keys for _, keys in sorted(topologies.items()) if sought <= set(keys))
+        keys = topologies[topology] if topology else next(having, None)
+        if keys is not None:
+            return self.by_labels(keys, keys if is_free else ())
+        return self.by_labels(levels, tuple(optional or ()))
 
-    def by_labels(self, keys: LevelKeys) -> TopologyTree:
-        """The tree of some label keys, coarse to fine."""
-        kept = self._by_labels.get(keys)
+    def by_labels(self, keys: LevelKeys, optional: LevelKeys = ()) -> TopologyTree:
+        """The tree of some label keys, coarse to fine, some of which nodes may lack."""
+        kept = self._by_labels.get((keys, optional))
         if kept is None or not self._is_right(kept, lambda labels: tuple(labels.get(key) for key in keys)):
-            kept = self._by_labels[keys] = self._keep(self._build_by_labels(keys))
+            kept = self._by_labels[keys, optional] = self._keep(self._build_by_labels(keys, optional))
         return kept.tree
 
-    def by_hypernodes(self, hypernodes: Mapping[str, HyperNode]) -> TopologyTree:
-        """The tree of all HyperNodes, one level a tier, the highest first."""
+    def by_hypernodes(self, hypernodes: Mapping[str, HyperNode], *, everywhere: bool = False) -> TopologyTree:
+        """The tree of all HyperNodes, one level a tier, the highest first; of all nodes if `everywhere`."""
         source = tuple(hypernodes.values())
-        kept = self._by_hypernodes
+        kept = self._by_hypernodes.get(everywhere)
         if kept is None or kept.source != source or not self._is_right(kept, lambda labels: labels):
-            kept = self._by_hypernodes = self._keep(self._build_by_hypernodes(source), source)
+            kept = self._keep(self._build_by_hypernodes(source, everywhere=everywhere), source)
+            self._by_hypernodes[everywhere] = kept
         return kept.tree
+
+    def _nowhere(self) -> TopologyTree:
+        rows = self._cluster.nodes.live_rows()[:0]
+        return TopologyTree((), rows, (), capacity=self._cluster.nodes.capacity)
 
     def _keep(self, tree: TopologyTree, source: tuple[HyperNode, ...] = ()) -> _Kept:
         return _Kept(tree, list(self._cluster.nodes.nodes), self._cluster.nodes_version, source)
@@ -103,17 +117,18 @@ class TopologyTrees:
         kept.version = version
         return True
 
-    def _build_by_labels(self, keys: LevelKeys) -> TopologyTree:
+    def _build_by_labels(self, keys: LevelKeys, optional: LevelKeys) -> TopologyTree:
         table = self._cluster.nodes
         rows = table.live_rows()
         columns = []
-        for key in keys:
+        for key, title in zip(keys, level_titles(keys), strict=True):
             label = table.label(key)
             # The interner goes on growing; a tree keeps what it was built from.
-            columns.append(LevelColumn(key, level_title(key), label.codes[rows], tuple(label.interner.values)))
-        return TopologyTree(columns, rows, [table.name(row) for row in rows.tolist()], capacity=table.capacity)
+            columns.append(LevelColumn(key, title, label.codes[rows], tuple(label.interner.values)))
+        names = [table.name(row) for row in rows.tolist()]
+        return TopologyTree(columns, rows, names, capacity=table.capacity, optional=optional)
 
-    def _build_by_hypernodes(self, hypernodes: tuple[HyperNode, ...]) -> TopologyTree:
+    def _build_by_hypernodes(self, hypernodes: tuple[HyperNode, ...], *, everywhere: bool) -> TopologyTree:
         table = self._cluster.nodes
         rows = table.live_rows()
         nodes = [table.node(row) for row in rows.tolist()]
@@ -129,7 +144,19 @@ class TopologyTrees:
             title = found.titles.get(tier) or f"HyperNode of tier {tier}"
             columns.append(LevelColumn(tier_level(tier), title, codes, tuple(interner.values)))
         names = [node.metadata.name for node in nodes]
-        return TopologyTree(columns, rows, names, capacity=table.capacity, with_gaps=True)
+        optional = [column.key for column in columns] if everywhere else ()
+        return TopologyTree(columns, rows, names, capacity=table.capacity, with_gaps=True, optional=optional)
+
+
+def level_titles(keys: LevelKeys) -> list[str]:
+    """What the domains of some label keys are called, by the whole key where a shorter title would mean two things.
+
+    >>> level_titles(("a.example/rack", "b.example/rack", "example.com/node", "kubernetes.io/hostname"))
+    ['a.example/rack', 'b.example/rack', 'example.com/node', 'node']
+    """
+    short = [level_title(key) for key in keys]
+    taken = Counter([*short, "topology", "node"])
+    return [title if taken[title] == 1 or key == HOSTNAME else key for key, title in zip(keys, short, strict=True)]
 
 
 def level_title(key: str) -> str:

@@ -80,7 +80,64 @@ def test_gangs_inside_a_gang_get_racks_of_their_own_in_one_block() -> None:
     assert len(racks(placed, "x")) == len(racks(placed, "y")) == 1
 
 
+def test_slices_of_a_role_hold_though_its_members_ask_for_different_things() -> None:
+    """Three GPUs in every rack: a slice of two large ones and one of two small ones do not fit into one."""
+    pairs = TopologyWish(slice_size=2, slice_level=RACK)
+    gang = make_gang(minimum=4, kind=VOLCANO_KIND, roles=(Role("worker", 4, pairs),))
+    small, large = make_role("worker", 4, gpu=1)[:2], make_role("worker", 4, gpu=2)[2:]
+    nodes = [make_node(f"{rack}-{i}", gpu=gpu, labels={RACK: rack}) for rack in "abc" for i, gpu in enumerate((1, 2))]
+
+    assert not bound(start(gang, nodes=nodes, pods=[*small, *large]).cycle(1.0))
+    placed = bound(start(gang, nodes=[*nodes, *rack_nodes({"d1": 2})], pods=[*small, *large]).cycle(1.0))
+    assert racks({pod: node for pod, node in placed.items() if pod in ("worker-2", "worker-3")}) == {"d1"}
+    assert len(racks({pod: node for pod, node in placed.items() if pod in ("worker-0", "worker-1")})) == 1
+
+
 # Members that come later.
+
+
+def test_members_that_have_to_join_others_say_where() -> None:
+    gang = make_gang(minimum=2, wish=IN_RACK)
+    pods = running(make_members(2, gpu=1), "a1-0", "a1-0") + make_members(1, first=2, gpu=1)
+
+    decisions = start(gang, nodes=rack_nodes({"a1": 1, "b1": 2}), pods=pods).cycle(1.0)
+
+    message = "gang default/train: members run in rack a1, which holds 0 of 1 more members"
+    assert waiting(decisions) == {"train-2": message}
+
+
+def test_members_of_a_role_that_have_to_join_others_of_it_say_where() -> None:
+    gang = make_gang(minimum=3, kind=VOLCANO_KIND, roles=(Role("ps", 1), Role("worker", 2, IN_RACK)))
+    workers = make_role("worker", 2, gpu=1)
+    pods = [*make_role("ps", 1, gpu=1), *running(workers[:1], "a1-0"), workers[1]]
+    other = make_pod("other", gpu=1, node="a1-0")
+
+    decisions = start(gang, nodes=rack_nodes({"a1": 1, "b1": 2}), pods=[*pods, other]).cycle(1.0)
+
+    message = "gang default/train: members run in rack a1, which holds 0 of 1 more worker members, of 2 in all"
+    assert set(waiting(decisions).values()) == {message}
+
+
+def test_what_starts_after_a_gang_shares_its_place_and_has_its_own_inside() -> None:
+    base = make_gang(minimum=1, kind=VOLCANO_KIND, wish=IN_BLOCK, name="base")
+    scaled = make_gang(minimum=2, kind=VOLCANO_KIND, wish=IN_RACK, name="scaled", after=base.key)
+    pods = [*running(make_role("router", 1, "base", gpu=1), "b1-0"), *make_role("worker", 2, "scaled", gpu=2)]
+
+    apart = start(base, scaled, nodes=rack_nodes({"a1": 2, "b1": 1, "b2": 1, "b3": 1}), pods=pods).cycle(1.0)
+    assert set(waiting(apart)) == {"worker-0", "worker-1"}
+
+    placed = bound(start(base, scaled, nodes=rack_nodes({"a1": 2, "b1": 2, "b2": 3}), pods=pods).cycle(1.0))
+    assert racks(placed, "worker") == {"b2"}
+
+
+def test_a_gang_that_comes_back_joins_what_started_after_it() -> None:
+    base = make_gang(minimum=1, kind=VOLCANO_KIND, wish=IN_BLOCK, name="base")
+    scaled = make_gang(minimum=1, kind=VOLCANO_KIND, wish=IN_RACK, name="scaled", after=base.key)
+    pods = [*running(make_role("worker", 1, "scaled", gpu=1), "b1-0"), *make_role("router", 1, "base", gpu=1)]
+
+    placed = bound(start(base, scaled, nodes=rack_nodes({"a1": 1, "b1": 2, "b2": 2}, gpu=2), pods=pods).cycle(1.0))
+
+    assert {node[0] for node in placed.values()} == {"b"}
 
 
 def test_a_member_that_comes_back_goes_to_the_rack_of_its_role() -> None:

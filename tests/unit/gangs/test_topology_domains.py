@@ -1,47 +1,16 @@
-"""The choice of domains for a gang: required, preferred, slices, leaders, several kinds; and why there is none."""
+"""The choice of domains for a gang: required, preferred, slices, leaders; and why there is none."""
 
-from collections.abc import Sequence
-
-import numpy as np
 import pytest
-from numpy.typing import NDArray
+from topology_cases import BLOCK, IN_BLOCK, IN_RACK, RACK, column, reason, small
 
-from mooring.actions.gangs.domains import (
-    Assignment,
-    Candidate,
-    LevelRoom,
-    MemberKind,
-    TooSmall,
-    candidates,
-    choose,
-    choose_together,
-    fits_by_level,
-)
+from mooring.actions.gangs.domains import Assignment, LevelRoom, TooSmall, choose, fits_by_level
 from mooring.model.topology import TopologyWish
-from mooring.state.topology import TopologyTree
 from mooring.testing.topology_builders import make_tree
-
-BLOCK, RACK = "example.com/block", "example.com/rack"
-IN_RACK, IN_BLOCK = TopologyWish(required=RACK), TopologyWish(required=BLOCK)
-
-
-def column(*fits: int) -> NDArray[np.int64]:
-    return np.array(fits, np.int64)
-
-
-def small() -> TopologyTree:
-    """Two blocks of two racks of two nodes: rows 0 and 1 in a/1, 2 and 3 in a/2, 4 and 5 in b/1, 6 and 7 in b/2."""
-    return make_tree([BLOCK, RACK], [(block, rack) for block in "ab" for rack in "12" for _ in range(2)])
 
 
 def chosen(answer: Assignment | TooSmall) -> list[tuple[int, int]]:
     assert isinstance(answer, Assignment), answer
     return list(answer)
-
-
-def reason(answer: object) -> str:
-    assert isinstance(answer, TooSmall), answer
-    return answer.message
 
 
 def test_the_tightest_rack_that_holds_all_is_taken() -> None:
@@ -74,7 +43,7 @@ def test_ranks_follow_the_path_not_the_order_in_which_rows_were_filled() -> None
 def test_a_required_rack_that_is_too_small_says_how_much_the_largest_holds() -> None:
     answer = choose(small(), column(1, 1, 4, 4, 2, 2, 2, 2), 16, IN_RACK)
 
-    assert reason(answer) == "largest rack holds 8 of 16"
+    assert reason(answer) == "largest rack holds 8 of 16 members"
     assert isinstance(answer, TooSmall)
     assert answer.rooms == (
         LevelRoom("", "topology", "", 18, 1),
@@ -94,7 +63,7 @@ def test_a_preferred_rack_gives_way_to_a_block_and_that_to_several() -> None:
         levels.append((answer.level, answer.domain))
 
     assert levels == [(RACK, "a/2"), (BLOCK, "a"), ("", "")]
-    assert reason(choose(small(), fits, 19, wish)) == "the topology holds 18 of 19"
+    assert reason(choose(small(), fits, 19, wish)) == "the topology holds 18 of 19 members"
 
 
 def test_preferred_within_required_goes_no_higher() -> None:
@@ -102,7 +71,7 @@ def test_preferred_within_required_goes_no_higher() -> None:
     wish = TopologyWish(required=BLOCK, preferred=RACK)
 
     assert isinstance(choose(small(), fits, 10, wish), Assignment)
-    assert reason(choose(small(), fits, 11, wish)) == "largest block holds 10 of 11"
+    assert reason(choose(small(), fits, 11, wish)) == "largest block holds 10 of 11 members"
 
 
 def test_a_preferred_level_above_the_required_one_adds_nothing() -> None:
@@ -125,7 +94,7 @@ def test_slices_are_each_within_one_rack() -> None:
 
     assert chosen(choose(small(), fits, 4, wish)) == [(4, 2), (6, 1), (7, 1)]
     answer = choose(small(), fits, 6, wish)
-    assert reason(answer) == "largest block holds 4 of 6 in slices of 2"
+    assert reason(answer) == "largest block holds 4 of 6 members in slices of 2"
 
 
 def test_slices_without_a_level_for_all_of_them_may_be_anywhere() -> None:
@@ -144,7 +113,7 @@ def test_a_last_slice_that_is_smaller_takes_what_is_left_over_and_comes_last() -
 
     assert isinstance(answer, Assignment)
     assert answer.by_rank().tolist() == [2] * 4 + [0] * 3 + [1] * 2
-    assert reason(choose(small(), fits, 10, wish)) == "largest block holds 8 of 10 in slices of 4"
+    assert reason(choose(small(), fits, 10, wish)) == "largest block holds 8 of 10 members in slices of 4"
 
 
 def test_slices_are_no_matter_within_one_of_their_domains() -> None:
@@ -179,7 +148,7 @@ def test_a_rack_in_which_the_leader_has_no_place_is_not_taken() -> None:
     answer = choose(small(), fits, 4, IN_RACK, leader_fits=beside)
     assert isinstance(answer, Assignment) and (answer.domain, answer.leader) == ("a/2", 2)
 
-    nowhere = choose(small(), fits, 4, IN_RACK, leader_fits=np.full(8, -1))
+    nowhere = choose(small(), fits, 4, IN_RACK, leader_fits=column(*[-1] * 8))
     assert reason(nowhere) == "no node has a place for the leader"
 
 
@@ -205,26 +174,37 @@ def test_domains_without_a_name_hold_members_but_cannot_be_asked_for() -> None:
     tree = make_tree([BLOCK, RACK], [("a", "1"), ("a", None), ("a", None)], with_gaps=True)
     fits = column(2, 4, 4)
 
-    assert reason(choose(tree, fits, 4, IN_RACK)) == "largest rack holds 2 of 4"
+    assert reason(choose(tree, fits, 4, IN_RACK)) == "largest rack holds 2 of 4 members"
     assert chosen(choose(tree, fits, 10, IN_BLOCK)) == [(1, 4), (2, 4), (0, 2)]
     slices = TopologyWish(required=BLOCK, slice_size=2, slice_level=RACK)
-    assert reason(choose(tree, fits, 4, slices)) == "largest block holds 2 of 4 in slices of 2"
-    assert reason(choose(tree, fits, 3, slices)) == "largest block holds 2 of 3 in slices of 2"
+    assert reason(choose(tree, fits, 4, slices)) == "largest block holds 2 of 4 members in slices of 2"
+    assert reason(choose(tree, fits, 3, slices)) == "largest block holds 2 of 3 members in slices of 2"
 
 
-@pytest.mark.parametrize("missing", ["required", "preferred", "slice_level"])
+@pytest.mark.parametrize("missing", ["required", "slice_level"])
 def test_a_level_that_the_topology_lacks_is_named(missing: str) -> None:
     wish = TopologyWish(**{"slice_size": 2, missing: "example.com/row"})  # type: ignore[arg-type]
 
     assert reason(choose(small(), column(*[9] * 8), 4, wish)) == "the topology has no level example.com/row"
 
 
+def test_a_preferred_level_that_the_topology_lacks_keeps_nobody_waiting() -> None:
+    fits = column(1, 1, 4, 4, 2, 2, 2, 2)
+
+    preferred = choose(small(), fits, 8, TopologyWish(required=BLOCK, preferred="example.com/row"))
+
+    assert chosen(preferred) == chosen(choose(small(), fits, 8, IN_BLOCK))
+
+
 def test_nothing_needs_no_place_and_an_empty_topology_has_none() -> None:
     empty = make_tree([BLOCK, RACK], [])
 
     assert chosen(choose(empty, column(), 0, IN_RACK)) == []
-    assert reason(choose(empty, column(), 1, IN_RACK)) == "no node is in a rack"
-    assert reason(choose(empty, column(), 1, TopologyWish(preferred=RACK))) == "the topology holds 0 of 1"
+    assert reason(choose(empty, column(), 1, IN_RACK)) == (
+        "no node has all labels of the topology (example.com/block, example.com/rack)"
+    )
+    assert reason(choose(make_tree([RACK], []), column(), 1, IN_RACK)) == "no node has the label example.com/rack"
+    assert reason(choose(empty, column(), 1, TopologyWish(preferred=RACK))) == "the topology holds 0 of 1 members"
 
 
 def test_the_room_of_each_level_is_told_in_slices_where_they_matter() -> None:
@@ -235,108 +215,3 @@ def test_the_room_of_each_level_is_told_in_slices_where_they_matter() -> None:
 
     assert [room.holds for room in plain] == [11, 6, 3]
     assert [room.holds for room in sliced] == [8, 4, 3]
-
-
-# Several kinds in one domain.
-
-
-def names(found: Sequence[Candidate]) -> list[str]:
-    return [candidate.domain for candidate in found]
-
-
-def test_candidates_hold_each_kind_alone_the_tightest_first() -> None:
-    servers = MemberKind(column(4, 4, 2, 2, 2, 1, 8, 8), 3)
-    workers = MemberKind(column(9, 9, 9, 9, 9, 9, 0, 1), 2)
-
-    assert names(list(candidates(small(), [servers, workers], IN_RACK))) == ["b/1", "a/2", "a/1"]
-
-
-def test_candidates_go_from_the_preferred_level_up_to_several_domains() -> None:
-    kinds = [MemberKind(column(2, 0, 2, 0, 2, 0, 0, 0), 4), MemberKind(column(1, 1, 1, 1, 1, 1, 1, 1), 2)]
-
-    found = list(candidates(small(), kinds, TopologyWish(preferred=RACK)))
-
-    assert [(candidate.level, candidate.domain) for candidate in found] == [(BLOCK, "a"), ("", "")]
-    assert found[-1].rows.tolist() == list(range(8))
-
-
-def test_several_domains_are_as_few_as_possible_and_the_whole_topology_at_last() -> None:
-    tree = make_tree([BLOCK], [(block,) for block in "abcd"])
-    kinds = [MemberKind(column(1, 4, 2, 4), 6), MemberKind(column(9, 9, 9, 9), 3)]
-
-    found = list(candidates(tree, kinds, TopologyWish()))
-
-    assert [candidate.rows.tolist() for candidate in found] == [[1, 3], [1, 2, 3], [0, 1, 2, 3]]
-
-
-def test_several_domains_hold_a_last_slice_that_is_smaller_in_what_is_left_over() -> None:
-    tree = make_tree([BLOCK], [("a",), ("b",)])
-    slices = TopologyWish(slice_size=2, slice_level=BLOCK)
-
-    def is_held(need: int) -> bool:
-        return any(candidates(tree, [MemberKind(column(3, 2), need, slices)], TopologyWish()))
-
-    assert [need for need in range(4, 8) if is_held(need)] == [4, 5]
-
-
-def test_a_part_without_a_name_is_a_candidate_as_a_part_of_the_whole() -> None:
-    tree = make_tree([BLOCK, RACK], [(None, "1"), (None, "2")], with_gaps=True)
-
-    found = list(candidates(tree, [MemberKind(column(1, 1), 2)], TopologyWish(preferred=BLOCK)))
-
-    assert [(candidate.level, candidate.rows.tolist()) for candidate in found] == [("", [0, 1])]
-
-
-def test_a_kind_with_a_level_of_its_own_needs_one_domain_of_it_inside_the_common_one() -> None:
-    together = MemberKind(column(2, 2, 2, 2, 3, 3, 0, 0), 5, TopologyWish(required=RACK))
-
-    assert names(list(candidates(small(), [together], IN_BLOCK))) == ["b"]
-
-
-def test_the_first_candidate_in_which_all_find_a_place_is_taken() -> None:
-    kinds = [MemberKind(column(2, 2, 2, 2, 4, 4, 0, 0), 4), MemberKind(column(2, 2, 2, 2, 4, 4, 0, 0), 4)]
-    tried = []
-
-    def place(candidate: Candidate) -> str | None:
-        tried.append(candidate.domain)
-        return candidate.domain if candidate.domain == "b/1" else None
-
-    assert choose_together(small(), kinds, IN_RACK, place) == "b/1"
-    assert tried == ["a/1", "a/2", "b/1"]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        pytest.param(
-            column(4, 4, 4, 4, 4, 4, 4, 4),
-            column(4, 4, 4, 4, 4, 4, 4, 4),
-            "no rack holds all kinds of members together, though 4 hold each alone",
-            id="they compete",
-        ),
-        pytest.param(
-            column(8, 0, 0, 0, 0, 0, 0, 0),
-            column(0, 0, 8, 0, 0, 0, 0, 0),
-            "no rack holds all kinds of members together",
-            id="they fit into different racks",
-        ),
-        pytest.param(
-            column(8, 8, 0, 0, 0, 0, 0, 0),
-            column(3, 0, 0, 0, 0, 0, 0, 0),
-            "largest rack holds 3 of 8",
-            id="one fits none",
-        ),
-    ],
-)
-def test_why_several_kinds_have_no_place(first: NDArray[np.int64], second: NDArray[np.int64], expected: str) -> None:
-    kinds = [MemberKind(first, 8), MemberKind(second, 8)]
-
-    assert reason(choose_together(small(), kinds, IN_RACK, lambda candidate: None)) == expected
-
-
-def test_several_kinds_with_a_level_that_is_missing() -> None:
-    kinds = [MemberKind(column(*[1] * 8), 1, TopologyWish(required="example.com/row"))]
-
-    answer = choose_together(small(), kinds, IN_RACK, lambda candidate: candidate)
-
-    assert reason(answer) == "the topology has no level example.com/row"

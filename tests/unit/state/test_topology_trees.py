@@ -166,4 +166,54 @@ def test_a_wish_finds_its_topology() -> None:
     assert levels(TopologyWish(required=ZONE, slice_size=2, slice_level=RACK)) == topologies["racks"]
     assert levels(TopologyWish(required="example.com/row", preferred=RACK)) == ("example.com/row", RACK)
     assert levels(TopologyWish(required="hypernode-tier/1")) == ("hypernode-tier/1",)
-    assert levels(TopologyWish(required=RACK, topology="gone")) == (RACK,)
+
+
+def test_a_topology_that_is_named_and_unknown_has_no_nodes_whatever_their_labels() -> None:
+    trees = TopologyTrees(make_cluster(nodes=[make_node("n0", rack="r1")]))
+
+    tree = trees.for_wish(TopologyWish(required=RACK, topology="gone"), {"racks": (RACK,)}, {})
+
+    assert (tree.levels, len(tree)) == ((), 0)
+
+
+def test_nodes_that_lack_optional_levels_are_in_the_tree_without_a_domain_of_theirs() -> None:
+    nodes = [make_node("n0", zone="east", rack="r1"), make_node("n1", zone="east"), make_node("n2")]
+    trees = TopologyTrees(make_cluster(nodes=nodes))
+
+    def rows(optional: tuple[str, ...] | None, topologies: dict[str, tuple[str, ...]]) -> list[int]:
+        return sorted(trees.for_levels((ZONE, RACK), "", topologies, {}, optional).rows.tolist())
+
+    assert rows(None, {}) == rows((), {}) == [0]
+    assert rows((RACK,), {}) == [0, 1]
+    assert rows((ZONE, RACK), {}) == [0, 1, 2]
+    tree = trees.for_levels((ZONE, RACK), "", {}, {}, (RACK,))
+    assert names_by_row(tree, RACK)[:3] == ["east/r1", "", ""]
+
+    described: dict[str, tuple[str, ...]] = {"dc": (ZONE, RACK)}
+    assert rows((RACK,), described) == [0], "a Topology that is insisted on consists of those that have all its labels"
+    assert rows((ZONE, RACK), described) == [0, 1, 2]
+
+
+def test_a_tree_of_hypernodes_has_all_nodes_where_nothing_is_insisted_on() -> None:
+    trees = TopologyTrees(make_cluster(nodes=[make_node("n0"), make_node("n1")]))
+    hypernodes = {"leaf": make_hypernode("leaf", 1, nodes=["n1"])}
+
+    strict = trees.for_levels(("hypernode-tier/1",), "", {}, hypernodes)
+    free = trees.for_levels(("hypernode-tier/1",), "", {}, hypernodes, ("hypernode-tier/1",))
+
+    assert (strict.rows.tolist(), sorted(free.rows.tolist())) == ([1], [0, 1])
+    assert (strict.titles[0], free.titles[0]) == ("topology", "cluster")
+
+
+def test_levels_are_called_by_their_whole_key_where_a_short_one_would_mean_two() -> None:
+    trees = TopologyTrees(make_cluster(nodes=[make_node("n0")]))
+
+    assert trees.by_labels(("a.example/rack", "b.example/rack", "example.com/node", ZONE, HOSTNAME)).titles == (
+        "topology",
+        "a.example/rack",
+        "b.example/rack",
+        "example.com/node",
+        "zone",
+        "node",
+        "node",
+    )

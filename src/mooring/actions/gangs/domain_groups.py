@@ -5,15 +5,15 @@ them alone is necessary, not enough. `candidates` yields the domains for which i
 possible; whoever asks tries them one after the other.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.gangs.domain_room import Counts, Mask, Rooms, measure
-from mooring.actions.gangs.domain_search import TooSmall, depths_to_try, lacking, too_small
+from mooring.actions.gangs.domain_search import Home, TooSmall, depths_to_try, lacking, too_small
 from mooring.model.topology import TopologyWish
 from mooring.state.topology import TopologyTree
 
@@ -30,6 +30,11 @@ class MemberKind:
     need: int
     wish: TopologyWish = ANYWHERE
     """Where they want to be inside the common domain."""
+    role: str = ""
+    home: Home | None = None
+    """Where members of it run already; it fits nowhere else then."""
+    asks: Hashable = None
+    """The same for kinds of which a member takes of a row what one of another kind takes; None: like nobody else."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,23 +94,38 @@ def choose_together(
 
 
 def _why_not(tree: TopologyTree, kinds: Sequence[MemberKind], wish: TopologyWish, tried: int) -> TooSmall:
-    """Blame the kind with the least room for its need; if each fits alone, that they do not fit together."""
+    """Blame the kind with the least room for its need; then kinds that ask for the same, together; then all."""
+    total = sum(kind.need for kind in kinds)
     decisive = depths_to_try(tree, wish)[-1]
-    worst: tuple[float, TooSmall] | None = None
-    for kind in kinds:
-        rooms = measure(tree, kind.fits, kind.wish)
-        own = decisive
-        if kind.wish.required:
-            own = max(decisive, tree.depth_of(kind.wish.required) or 0)
-        answer = too_small(tree, rooms, kind.need, TopologyWish(required=tree.levels[own - 1] if own else None))
-        share = answer.rooms[own].holds / kind.need if kind.need else 1.0
-        if worst is None or share < worst[0]:
-            worst = share, answer
-    assert worst is not None, "a gang has members"
-    if worst[0] < 1.0:
-        return worst[1]
-    need = sum(kind.need for kind in kinds)
-    return TooSmall(need, worst[1].rooms, worst[1].decisive, are_several_kinds=True, tried=tried)
+    alone = [_room_for(tree, kind, decisive) for kind in kinds]
+    share, worst = min(((_share(answer), index) for index, answer in enumerate(alone)), default=(1.0, -1))
+    assert worst >= 0, "a gang has members"
+    if share < 1.0:
+        return replace(alone[worst], role=kinds[worst].role, home=kinds[worst].home, total=total)
+    for need, fits in _equals(kinds):
+        answer = _room_for(tree, MemberKind(fits, need), decisive)
+        if _share(answer) < 1.0:
+            return replace(answer, total=total)
+    return replace(alone[worst], need=total, decisive=decisive, kinds=len(kinds), are_refused=True, tried=tried)
+
+
+def _room_for(tree: TopologyTree, kind: MemberKind, decisive: int) -> TooSmall:
+    """What the largest domain holds of which a kind has to share one, at its own level or the common one."""
+    own = (tree.depth_of(kind.wish.required) or 0) if kind.wish.required else 0
+    depth = max(decisive, own)
+    required = TopologyWish(required=tree.levels[depth - 1] if depth else None)
+    return too_small(tree, measure(tree, kind.fits, kind.wish), kind.need, required)
+
+
+def _share(answer: TooSmall) -> float:
+    return answer.rooms[answer.decisive].holds / answer.need if answer.need else 1.0
+
+
+def _equals(kinds: Sequence[MemberKind]) -> Iterator[tuple[int, Counts]]:
+    """Kinds that ask for the same compete member by member: how many there are of them together."""
+    for asks in dict.fromkeys(kind.asks for kind in kinds if kind.asks is not None):
+        alike = [kind for kind in kinds if kind.asks == asks]
+        yield sum(kind.need for kind in alike), np.max([kind.fits for kind in alike], axis=0)
 
 
 class _Need:

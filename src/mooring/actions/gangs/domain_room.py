@@ -104,17 +104,18 @@ class Room:
         enough &= self.tree.has_name[depth]
         return enough
 
-    def largest(self, depth: int) -> LevelRoom:
-        """What the domain with the most room holds."""
+    def largest(self, depth: int, among: Mask | None = None) -> LevelRoom:
+        """What the domain with the most room holds; of some, or of all that have a name."""
         tree = self.tree
         level = tree.levels[depth - 1] if depth else ""
-        held = np.where(tree.has_name[depth], self.held(depth), -1)
+        among = tree.has_name[depth] if among is None else among
+        held = np.where(among, self.held(depth), -1)
         if not len(held):
             return LevelRoom(level, tree.titles[depth], "", 0, 0)
         domain = int(held.argmax())
         size = self.slice_size if depth <= self.slice_depth else 1
         holds = max(0, int(held[domain])) * size
-        return LevelRoom(level, tree.titles[depth], tree.name(depth, domain), holds, int(tree.has_name[depth].sum()))
+        return LevelRoom(level, tree.titles[depth], tree.name(depth, domain), holds, int(among.sum()))
 
 
 @dataclass(frozen=True, slots=True)

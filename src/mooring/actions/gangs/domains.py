@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from mooring.actions.gangs.domain_descent import Descent
 from mooring.actions.gangs.domain_groups import Candidate, MemberKind, candidates, choose_together
 from mooring.actions.gangs.domain_room import Counts, LevelRoom, Mask, Room, measure
-from mooring.actions.gangs.domain_search import TooSmall, depths_to_try, lacking, too_small
+from mooring.actions.gangs.domain_search import Home, TooSmall, depths_to_try, lacking, must_have, too_small
 from mooring.model.topology import TopologyWish
 from mooring.state.topology import TopologyTree
 
 __all__ = [
     "Assignment",
     "Candidate",
+    "Home",
     "LevelRoom",
     "MemberKind",
     "TooSmall",
@@ -27,6 +28,7 @@ __all__ = [
     "choose",
     "choose_together",
     "fits_by_level",
+    "must_have",
 ]
 
 NO_LEADER = -1
@@ -65,10 +67,10 @@ def choose(
 ) -> Assignment | TooSmall:
     """Choose rows for `need` members, of which `fits[row]` fit on a row now.
 
-    Required: all in one domain of that level. Preferred: from that level upward to the first that has a domain for all;
-    at last, unless a level is required, over several of the coarsest. Of several domains the tightest is taken, in the
-    tightest surroundings, which leaves large blocks whole. Inside it, members go to as few domains as possible at each
-    level.
+    Required: all in one domain of that level. Preferred, if the topology has it: from that level upward to the first
+    that has a domain for all; at last, unless a level is required, over several of the coarsest. Of several domains the
+    tightest is taken, in the tightest surroundings, which leaves large blocks whole. Inside it, members go to as few
+    domains as possible at each level.
 
     `leader_fits[row]` says how many members fit beside the leader, who is not one of them; -1: it has no place there.
     `among`: these rows only, such as `tree.rows_of` the domain in which other members run already.
@@ -89,10 +91,24 @@ def choose(
     return too_small(tree, rooms, need, wish)
 
 
-def fits_by_level(tree: TopologyTree, fits: Counts, wish: TopologyWish | None = None) -> tuple[LevelRoom, ...]:
-    """What the largest domain of each level holds, coarse to fine, the topology as a whole in front."""
+def fits_by_level(
+    tree: TopologyTree, fits: Counts, wish: TopologyWish | None = None, among: NDArray[np.intp] | None = None
+) -> tuple[LevelRoom, ...]:
+    """What the largest domain of each level holds, coarse to fine, the topology as a whole in front.
+
+    `among`: of the domains only that have some of these rows.
+    """
     rooms = measure(tree, fits, TopologyWish() if wish is None or lacking(tree, wish) else wish)
-    return tuple(rooms.at(depth).largest(depth) for depth in range(tree.leaf + 1))
+    inside = tree.has_name if among is None else _having(tree, among)
+    return tuple(rooms.at(depth).largest(depth, inside[depth]) for depth in range(tree.leaf + 1))
+
+
+def _having(tree: TopologyTree, rows: NDArray[np.intp]) -> list[Mask]:
+    """By depth: the domains that have a name and some of these rows."""
+    found = [np.isin(tree.rows, rows)]
+    for depth in range(tree.leaf, -1, -1):
+        found.insert(0, tree.most(depth, found[0].astype(np.int64), 0) > 0)
+    return [mask & named for mask, named in zip(found, tree.has_name, strict=True)]
 
 
 def _only(rows: NDArray[np.intp], column: Counts, otherwise: int) -> Counts:

@@ -3,32 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from mooring.actions.gangs.domains import LevelRoom, fits_by_level
-from mooring.actions.gangs.members import Group, all_members, grouped, needed_members
+from mooring.actions.gangs.explain_groups import GroupRoom, group_room
+from mooring.actions.gangs.members import all_members, grouped, needed_members
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.actions.gangs.reservation import Reservation
 from mooring.actions.gangs.units import unit_of
 from mooring.engine.gang_entry import what_is_missing
 from mooring.engine.queue import GangEntry, Queue
+from mooring.model.topology import TopologyWish
 from mooring.state.cluster import Cluster
+from mooring.state.gangs import GangRecord, GangTable
 
-
-@dataclass(frozen=True)
-class GroupRoom:
-    """Members of one role and shape, and the room there is for them."""
-
-    role: str
-    requests: dict[str, int]
-    waiting: int
-    needed: int
-    fitting: int
-    """How many of those needed fit if no other group were there."""
-    nodes: tuple[tuple[str, int], ...]
-    """The nodes with room, and for how many, the roomiest first."""
-    levels: tuple[LevelRoom, ...] = ()
-    """What the largest domain of each level holds, coarse to fine."""
+MOST_NAMES = 3
+"""How many parts or roles are named that ask for the same."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +55,7 @@ def explain_gang(
         members=sum(len(part.members) for part in parts),
         running=sum(len(part.bound()) for part in parts),
         message=what_is_missing(gang, cluster.gangs),
-        wants=_wants(gang),
+        wants=_wants(gang, parts, cluster.gangs),
         ahead=_ahead(queue, gang, reservation),
     )
     if declared is None or explanation.message:
@@ -76,31 +63,41 @@ def explain_gang(
     explanation.message = placer.place_message(cluster, gang)
     needed = {entry.record.key for entry in needed_members(gang, cluster.gangs)}
     groups = grouped(all_members(gang, cluster.gangs), cluster.gangs)
-    explanation.groups = [_group_room(cluster, gang, group, groups, needed, placer) for group in groups]
+    whole = unit_of(gang.root, groups, cluster.gangs)
+    explanation.groups = [group_room(cluster, placer.located, whole, group, needed) for group in groups]
     return explanation
 
 
-def _group_room(
-    cluster: Cluster, gang: GangEntry, group: Group, groups: Sequence[Group], needed: set[str], placer: GangPlacer
-) -> GroupRoom:
-    counts = placer.rooms.of(group.profile, cluster, group.shape).counts
-    wanted = sum(entry.record.key in needed for entry in group.entries)
-    rows = np.flatnonzero(counts)
-    rows = rows[np.argsort(-counts[rows], kind="stable")]
-    wish = unit_of(gang.root, groups, cluster.gangs).wish
-    return GroupRoom(
-        role=group.role,
-        requests=dict(group.shape.requests),
-        waiting=group.size,
-        needed=wanted,
-        fitting=int(np.minimum(counts, max(wanted, 1)).sum().clip(max=wanted)),
-        nodes=tuple((cluster.nodes.name(row), int(min(counts[row], group.size))) for row in rows.tolist()),
-        levels=fits_by_level(placer.located.tree(cluster, wish), counts, wish) if wish.levels else (),
-    )
+def _wants(gang: GangEntry, parts: Sequence[GangRecord], table: GangTable) -> str:
+    """What a gang asks for as a whole, then what its parts and roles do."""
+    declared = gang.root.gang
+    if declared is None:
+        return ""
+    words = [_in_words(declared.wish)]
+    before = table.records.get(declared.after)
+    if before is not None and before.gang is not None and _in_words(before.gang.wish):
+        words.append(f"{_in_words(before.gang.wish)} with gang {before.gang.name}")
+    inside = [found.gang for found in parts if found is not gang.root and found.gang is not None]
+    asking = [(found.name, found.wish) for found in inside]
+    for found in (declared, *inside):
+        asking += [(" with ".join(group.roles), group.wish) for group in found.role_groups]
+        asking += [(role.name, role.wish) for role in found.roles]
+    names: dict[str, list[str]] = {}
+    for name, wish in asking:
+        names.setdefault(_in_words(wish), []).append(name)
+    names.pop("", None)
+    words += [f"{_listed(found)} {wish}" for wish, found in names.items()]
+    return ", ".join(filter(None, words))
 
 
-def _wants(gang: GangEntry) -> str:
-    wish = gang.root.gang.wish if gang.root.gang is not None else None
+def _listed(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    more = len(names) - MOST_NAMES
+    return f"{', '.join(names[:MOST_NAMES])}{f' and {more} more' if more > 0 else ''} each"
+
+
+def _in_words(wish: TopologyWish | None) -> str:
     if wish is None:
         return ""
     words = []

@@ -1,13 +1,14 @@
 """Gangs that want a place in the topology: all members in one domain, groups of them in domains of their own inside."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.gangs.bonds import bonds_inside, sliced
-from mooring.actions.gangs.domains import MemberKind, TooSmall, candidates, choose, choose_together
+from mooring.actions.gangs.domains import Home, MemberKind, TooSmall, candidates, choose, choose_together, must_have
 from mooring.actions.gangs.members import Group
 from mooring.actions.gangs.room import Room, RoomColumns
 from mooring.actions.gangs.search import Search
@@ -20,7 +21,7 @@ from mooring.state.cluster import Cluster
 from mooring.state.nodes import MISSING, TIE_BITS
 from mooring.state.rows import Rows
 from mooring.state.topology import TopologyTree
-from mooring.state.topology_trees import LevelKeys, TopologyTrees
+from mooring.state.topology_trees import TopologyTrees
 
 MOST_PLACES = 64
 """How many domains are tried for members whose fit only trying can tell."""
@@ -39,27 +40,30 @@ class Located:
         """Assume a place for every member; None if that succeeded, else why not, with nothing left behind."""
         unit = unit_of(gang.root, groups, cluster.gangs)
         refused = self._place(cluster, unit, None, steps)
-        return None if refused is None else f"{refused.message} members"
+        return None if refused is None else refused.message
 
     def tree(self, cluster: Cluster, wish: TopologyWish) -> TopologyTree:
-        """The topology that a wish is about."""
-        return self._tree(cluster, wish.levels, wish.topology)
+        """The topology in which what a wish insists on can be had: all nodes, if it insists on nothing."""
+        return self._tree(cluster, [wish], is_strict=True)
 
-    def _tree(self, cluster: Cluster, levels: LevelKeys, topology: str) -> TopologyTree:
+    def tree_of(self, cluster: Cluster, unit: Unit) -> TopologyTree:
+        """The same for a unit and all inside it."""
+        return self._tree(cluster, unit.wishes(), is_strict=True)
+
+    def _tree(self, cluster: Cluster, wishes: Sequence[TopologyWish], *, is_strict: bool) -> TopologyTree:
         if self._trees is None or self._cluster is not cluster:
             self._trees, self._cluster = TopologyTrees(cluster), cluster
+        levels, insisted = _levels(wishes), [must_have(wish) for wish in wishes]
+        needed = _levels(insisted)
+        optional = [level for level in levels if level not in needed] if is_strict else None
         related = cluster.related
         known = {
             name: tuple(level.node_label for level in topology.spec.levels)
             for name, topology in related.topologies.items()
         }
-        return self._trees.for_levels(levels, topology, known, related.hyper_nodes)
-
-    def _tree_of(self, cluster: Cluster, unit: Unit) -> TopologyTree:
-        """The topology that a unit and all inside it are about."""
-        wishes = unit.wishes()
-        levels = tuple(dict.fromkeys(level for wish in wishes for level in wish.levels))
-        return self._tree(cluster, levels, next((wish.topology for wish in wishes if wish.topology), ""))
+        naming = insisted if is_strict and needed else wishes
+        named = next((wish.topology for wish in naming if wish.topology), "")
+        return self._trees.for_levels(levels, named, known, related.hyper_nodes, optional)
 
     def fits(self, cluster: Cluster, group: Group) -> Room:
         return self._rooms.of(group.profile, cluster, group.shape)
@@ -67,22 +71,35 @@ class Located:
     # A unit, inside some rows.
 
     def _place(self, cluster: Cluster, unit: Unit, among: Rows | None, steps: Reservations) -> TooSmall | None:
-        """Place a unit among some rows, or all; with the members that run already, as near to them as it can be."""
-        tree = self._tree_of(cluster, unit)
+        """Place a unit among some rows, or all. What it only prefers keeps nobody waiting: where the nodes that have
+        the levels it names do not hold it, those count too that lack what it could do without."""
+        for wish in map(must_have, unit.wishes()):
+            if wish.topology and wish.topology not in cluster.related.topologies:
+                return TooSmall(unit.size, missing_topology=wish.topology)
+        wished, strict = self._tree(cluster, unit.wishes(), is_strict=False), self.tree_of(cluster, unit)
+        refused = self._place_in(cluster, wished, unit, among, steps)
+        if refused is None or strict is wished:
+            return refused
+        return self._place_in(cluster, strict, unit, among, steps)
+
+    def _place_in(
+        self, cluster: Cluster, tree: TopologyTree, unit: Unit, among: Rows | None, steps: Reservations
+    ) -> TooSmall | None:
+        """Place a unit in a topology; with the members that run already, as near to them as it can be."""
         refused: TooSmall | None = None
         for rows in _near(tree, unit, among):
             refused = self._place_among(cluster, tree, unit, rows, steps)
             if refused is None:
                 return None
         assert refused is not None, "there is always some place to try"
-        return refused
+        return replace(refused, home=refused.home or home_of(tree, unit))
 
     def _place_among(
         self, cluster: Cluster, tree: TopologyTree, unit: Unit, among: Rows | None, steps: Reservations
     ) -> TooSmall | None:
         if not unit.parts and self.fits(cluster, unit.groups[0]).is_exact:
             return self._by_counts(cluster, tree, unit, among)
-        kinds = [self._kind(cluster, leaf, among) for leaf in _leaves(unit)]
+        kinds = [self._kind(cluster, tree, leaf, among) for leaf in _leaves(unit)]
         for candidate in islice(candidates(tree, kinds, unit.wish), MOST_PLACES):
             rows = candidate.rows if among is None else candidate.rows[np.isin(candidate.rows, among)]
             if self._try(cluster, tree, unit, rows, steps):
@@ -91,13 +108,17 @@ class Located:
         assert isinstance(refused, TooSmall)
         return refused
 
-    def _kind(self, cluster: Cluster, leaf: Unit, among: Rows | None) -> MemberKind:
-        counts = self.fits(cluster, leaf.groups[0]).counts
+    def _kind(self, cluster: Cluster, tree: TopologyTree, leaf: Unit, among: Rows | None) -> MemberKind:
+        group = leaf.groups[0]
+        counts = self.fits(cluster, group).counts
         fits = counts.copy()  # it follows what is tried
-        if among is not None:
-            fits[:] = 0
-            fits[among] = counts[among]
-        return MemberKind(fits, leaf.size, leaf.wish)
+        for rows in (among, home_rows(tree, leaf)):
+            if rows is not None:
+                elsewhere = np.ones(len(fits), np.bool_)
+                elsewhere[rows] = False
+                fits[elsewhere] = 0
+        home = home_of(tree, leaf)
+        return MemberKind(fits, leaf.size, must_have(leaf.wish), role=group.role, home=home, asks=asks_of(group))
 
     def _by_counts(self, cluster: Cluster, tree: TopologyTree, unit: Unit, among: Rows | None) -> TooSmall | None:
         """Members of one kind whose number on each row is known to fit: choose rows, and take them."""
@@ -166,6 +187,38 @@ def choose_among(answers: ShapeAnswers, allowed: NDArray[np.bool_]) -> int:
     for score in answers.normalized_scores:
         keys = keys + (answers.normalized(score, rows) << TIE_BITS)
     return int(rows[keys.argmax()])
+
+
+def _levels(wishes: Sequence[TopologyWish]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(level for wish in wishes for level in wish.levels))
+
+
+def asks_of(group: Group) -> Hashable:
+    """What members take of a row; ports and volumes limit only those that have the same."""
+    shape = group.shape
+    if shape.host_ports or shape.spec.volumes:
+        return shape.id
+    return tuple(sorted((name, amount) for name, amount in shape.requests.items() if amount))
+
+
+def home_of(tree: TopologyTree, unit: Unit) -> Home | None:
+    """The domain of the required level in which members of a unit run already, if any do."""
+    required = unit.wish.required
+    depth = tree.depth_of(required) if required else None
+    if not required or not depth or not unit.running:
+        return None
+    domain = int(tree.codes(required)[unit.running[0].row])
+    return Home(required, tree.titles[depth], "" if domain == MISSING else tree.name(depth, domain))
+
+
+def home_rows(tree: TopologyTree, unit: Unit) -> Rows | None:
+    """The rows of that domain; None if nobody is bound to any."""
+    home = home_of(tree, unit)
+    if home is None:
+        return None
+    codes = tree.codes(home.level)
+    here = codes[unit.running[0].row]
+    return np.flatnonzero((codes == here) & (here != MISSING))
 
 
 def _near(tree: TopologyTree, unit: Unit, among: Rows | None) -> Iterator[Rows | None]:

@@ -84,7 +84,7 @@ class GangPlacer:
         return self._outcome(cluster, gang, groups, message)
 
     def _other_parts(self, cluster: Cluster, gang: GangEntry, needed: list[Entry]) -> list[Entry]:
-        """Members of other gangs inside a gang that would do as well, and fit; left out is who does not fit alone."""
+        """Members of other gangs inside a gang that would do as well, and fit; who has no room alone is left out."""
         table = cluster.gangs
         is_choosy = gang.root.gang is not None and gang.root.gang.of_gangs
         besides = set[str]()
@@ -92,7 +92,7 @@ class GangPlacer:
             inside: dict[str, list[Entry]] = {}
             for entry in needed:
                 inside.setdefault(_child_of(gang.root, entry, table), []).append(entry)
-            too_large = (key for key, entries in inside.items() if not self._fits(cluster, gang, entries))
+            too_large = (key for key, entries in inside.items() if self._too_small(cluster, grouped(entries, table)))
             besides.add(next(too_large, ""))
             needed = needed_members(gang, table, besides) if "" not in besides else []
             if not needed:
@@ -100,12 +100,6 @@ class GangPlacer:
             if self._try(cluster, gang, grouped(needed, table), Reservations(cluster)) is None:
                 return needed
         return []
-
-    def _fits(self, cluster: Cluster, gang: GangEntry, entries: Sequence[Entry]) -> bool:
-        checkpoint = cluster.checkpoint()
-        fits = self.try_together(cluster, gang, entries) is None
-        cluster.rollback(checkpoint)
-        return fits
 
     def _as_many_as_fit(self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry]) -> list[Entry]:
         """The members that a gang which wants a place needs, with as many more as fit there; nothing if none do."""
@@ -118,7 +112,10 @@ class GangPlacer:
         trying = len(spare)
         while trying > fitting:
             chosen = must.union(spare[:trying])
-            fits = self._fits(cluster, gang, [entry for entry in everybody if entry.record.key in chosen])
+            checkpoint = cluster.checkpoint()
+            members = [entry for entry in everybody if entry.record.key in chosen]
+            fits = self.try_together(cluster, gang, members) is None
+            cluster.rollback(checkpoint)
             fitting, too_many = (trying, too_many) if fits else (fitting, trying)
             if gang.root.gang is not None and gang.root.gang.of_gangs:
                 break  # some of them might be half a gang
@@ -260,7 +257,9 @@ def _moment(cluster: Cluster) -> tuple[Any, ...]:
 def _likeness(cluster: Cluster, gang: GangEntry, groups: Sequence[Group]) -> Any:
     """What two gangs have in common of which either both fit or neither does; None if nothing follows from one."""
     declared = gang.root.gang
-    if declared is None or declared.of_gangs or any(part.bound() for part in cluster.gangs.parts_of(gang.root)):
+    if declared is None or declared.of_gangs or declared.after:
+        return None  # where others of it, or those that it starts after, run is where it has to be
+    if any(part.bound() for part in cluster.gangs.parts_of(gang.root)):
         return None
     wishes = (declared.wish, tuple((role.name, role.wish) for role in declared.roles), declared.role_groups)
     return wishes, tuple((group.role, group.profile.name, group.shape.id, group.size) for group in groups)

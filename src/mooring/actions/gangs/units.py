@@ -36,7 +36,7 @@ def unit_of(root: GangRecord, groups: Sequence[Group], table: GangTable) -> Unit
     """A whole gang, or one inside it, as one unit; of those inside it that have any of these groups."""
     assert root.gang is not None
     if not root.gang.of_gangs:
-        return _unit_of_gang(root, groups)
+        return _beside_relatives(root, _unit_of_gang(root, groups), table)
     parts: list[Unit] = []
     for inside in table.inside(root):
         leaves = list(table.parts_of(inside))
@@ -47,21 +47,39 @@ def unit_of(root: GangRecord, groups: Sequence[Group], table: GangTable) -> Unit
     return _around(root.gang.wish or ANYWHERE, groups, parts, running)
 
 
+def _beside_relatives(root: GangRecord, unit: Unit, table: GangTable) -> Unit:
+    """A gang and those that start after it share the place that the first one asks for, whoever of them runs."""
+    assert root.gang is not None
+    first = table.records.get(root.gang.after) if root.gang.after else root
+    followers = table.followers.get(first.key, ()) if first is not None else ()
+    common = first.gang.wish if first is not None and first.gang is not None else None
+    if first is None or common is None or not followers:
+        return unit
+    together = _unsliced(common)
+    relatives = [first, *(table.records[key] for key in followers)]
+    running = [member for record in relatives for member in record.bound()]
+    if unit.wish == together:
+        return replace(unit, running=tuple(running))
+    return _around(together, unit.groups, [unit], running)
+
+
 def _unit_of_gang(part: GangRecord, groups: Sequence[Group]) -> Unit:
     gang = part.gang
     assert gang is not None
     wish = gang.wish or ANYWHERE
     bound = part.bound()
     # Slices are of ranks, and ranks are counted within a role: each group has its own.
-    sliced = TopologyWish(slice_size=wish.slice_size, slice_level=wish.slice_level, topology=wish.topology)
+    sliced = _slices_of(wish)
     wish_of = {role.name: role.wish for role in gang.roles if role.wish is not None}
     units: list[Unit] = []
     for role in dict.fromkeys(group.role for group in groups):
         own = [group for group in groups if group.role == role]
         running = [record for record in bound if part.roles[record.key] == role]
-        if role in wish_of:
-            leaves = [Unit(ANYWHERE, (group,)) for group in own]
-            units.append(_around(wish_of[role], own, leaves, running))
+        if role in wish_of and len(own) == 1:
+            units.append(_beside_slices(Unit(wish_of[role], tuple(own), running=tuple(running))))
+        elif role in wish_of:
+            leaves = [Unit(_slices_of(wish_of[role]), (group,), running=tuple(running)) for group in own]
+            units.append(_around(_unsliced(wish_of[role]), own, list(map(_beside_slices, leaves)), running))
         else:
             units += [Unit(sliced, (group,), running=tuple(running)) for group in own]
     for role_group in gang.role_groups:
@@ -111,10 +129,16 @@ def _beside_slices(unit: Unit) -> Unit:
         for number, entries in joining.items()
     ]
     if fresh:
-        new = TopologyWish(slice_size=wish.slice_size, slice_level=wish.slice_level, topology=wish.topology)
-        parts.append(Unit(new, (replace(group, entries=tuple(fresh)),)))
-    together = replace(wish, slice_size=0, slice_level=None)
-    return Unit(together, tuple(part.groups[0] for part in parts), tuple(parts), unit.running)
+        parts.append(Unit(_slices_of(wish), (replace(group, entries=tuple(fresh)),)))
+    return Unit(_unsliced(wish), tuple(part.groups[0] for part in parts), tuple(parts), unit.running)
+
+
+def _slices_of(wish: TopologyWish) -> TopologyWish:
+    return TopologyWish(slice_size=wish.slice_size, slice_level=wish.slice_level, topology=wish.topology)
+
+
+def _unsliced(wish: TopologyWish) -> TopologyWish:
+    return replace(wish, slice_size=0, slice_level=None)
 
 
 def _slices(group: Group, size: int) -> Callable[[str], int | None]:

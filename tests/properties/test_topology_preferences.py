@@ -1,0 +1,70 @@
+"""What is only preferred never keeps a gang waiting: whoever has a place without the wish has one with it."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.model.decisions import Bind
+from mooring.model.events import GangSeen, ObjectSeen
+from mooring.model.gangs import Gang, Role, gang_key
+from mooring.model.membership import VOLCANO_KIND
+from mooring.model.meta import ObjectMeta
+from mooring.model.nodes import Node
+from mooring.model.pods import Pod
+from mooring.model.queueing import Topology, TopologyLevel, TopologySpec
+from mooring.model.topology import TopologyWish
+from mooring.testing.builders import make_node, make_pod, make_scheduler
+
+BLOCK, RACK = "example.com/block", "example.com/rack"
+WISHES = [
+    None,
+    TopologyWish(),
+    TopologyWish(preferred=RACK),
+    TopologyWish(preferred=BLOCK, topology="dc"),
+    TopologyWish(preferred="hypernode-tier/1"),
+]
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> list[Node]:
+    nodes = []
+    for index in range(draw(st.integers(1, 5))):
+        labels = {key: draw(st.sampled_from("xy")) for key in (BLOCK, RACK) if draw(st.booleans())}
+        nodes.append(make_node(f"n{index}", gpu=draw(st.integers(0, 4)), labels=labels))
+    return nodes
+
+
+def members(role: str, count: int, gpu: int) -> list[Pod]:
+    annotations = {"scheduling.volcano.sh/group-name": "train", "volcano.sh/task-spec": role}
+    return [make_pod(f"{role}-{index}", gpu=gpu, annotations=annotations) for index in range(count)]
+
+
+def placed(gang: Gang, nodes: list[Node], pods: list[Pod], *, is_described: bool) -> int:
+    scheduler = make_scheduler(nodes=nodes, pods=pods)
+    if is_described:
+        levels = [TopologyLevel(BLOCK), TopologyLevel(RACK)]
+        scheduler.handle(ObjectSeen(Topology(metadata=ObjectMeta(name="dc"), spec=TopologySpec(levels))))
+    scheduler.handle(GangSeen(gang))
+    return sum(isinstance(decision, Bind) for decision in scheduler.cycle(1.0))
+
+
+@given(clusters(), st.data())
+def test_a_preference_never_keeps_a_gang_waiting(nodes: list[Node], data: st.DataObject) -> None:
+    counts = {"ps": data.draw(st.integers(0, 2)), "worker": data.draw(st.integers(1, 5))}
+    sizes = {"ps": data.draw(st.integers(1, 3)), "worker": 1}
+    pods = [pod for role, count in counts.items() for pod in members(role, count, sizes[role])]
+    roles = tuple(Role(role, count, data.draw(st.sampled_from(WISHES))) for role, count in counts.items())
+    wishing = Gang(
+        gang_key(VOLCANO_KIND, "default", "train"),
+        "default/train",
+        len(pods),
+        roles=roles,
+        wish=data.draw(st.sampled_from(WISHES)),
+    )
+    plain = replace(wishing, wish=None, roles=tuple(Role(role, count) for role, count in counts.items()))
+    is_described = data.draw(st.booleans())
+
+    with_wish = placed(wishing, nodes, pods, is_described=is_described)
+
+    assert with_wish == placed(plain, nodes, pods, is_described=is_described)
