@@ -70,7 +70,8 @@ def test_a_queue_is_read_with_all_that_it_says() -> None:
             guarantee={GPU: 2},
             is_reclaimable=False,
             is_open=False,
-        )
+        ),
+        QueueSpec("default"),
     ]
 
 
@@ -82,7 +83,18 @@ def test_an_empty_queue_gets_the_defaults_of_its_kind() -> None:
 
     assert msgspec.to_builtins(queue.spec) == {"weight": 1, "reclaimable": True, "parent": "root"}
     assert queue.status.state == "Open"
-    assert compile_queues([queue]) == [QueueSpec("team")]
+    assert compile_queues([queue]) == [QueueSpec("team"), QueueSpec("default")]
+
+
+def test_the_default_queue_is_there_where_queues_are_and_as_it_is_written() -> None:
+    written = queue_from({"weight": 5}, "default")
+
+    assert compile_queues([]) == []
+    assert compile_queues([queue_from({}), written]) == [QueueSpec("team"), QueueSpec("default", weight=5.0)]
+
+
+def test_a_queue_may_be_below_the_default_queue_that_nobody_wrote() -> None:
+    validate_queue_tree([(queue_from({"parent": "default"}), PLACE)])
 
 
 def test_the_root_gets_no_parent() -> None:

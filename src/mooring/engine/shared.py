@@ -2,11 +2,11 @@
 
 from mooring.engine.parked import Turn
 from mooring.engine.queue import Entry
+from mooring.model.volcano_queues import DEFAULT_QUEUE
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
 
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"
-DEFAULT_QUEUE = "default"
 VOLCANO = "PodGroup.scheduling.volcano.sh/"
 
 
@@ -24,8 +24,7 @@ def share_queue(cluster: Cluster, turn: Turn) -> str:
 
 
 def gang_queue(cluster: Cluster, root: GangRecord) -> str:
-    """A gang's queue: the one that it names, or for Volcano's own groups the default one, if there is one."""
+    """A gang's queue: the one that it names, or for Volcano's own groups the default one, if there are any queues."""
     if root.gang is not None and root.gang.queue:
         return root.gang.queue
-    is_default = root.key.startswith(VOLCANO) and DEFAULT_QUEUE in cluster.related.volcano_queues
-    return DEFAULT_QUEUE if is_default else ""
+    return DEFAULT_QUEUE if root.key.startswith(VOLCANO) and cluster.related.volcano_queues else ""

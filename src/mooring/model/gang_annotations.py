@@ -2,7 +2,7 @@
 
 `mooring.dev/gang: "true"` or `mooring.dev/gang-minimum: "8"` on a Job or its template makes all its pods one gang;
 `mooring.dev/gang-name` does so for pods of any origin. The lightweight forms of Volcano, Coscheduling and
-LeaderWorkerSet are read too.
+LeaderWorkerSet are read too, and pod sets that ask Kueue for a place in the topology.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,6 +33,7 @@ from mooring.model.membership import (
 from mooring.model.meta import ObjectMeta, timestamp_seconds
 from mooring.model.places import Place, describe, show
 from mooring.model.pods import Pod, PodSpec
+from mooring.model.queue_labels import MIN_PARALLELISM, POD_GROUP_TOTAL, positive_count, queue_name
 from mooring.model.topology import (
     KAI_PREFERRED,
     KAI_REQUIRED,
@@ -46,7 +47,7 @@ from mooring.model.topology import (
     WishError,
     wish_of,
 )
-from mooring.model.validation_terms import Subject, check_choice
+from mooring.model.validation_terms import Subject, check_choice, one_of
 from mooring.model.validation_topology import check_wish
 from mooring.model.workloads import Job, JobSpec
 
@@ -58,6 +59,7 @@ _WISHES = (KUEUE_REQUIRED, KUEUE_PREFERRED, KUEUE_UNCONSTRAINED, KUEUE_SLICE_LEV
 _MORE_WISHES = (KUEUE_SLICE_LAYERS, KAI_REQUIRED, KAI_PREFERRED)
 _READ = frozenset({*_CARRIED, DURATION, *_WISHES, *_MORE_WISHES})
 _OWNED = frozenset({GANG, GANG_MINIMUM})
+_OUR_KEYS = (GANG, GANG_NAME, GANG_MINIMUM, GANG_TIMEOUT)
 _EXPECTED_MINIMUM = "a whole number of at least 1"
 _NEEDS_OBJECT = frozenset({NATIVE_KIND, WORKLOAD_KIND, KAI_KIND, GROVE_KIND})
 
@@ -81,10 +83,18 @@ def check_annotations(subject: Subject, path: str, metadata: ObjectMeta, *, spec
         field = f"{path.removesuffix('annotations')}labels.{COSCHEDULING_MINIMUM}"
         subject.refuse(field, expected=_EXPECTED_MINIMUM, found=show(minimum))
     annotations = metadata.annotations
-    if not annotations or _READ.isdisjoint(annotations):
+    if not annotations:
+        return
+    for key in annotations:
+        if key.startswith(GANG) and key not in _OUR_KEYS:  # a typo would silently leave the pods without their gang
+            subject.refuse(f"{path}.{key}", expected=one_of(_OUR_KEYS), found=show(key))
+    if _READ.isdisjoint(annotations):
         return
     if GANG in annotations:
         check_choice(subject, f"{path}.{GANG}", annotations[GANG], ("true", "false"))
+    if annotations.get(GANG) == "false" and GANG_MINIMUM in annotations:
+        expected = f"none beside {GANG}: {show('false')}"
+        subject.refuse(f"{path}.{GANG_MINIMUM}", expected=expected, found=show(annotations[GANG_MINIMUM]))
     for key in (GANG_MINIMUM, VOLCANO_MINIMUM):
         if key in annotations and _whole(annotations[key]) is None:
             subject.refuse(f"{path}.{key}", expected=_EXPECTED_MINIMUM, found=show(annotations[key]))
@@ -153,8 +163,7 @@ def declared_by_pods(
     if minimum is None:
         if kind in (VOLCANO_KIND, COSCHEDULING_KIND, LWS_KIND):
             return None
-        alive = sum(1 for member in members if not member.pod.is_terminal)
-        minimum = max(1, alive if job is None else job_pod_count(job.spec))
+        minimum = max(1, _alive(members) if job is None else _pods_to_start(job))
     dated = [job] if job is not None else [member.pod for member in members]
     times = [timestamp_seconds(found.metadata.creation_timestamp) for found in dated]
     annotations = members[0].pod.metadata.annotations or {}
@@ -168,6 +177,20 @@ def declared_by_pods(
         timeout_seconds=_agreed(members, place_of, lambda pod: _annotation(pod, GANG_TIMEOUT), parse_duration),
         wish=TopologyWish(required=level) if level else None,
     )
+
+
+def _alive(members: list[Member]) -> int:
+    """How many members may run; those of a group that queues beyond its total never will."""
+    alive = sum(1 for member in members if not member.pod.is_terminal)
+    total = positive_count((members[0].pod.metadata.annotations or {}).get(POD_GROUP_TOTAL))
+    return alive if total is None else min(alive, total)
+
+
+def _pods_to_start(job: Job) -> int:
+    """All that a Job runs at once, or fewer if that is how many it may be admitted with."""
+    count = job_pod_count(job.spec)
+    fewer = positive_count((job.metadata.annotations or {}).get(MIN_PARALLELISM)) if queue_name(job.metadata) else None
+    return count if fewer is None else min(count, fewer)
 
 
 def with_wishes(gang: Gang, members: list[Member], place_of: Callable[[Pod], Place]) -> Gang:

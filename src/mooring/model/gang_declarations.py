@@ -36,9 +36,10 @@ from mooring.model.nodes import Node
 from mooring.model.places import Place, show
 from mooring.model.pods import Pod, PodSpec
 from mooring.model.priorities import Priorities
+from mooring.model.queueing import Topology
 from mooring.model.topology import HyperNode
 from mooring.model.validation_terms import Subject
-from mooring.model.validation_topology import validate_hypernode_tree
+from mooring.model.validation_topology import validate_hypernode_tree, validate_topology_labels
 from mooring.model.validation_volcano_queues import validate_queue_tree
 from mooring.model.volcano_queues import Queue
 from mooring.model.workloads import Job
@@ -97,8 +98,9 @@ DIALECTS = (
 
 
 def check_trees(placed: Placed, nodes: Iterable[Node]) -> None:
-    """Refuse contradictions between objects that are right as such: composite groups, HyperNodes, Volcano's queues."""
+    """Refuse what is wrong with groups, topologies and queues between them, each of which is right as such."""
     check_composite_tree(placed(CompositePodGroup))
+    validate_topology_labels(placed(Topology))
     hypernodes = placed(HyperNode)
     if hypernodes:
         validate_hypernode_tree(hypernodes, {node.name: node.metadata.labels for node in nodes})
@@ -126,7 +128,8 @@ def gangs_of(
                 if not dialect.is_implied or (gang.key in members and gang.key not in gangs):
                     gangs[gang.key] = _with_priority(gang, dialect, found, place, priorities)
     if members:
-        _check_tasks(placed, members)
+        _check_tasks(placed)
+        _check_priorities((gangs[native_gang(found).key] for found, _ in placed(NativePodGroup)), members, place_of)
         by_key = {
             owned_gang_key(job.api_version, job.kind, job.metadata.namespace, job.metadata.name): job for job in jobs
         }
@@ -163,22 +166,34 @@ def _with_priority(gang: Gang, dialect: Dialect, found: Any, place: Place, prior
     return replace(gang, priority=spec.priority, preemption_policy=spec.preemption_policy)
 
 
-def _check_tasks(placed: Placed, members: Mapping[str, list[Member]]) -> None:
-    """Refuse minimums of tasks that are none: of the Job that a PodGroup is for, or of its pods once all are there."""
+def _check_priorities(
+    gangs: Iterable[Gang], members: Mapping[str, list[Member]], place_of: Callable[[Pod], Place]
+) -> None:
+    """Refuse members of Kubernetes' own groups with another priority than their group's: it never schedules those."""
+    for gang in gangs:
+        for pod, _ in members.get(gang.key, ()) if gang.priority is not None else ():
+            spec = pod.spec
+            if spec.priority != gang.priority and not spec.node_name and not pod.is_terminal:
+                field, found = "spec.priority", show(spec.priority)
+                if spec.priority_class_name:
+                    field, found = "spec.priorityClassName", f"{show(spec.priority_class_name)} ({spec.priority})"
+                expected = f"the priority of PodGroup {gang.name}, {gang.priority}"
+                raise place_of(pod).error(field, expected=expected, found=found, subject=pod)
+
+
+def _check_tasks(placed: Placed) -> None:
+    """Refuse minimums of tasks that the Job of a PodGroup does not have.
+
+    Without a Job, a task is whatever pods say; one that no pod is of yet is waited for.
+    """
     jobs = {(job.metadata.namespace, job.metadata.name): job for job, _ in placed(VolcanoJob)}
     for found, place in placed(VolcanoPodGroup):
-        wanted = found.spec.min_task_member
-        if not wanted:
-            continue
-        gang = volcano_gang(found, Tiers())
         owner = controller_of(found.metadata)
         job = jobs.get((found.metadata.namespace, owner.name)) if owner is not None and owner.kind == "Job" else None
-        if job is not None:
-            tasks = {task.name for task in job.spec.tasks}
-        else:
-            pods = members.get(gang.key, [])
-            tasks = {member.membership.role for member in pods} if len(pods) >= gang.minimum else set()
-        unknown = next((name for name in wanted if name not in tasks), None) if tasks - {""} else None
-        if unknown is not None:
-            expected = f"the name of a task ({', '.join(sorted(tasks - {''}))})"
-            raise place.error(f"spec.minTaskMember.{unknown}", expected=expected, found=show(unknown), subject=found)
+        if job is None:
+            continue
+        tasks = [task.name for task in job.spec.tasks]
+        for name in found.spec.min_task_member or {}:
+            if name not in tasks:
+                expected = f"the name of a task ({', '.join(sorted(tasks))})"
+                raise place.error(f"spec.minTaskMember.{name}", expected=expected, found=show(name), subject=found)

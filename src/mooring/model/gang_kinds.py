@@ -3,7 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from mooring.model import gang_coscheduling, gang_grove, gang_kai, gang_kubernetes, gang_lws, gang_volcano
+from mooring.model import (
+    gang_coscheduling,
+    gang_grove,
+    gang_grove_checks,
+    gang_kai,
+    gang_kubernetes,
+    gang_lws,
+    gang_volcano,
+)
 from mooring.model.gang_coscheduling import CoschedulingPodGroup
 from mooring.model.gang_grove import ClusterTopologyBinding, PodCliqueSet, PodGang
 from mooring.model.gang_kai import KaiPodGroup
@@ -11,12 +19,14 @@ from mooring.model.gang_kubernetes import CompositePodGroup, NativePodGroup, Nat
 from mooring.model.gang_lws import LeaderWorkerSet
 from mooring.model.gang_volcano import VolcanoPodGroup
 from mooring.model.gang_volcano_job import GROUP as VOLCANO_BATCH
-from mooring.model.gang_volcano_job import VolcanoJob, check_job
+from mooring.model.gang_volcano_job import VolcanoJob
+from mooring.model.gang_volcano_job_checks import check_job
 from mooring.model.meta import KubeObject
 from mooring.model.topology import HyperNode
 from mooring.model.validation_terms import Subject
 from mooring.model.validation_topology import validate_hypernode
 from mooring.model.validation_volcano_queues import validate_queue
+from mooring.model.versions import check_version
 from mooring.model.volcano_queues import Queue
 
 GANG_KINDS: tuple[tuple[str, str, type[KubeObject]], ...] = (
@@ -38,7 +48,7 @@ GANG_KINDS: tuple[tuple[str, str, type[KubeObject]], ...] = (
 )
 """Group, name, type. Of several with one name the first is meant where no group is given."""
 
-GANG_CHECKS: dict[type, Callable[[Subject, Any], None]] = {
+_CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     NativePodGroup: gang_kubernetes.check_pod_group,
     CompositePodGroup: gang_kubernetes.check_composite,
     NativeWorkload: gang_kubernetes.check_workload,
@@ -49,7 +59,15 @@ GANG_CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     CoschedulingPodGroup: gang_coscheduling.check_pod_group,
     KaiPodGroup: gang_kai.check_pod_group,
     LeaderWorkerSet: gang_lws.check_set,
-    PodCliqueSet: gang_grove.check_clique_set,
-    ClusterTopologyBinding: gang_grove.check_binding,
-    PodGang: gang_grove.check_pod_gang,
+    PodCliqueSet: gang_grove_checks.check_clique_set,
+    ClusterTopologyBinding: gang_grove_checks.check_binding,
+    PodGang: gang_grove_checks.check_pod_gang,
 }
+
+
+def _check_kind(subject: Subject, found: Any) -> None:
+    check_version(subject, found)
+    _CHECKS[type(found)](subject, found)
+
+
+GANG_CHECKS = dict.fromkeys(_CHECKS, _check_kind)

@@ -12,9 +12,9 @@ from mooring.model.meta import KubeObject, LabelSelector, ObjectMeta, Resources,
 from mooring.model.places import show
 from mooring.model.topology import TIER_PREFIX, HyperNode, TopologyWish, tier_level
 from mooring.model.validation_terms import Subject, check_choice, check_label_selector, check_resources
+from mooring.model.volcano_queues import DEFAULT_QUEUE
 
 GROUP = "scheduling.volcano.sh"
-DEFAULT_QUEUE = "default"
 HARD, SOFT = "hard", "soft"
 
 

@@ -6,12 +6,9 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.model.expansion import Owned, Stamp, controller_of, owner_key
-from mooring.model.gang_checks import check_at_most, check_count, check_names
 from mooring.model.gang_volcano import (
-    DEFAULT_QUEUE,
     NetworkTopology,
     Tiers,
-    check_network,
     enforced_minimums,
     network_wish,
     required_tier,
@@ -20,11 +17,9 @@ from mooring.model.gang_volcano import (
 from mooring.model.gangs import Gang, gang_key
 from mooring.model.membership import VOLCANO_GROUPS, VOLCANO_INDEX, VOLCANO_KIND, VOLCANO_ROLE
 from mooring.model.meta import KubeObject, ObjectMeta, timestamp_seconds
-from mooring.model.places import show
 from mooring.model.pods import ClaimVolumeSource, Pod, PodTemplateSpec, Volume
 from mooring.model.topology import TopologyWish
-from mooring.model.validation_pods import check_pod_spec
-from mooring.model.validation_terms import Subject
+from mooring.model.volcano_queues import DEFAULT_QUEUE
 
 GROUP = "batch.volcano.sh"
 JOB_NAME, JOB_NAMESPACE, JOB_VERSION = "volcano.sh/job-name", "volcano.sh/job-namespace", "volcano.sh/job-version"
@@ -42,14 +37,23 @@ _HANDED_DOWN = frozenset(
 
 OVER = frozenset({"Aborting", "Aborted", "Completing", "Completed", "Terminating", "Terminated", "Failed"})
 """Phases in which a Job makes no pods any more."""
+RESTARTING = "Restarting"
 _STOPPING = frozenset({"RestartJob", "AbortJob", "TerminateJob"})
 """What policies do that takes all pods of a Job."""
+_RESTARTS = frozenset({"RestartJob", "RestartTask", "RestartPod", "RestartPartition"})
+"""What policies do that makes a pod anew."""
 
 
 class LifecyclePolicy(KubeObject):
     action: str = ""
     event: str = ""
     events: list[str] | None = None
+    exit_code: int | None = None
+
+
+class DependsOn(KubeObject):
+    name: list[str] | None = None
+    iteration: str = ""
 
 
 class PartitionPolicy(KubeObject):
@@ -66,6 +70,8 @@ class TaskSpec(KubeObject):
     template: PodTemplateSpec = msgspec.field(default_factory=PodTemplateSpec)
     policies: list[LifecyclePolicy] | None = None
     partition_policy: PartitionPolicy | None = None
+    topology_policy: str = ""
+    depends_on: DependsOn | None = None
 
     @property
     def count(self) -> int:
@@ -98,6 +104,8 @@ class JobState(KubeObject):
 
 class VolcanoJobStatus(KubeObject):
     state: JobState = msgspec.field(default_factory=JobState)
+    version: int = 0
+    """How often it has been restarted, or changed otherwise: its pods say which time they are of."""
 
 
 class VolcanoJob(KubeObject):
@@ -106,42 +114,6 @@ class VolcanoJob(KubeObject):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: VolcanoJobSpec = msgspec.field(default_factory=VolcanoJobSpec)
     status: VolcanoJobStatus = msgspec.field(default_factory=VolcanoJobStatus)
-
-
-def check_job(subject: Subject, job: VolcanoJob) -> None:
-    spec = job.spec
-    if not spec.tasks:
-        subject.refuse("spec.tasks", expected="at least one task", found="none")
-    check_names(subject, "spec.tasks", (task.name or f"default{index}" for index, task in enumerate(spec.tasks)))
-    for index, task in enumerate(spec.tasks):
-        _check_task(subject, f"spec.tasks[{index}]", task)
-    check_count(subject, "spec.minAvailable", spec.min_available)
-    total = sum(task.count for task in spec.tasks)
-    check_at_most(subject, "spec.minAvailable", spec.min_available or 0, total, "the replicas of all tasks")
-    check_network(subject, "spec.networkTopology", spec.network_topology)
-
-
-def _check_task(subject: Subject, path: str, task: TaskSpec) -> None:
-    if task.replicas is None:
-        subject.refuse(f"{path}.replicas", expected="a number of at least 0", found="none")
-    check_count(subject, f"{path}.replicas", task.replicas)
-    check_count(subject, f"{path}.minAvailable", task.min_available)
-    check_at_most(subject, f"{path}.minAvailable", task.minimum, task.count, "the replicas of the task")
-    check_pod_spec(subject, f"{path}.template.spec", task.template.spec)
-    partitions = task.partition_policy
-    if partitions is None:
-        return
-    here = f"{path}.partitionPolicy"
-    check_count(subject, f"{here}.totalPartitions", partitions.total_partitions, least=1)
-    check_count(subject, f"{here}.partitionSize", partitions.partition_size, least=1)
-    product = partitions.total_partitions * partitions.partition_size
-    if product != task.count:
-        expected = f"totalPartitions times partitionSize to be {task.count}, the replicas of the task"
-        subject.refuse(here, expected=expected, found=show(product))
-    check_count(subject, f"{here}.minPartitions", partitions.min_partitions)
-    most = partitions.total_partitions
-    check_at_most(subject, f"{here}.minPartitions", partitions.min_partitions, most, "the partitions of the task")
-    check_network(subject, f"{here}.networkTopology", partitions.network_topology)
 
 
 def default_job(job: VolcanoJob) -> None:
@@ -161,25 +133,60 @@ def templates_of(job: VolcanoJob) -> Iterator[tuple[str, PodTemplateSpec]]:
 
 
 def expand_volcano_job(job: VolcanoJob, owned: Owned) -> list[Pod]:
-    """Create the pods of all tasks that are missing; a Job that is over, or about to be, creates none."""
+    """Create the pods of all tasks that are missing; a Job that is over, or about to be, creates none.
+
+    Of pods that are over, those that a restart makes anew are turned into what comes next under their names.
+    """
     if job.status.state.phase in OVER:
         return []
-    present = _present(job, owned)
-    names = {pod.metadata.name for pod in present}
-    group = next((name for pod in present if (name := _group_of(pod))), "") or group_name(job)
+    present = {pod.metadata.name: pod for pod in _present(job, owned)}
+    is_restarting = job.status.state.phase == RESTARTING or any(
+        "RestartJob" in _actions_on_failure(job, task)
+        for task in job.spec.tasks
+        for index in range(task.count if present else 0)
+        if _has_failed(present.get(_pod_name(job, task, index)))
+    )
+    group = next((name for pod in present.values() if (name := _group_of(pod))), "") or group_name(job)
     pods: list[Pod] = []
     for task in job.spec.tasks:
         stamp = Stamp(job, _stamped_template(job, task, group))
         partitions = task.partition_policy
         for index in range(task.count):
-            name = f"{job.metadata.name}-{task.name}-{index}"
-            if name in names:
+            name = _pod_name(job, task, index)
+            old = present.get(name)
+            if old is not None and not (old.is_terminal and (is_restarting or _is_made_anew(job, task, old))):
                 continue
             labels = {VOLCANO_INDEX: str(index)}
             if partitions is not None:
                 labels[PARTITION] = str(index // partitions.partition_size)
-            pods.append(stamp.pod(name, labels))
+            new = stamp.pod(name, labels)
+            if old is None:
+                pods.append(new)
+            else:
+                new.metadata.uid = f"{old.metadata.uid or name}-again"
+                old.metadata, old.spec, old.status = new.metadata, new.spec, new.status
     return pods
+
+
+def _pod_name(job: VolcanoJob, task: TaskSpec, index: int) -> str:
+    return f"{job.metadata.name}-{task.name}-{index}"
+
+
+def _is_made_anew(job: VolcanoJob, task: TaskSpec, pod: Pod) -> bool:
+    """Whether a pod that is over has to run again for its own sake: the Job has restarted since, or it alone does."""
+    version = (pod.metadata.annotations or {}).get(JOB_VERSION, "")
+    if version.isascii() and version.isdigit() and int(version) < job.status.version:
+        return True
+    return _has_failed(pod) and not _RESTARTS.isdisjoint(_actions_on_failure(job, task))
+
+
+def _has_failed(pod: Pod | None) -> bool:
+    return pod is not None and pod.status.phase == "Failed"
+
+
+def _actions_on_failure(job: VolcanoJob, task: TaskSpec) -> set[str]:
+    """The loss of a member is the loss of a member here, whether it failed or was evicted."""
+    return {_action_on(job, task, "PodFailed"), _action_on(job, task, "PodEvicted")}
 
 
 def group_name(job: VolcanoJob) -> str:
@@ -216,7 +223,7 @@ def _stamped_template(job: VolcanoJob, task: TaskSpec, group: str) -> PodTemplat
         **shared,
         **{key: text for key, text in (metadata.annotations or {}).items() if key in _HANDED_DOWN},
         VOLCANO_GROUPS[0]: group,
-        JOB_VERSION: "0",
+        JOB_VERSION: str(job.status.version),
         TEMPLATE: f"{metadata.name}-{task.name}",
     }
     labels = {**(template.metadata.labels or {}), **shared, JOB_NAMESPACE: metadata.namespace}
@@ -263,8 +270,14 @@ def volcano_job_gang(job: VolcanoJob, tiers: Tiers) -> Gang:
 
 
 def _stops_all(job: VolcanoJob, task: TaskSpec) -> bool:
-    """Whether the eviction of one of the task's pods takes all; a task's own policies go before the Job's."""
-    for policy in (*(task.policies or ()), *(job.spec.policies or ())):
-        if {"PodEvicted", "*"} & {policy.event, *(policy.events or ())}:
-            return policy.action in _STOPPING
-    return False
+    """Whether the eviction of one of the task's pods takes all."""
+    return _action_on(job, task, "PodEvicted") in _STOPPING
+
+
+def _action_on(job: VolcanoJob, task: TaskSpec, event: str) -> str:
+    """What is done when something happens to one of the task's pods; its own policies go before the Job's."""
+    policies: list[LifecyclePolicy] = [*(task.policies or ()), *(job.spec.policies or ())]
+    for policy in policies:
+        if {event, "*"} & {policy.event, *(policy.events or ())}:
+            return policy.action
+    return ""

@@ -56,7 +56,7 @@ class Gang:
     of_gangs: bool = False
     """Its members are gangs."""
     after: str = ""
-    """The key of a gang that must run before this one may start."""
+    """The key of a gang that must run before this one may start, and whose place it shares where it wants one."""
     evicted_whole: bool = True
     """Whether it is a victim only as a whole (apart from what exceeds its minimum); else members go one by one."""
     restarts_whole: bool = False

@@ -18,6 +18,7 @@ from mooring.model.places import show
 from mooring.model.validation_pods import check_pod_spec
 from mooring.model.validation_templates import check_count, check_job_spec
 from mooring.model.validation_terms import Subject, check_choice
+from mooring.model.versions import check_version
 
 SUBMISSION_MODES = ("K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode")
 _MPI_KIND = TrainingKind(MPI_FIELD, MPI_TYPES, (LAUNCHER,), (LAUNCHER,))
@@ -131,10 +132,18 @@ def _check_cluster_spec(subject: Subject, path: str, spec: RayClusterSpec) -> No
         check_pod_spec(subject, f"{here}.template.spec", group.template.spec)
 
 
-JOB_CHECKS: dict[type, Callable[[Subject, Any], None]] = {
+_CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     JobSet: _check_job_set,
     MpiJob: _check_mpi_job,
     RayCluster: _check_ray_cluster,
     RayJob: _check_ray_job,
     **dict.fromkeys(TRAINING_KINDS, _check_training_job),
 }
+
+
+def _check_kind(subject: Subject, owner: Any) -> None:
+    check_version(subject, owner)
+    _CHECKS[type(owner)](subject, owner)
+
+
+JOB_CHECKS = dict.fromkeys(_CHECKS, _check_kind)

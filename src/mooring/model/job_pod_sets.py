@@ -11,8 +11,8 @@ from mooring.model.queue_labels import POD_SET_GROUP
 from mooring.model.queueing_workload import TopologyRequest
 from mooring.model.topology import (
     KUEUE_PREFERRED,
+    KUEUE_REQUESTS,
     KUEUE_REQUIRED,
-    KUEUE_SLICE_LEVEL,
     KUEUE_UNCONSTRAINED,
     wish_of,
 )
@@ -97,7 +97,7 @@ def has_ended(conditions: Iterable[Condition] | None, *types: str) -> bool:
 def topology_request(metadata: ObjectMeta, plan: PodSetPlan) -> TopologyRequest | None:
     """Read what a template's annotations ask of Kueue's topology-aware scheduling; raise WishError if they cannot."""
     annotations = metadata.annotations or {}
-    if not annotations.keys() & {KUEUE_REQUIRED, KUEUE_PREFERRED, KUEUE_UNCONSTRAINED, KUEUE_SLICE_LEVEL}:
+    if annotations.keys().isdisjoint(KUEUE_REQUESTS):
         return None
     wish = wish_of(annotations)
     if wish is None:

@@ -8,8 +8,13 @@ from collections.abc import Mapping
 
 from mooring.model.expansion import COMPLETION_INDEX, POD_INDEX, controller_of
 from mooring.model.gangs import Membership, gang_key
+from mooring.model.job_sets import GROUP as JOB_SET_GROUP
+from mooring.model.job_sets import JOB_INDEX, JOB_SET_NAME, REPLICATED_JOB_NAME
 from mooring.model.meta import ObjectMeta
 from mooring.model.pods import Pod
+from mooring.model.queue_labels import POD_GROUP_INDEX, POD_SET_GROUP, pod_group, positive_count
+from mooring.model.queued_pods import role_hash
+from mooring.model.topology import KUEUE_REQUESTS, KUEUE_SLICE_SIZE, asks_kueue
 
 GANG = "mooring.dev/gang"
 GANG_NAME = "mooring.dev/gang-name"
@@ -49,15 +54,21 @@ COSCHEDULING_KIND = "PodGroup.scheduling.x-k8s.io"
 GROVE_KIND = "PodGang.scheduler.grove.io"
 LWS_KIND = "LeaderWorkerSet.leaderworkerset.x-k8s.io"
 PLAIN_KIND = "Gang.mooring.dev"
+JOB_SET_KIND = f"JobSet.{JOB_SET_GROUP}"
+QUEUED_GROUP_KIND = "PodGroup.kueue.x-k8s.io"
 
 _LABELS = frozenset({*COSCHEDULING_GROUPS, GROVE_GANG, LWS_NAME})
-_ANNOTATIONS = frozenset({*VOLCANO_GROUPS, VOLCANO_MINIMUM, KAI_GROUP, GANG, GANG_NAME, GANG_MINIMUM})
+_ANNOTATIONS = frozenset({*VOLCANO_GROUPS, VOLCANO_MINIMUM, KAI_GROUP, GANG, GANG_NAME, GANG_MINIMUM, *KUEUE_REQUESTS})
 _OWNERS_ROLES = (
-    "jobset.sigs.k8s.io/replicatedjob-name",
+    REPLICATED_JOB_NAME,
     "training.kubeflow.org/replica-type",
     "ray.io/group",
 )
 """How controllers that know no gangs tell the kinds of their pods apart."""
+_OWNERS_OF_POD_SETS = frozenset(
+    {"Job", "StatefulSet", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob", "RayCluster", "RayJob"}
+)
+"""Whose pods of one kind Kueue admits together; pods of a Deployment queue one by one."""
 _RANKS = (
     COMPLETION_INDEX,
     LWS_WORKER_INDEX,
@@ -65,9 +76,11 @@ _RANKS = (
     GROVE_INDEX,
     VOLCANO_INDEX,
     "training.kubeflow.org/replica-index",
+    POD_GROUP_INDEX,
 )
 _MOST_DIGITS = 6
 """A longer number at the end of a name is drawn by lot or a date, not a rank."""
+_MOST_PODS_OF_A_JOB = 10**_MOST_DIGITS
 
 
 def membership(pod: Pod) -> Membership | None:
@@ -82,7 +95,12 @@ def membership(pod: Pod) -> Membership | None:
     ):
         return None
     labels, annotations = labels or {}, annotations or {}
-    found = _in_spec(pod) or _in_annotations(metadata, labels, annotations) or _in_labels(metadata.namespace, labels)
+    found = (
+        _in_spec(pod)
+        or _in_annotations(metadata, labels, annotations)
+        or _in_labels(metadata.namespace, labels)
+        or _in_pod_set(pod, labels, annotations)
+    )
     return None if found is None else Membership(*found, _rank(metadata.name, labels, annotations))
 
 
@@ -135,6 +153,24 @@ def _in_labels(namespace: str, labels: Mapping[str, str]) -> tuple[str, str] | N
     return None
 
 
+def _in_pod_set(pod: Pod, labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[str, str] | None:
+    """A pod set that asks Kueue for a place in the topology gets it as a whole or not at all: that makes it a gang."""
+    if not asks_kueue(annotations) or annotations.get(GANG) == "false":
+        return None
+    metadata = pod.metadata
+    owner = controller_of(metadata)
+    # Pod sets of one group want one place between them.
+    part = annotations.get(POD_SET_GROUP) or next((labels[key] for key in _OWNERS_ROLES if key in labels), "")
+    if JOB_SET_NAME in labels:
+        return gang_key(JOB_SET_KIND, metadata.namespace, f"{labels[JOB_SET_NAME]}/{part}"), ""
+    if owner is not None and owner.kind in _OWNERS_OF_POD_SETS:
+        name = f"{owner.name}/{part}" if part else owner.name
+        return owned_gang_key(owner.api_version, owner.kind, metadata.namespace, name), ""
+    if owner is None and (group := pod_group(metadata)):
+        return gang_key(QUEUED_GROUP_KIND, metadata.namespace, f"{group}/{part or role_hash(pod)}"), ""
+    return None
+
+
 def _implied_group(metadata: ObjectMeta) -> str:
     """The PodGroup that Volcano makes for pods of other controllers that name none, one for each controller."""
     owner = controller_of(metadata)
@@ -147,9 +183,16 @@ def _rank(name: str, labels: Mapping[str, str], annotations: Mapping[str, str]) 
     for key in _RANKS:
         text = labels.get(key) or annotations.get(key)
         if text and _is_number(text):
-            return int(text)
+            return _rank_of_job(labels, annotations) + int(text)
     tail = name.rpartition("-")[2]
     return int(tail) if tail != name and _is_number(tail) else None
+
+
+def _rank_of_job(labels: Mapping[str, str], annotations: Mapping[str, str]) -> int:
+    """The first rank of the pods of one of a JobSet's Jobs: they come Job by Job, and slices end where a Job does."""
+    index = labels.get(JOB_INDEX, "")
+    size = positive_count(annotations.get(KUEUE_SLICE_SIZE)) or 1
+    return int(index) * _MOST_PODS_OF_A_JOB * size if _is_number(index) else 0
 
 
 def _is_number(text: str) -> bool:

@@ -26,6 +26,9 @@ KAI_PREFERRED = "kai.scheduler/topology-preferred-placement"
 TIER_PREFIX = "hypernode-tier/"
 NODE_MEMBER, HYPERNODE_MEMBER = "Node", "HyperNode"
 
+KUEUE_REQUESTS = (KUEUE_REQUIRED, KUEUE_PREFERRED, KUEUE_UNCONSTRAINED, KUEUE_SLICE_LEVEL)
+"""By each of these alone a pod set asks Kueue for a place in the topology."""
+
 _KUEUE_EXCLUSIVE = (KUEUE_REQUIRED, KUEUE_PREFERRED, KUEUE_UNCONSTRAINED)
 _LEVELS = (KUEUE_REQUIRED, KUEUE_PREFERRED, KUEUE_SLICE_LEVEL, KAI_REQUIRED, KAI_PREFERRED)
 _ALL = (*_KUEUE_EXCLUSIVE, KUEUE_SLICE_LEVEL, KUEUE_SLICE_SIZE, KUEUE_SLICE_LAYERS, *_LEVELS)
@@ -94,6 +97,13 @@ def is_label_key(text: str) -> bool:
     """Whether Kubernetes takes a text for the key of a label."""
     match = _LABEL_KEY.fullmatch(text)
     return match is not None and len(match["prefix"] or "") <= _LONGEST_PREFIX
+
+
+def asks_kueue(annotations: Mapping[str, str]) -> bool:
+    """Whether annotations ask Kueue's topology-aware scheduling for anything, readable or not."""
+    if KUEUE_UNCONSTRAINED in annotations:
+        return _BOOLEANS.get(annotations[KUEUE_UNCONSTRAINED], True)
+    return any(key in annotations for key in KUEUE_REQUESTS)
 
 
 def wish_of(annotations: Mapping[str, str] | None, where: str = "metadata.annotations") -> TopologyWish | None:
@@ -184,7 +194,7 @@ class HyperNodeMember(KubeObject):
 
 
 class HyperNodeSpec(KubeObject):
-    tier: int = 0
+    tier: int
     """The lower, the faster the network inside."""
     tier_name: str = ""
     members: list[HyperNodeMember] = []
@@ -193,7 +203,7 @@ class HyperNodeSpec(KubeObject):
 class HyperNode(KubeObject):
     """A part of the network with equal bandwidth inside: nodes, or HyperNodes of lower tiers."""
 
+    spec: HyperNodeSpec
     api_version: str = "topology.volcano.sh/v1alpha1"
     kind: str = "HyperNode"
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: HyperNodeSpec = msgspec.field(default_factory=HyperNodeSpec)

@@ -1,10 +1,11 @@
-"""Checks of what describes and asks for a topology: HyperNodes, each on its own and together; annotations of pods."""
+"""Checks of what describes and asks for a topology: levels, HyperNodes alone and together, annotations of pods."""
 
 from collections.abc import Iterable, Mapping
 
 from mooring.model.hypernodes import Overlap, PatternError, compile_pattern, map_hypernodes, members_of
 from mooring.model.meta import Labels
 from mooring.model.places import Place, show
+from mooring.model.queueing import Topology
 from mooring.model.topology import (
     HYPERNODE_MEMBER,
     NODE_MEMBER,
@@ -12,6 +13,7 @@ from mooring.model.topology import (
     HyperNodeMember,
     TopologyWish,
     WishError,
+    is_label_key,
     wish_of,
 )
 from mooring.model.validation_terms import Subject, check_choice, check_label_selector
@@ -73,6 +75,15 @@ def _check_pattern(subject: Subject, path: str, pattern: str) -> None:
         compile_pattern(pattern)
     except PatternError as error:
         subject.refuse(path, expected="a regular expression", found=f"{show(pattern)} ({error})")
+
+
+def validate_topology_labels(topologies: Iterable[tuple[Topology, Place]]) -> None:
+    """Refuse levels that no node can have."""
+    for found, place in topologies:
+        for index, level in enumerate(found.spec.levels):
+            if not is_label_key(level.node_label):
+                expected, shown = "the key of a node label", show(level.node_label) if level.node_label else "none"
+                raise place.error(f"spec.levels[{index}].nodeLabel", expected=expected, found=shown, subject=found)
 
 
 def validate_hypernode_tree(

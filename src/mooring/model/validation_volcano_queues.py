@@ -16,12 +16,14 @@ from mooring.model.validation_terms import Subject, check_choice, check_resource
 from mooring.model.volcano_queues import (
     CLOSED,
     CLOSING,
+    DEFAULT_QUEUE,
     HIERARCHY,
     HIERARCHY_WEIGHTS,
     OPEN,
     ROOT,
     UNKNOWN,
     Queue,
+    queue_named_default,
 )
 
 LARGEST_WEIGHT = 2**31 - 1
@@ -109,6 +111,10 @@ def validate_queue_tree(queues: Iterable[tuple[Queue, Place]]) -> None:
             expected = f"a name of its own (another stands at {placed[queue.metadata.name][1]})"
             raise place.error("metadata.name", expected=expected, found=show(queue.metadata.name), subject=queue)
         placed[queue.metadata.name] = (queue, place)
+    if not placed:
+        return
+    if DEFAULT_QUEUE not in placed:  # it may be the parent of others
+        placed[DEFAULT_QUEUE] = (queue_named_default(), place)
     _refuse_unknown_parents(placed)
     _refuse_cycles(placed)
     for name in placed:

@@ -15,6 +15,8 @@ API_VERSION = f"{GROUP}/v1beta1"
 
 ROOT = "root"
 """The queue above all others. It needs no manifest."""
+DEFAULT_QUEUE = "default"
+"""The queue of whoever names none. Volcano makes it when it starts."""
 HIERARCHY = "volcano.sh/hierarchy"
 HIERARCHY_WEIGHTS = "volcano.sh/hierarchy-weights"
 
@@ -80,6 +82,13 @@ class HierarchyStep(NamedTuple):
 
     name: str
     weight: float
+
+
+def queue_named_default() -> Queue:
+    """The queue `default` where nobody wrote one, as Volcano makes it."""
+    queue = Queue(metadata=ObjectMeta(name=DEFAULT_QUEUE))
+    default_queue(queue)
+    return queue
 
 
 def default_queue(queue: Queue) -> None:

@@ -90,8 +90,11 @@ def test_pods_that_a_dump_has_already_are_of_the_gang_too() -> None:
     owner = "{apiVersion: batch/v1, kind: Job, name: train, controller: true}"
     manifests = read(job('mooring.dev/gang-minimum: "3"') + pod("train-x7k2p", "note: mine", owner=owner))
 
-    assert (only_gang(manifests).minimum, len(manifests.pods)) == (3, 1)
-    assert memberships(manifests) == {"train-x7k2p": ("default/train", "", None)}
+    assert (only_gang(manifests).minimum, len(manifests.pods)) == (3, 4)
+    assert memberships(manifests) == {
+        "train-x7k2p": ("default/train", "", None),
+        **{f"train-{rank}": ("default/train", "", rank) for rank in range(3)},
+    }
 
 
 def test_plain_pods_name_their_gang() -> None:

@@ -160,11 +160,18 @@ def test_replicas_are_gangs_of_their_own_and_what_is_scaled_falls_back_on_the_pl
 
 
 def test_domains_without_a_binding_are_the_well_known_ones_or_stand_for_themselves() -> None:
-    base, _ = read(CLASS + SET).gangs
+    base, _ = read(CLASS + SET.replace("topologyName: cluster, ", "")).gangs
 
     assert base.wish == TopologyWish(required="block")
     assert base.roles[2].wish == TopologyWish("kubernetes.io/hostname", "kubernetes.io/hostname")
     assert base.timeout_seconds == 3600.0
+
+
+def test_a_binding_that_is_named_and_missing_is_asked_for() -> None:
+    base, _ = read(CLASS + SET).gangs
+
+    assert base.wish == TopologyWish(required="block", topology="cluster")
+    assert base.role_groups[0].wish == TopologyWish(required="rack", topology="cluster")
 
 
 def test_the_old_spelling_of_constraints_and_bindings_is_read() -> None:

@@ -369,3 +369,33 @@ spec:
 """
 
     assert refusal(text) == "1 (Pod default/a): spec.workloadRef.podGroup: expected a name, found none"
+
+
+MEMBER = """
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: worker, namespace: default}}
+spec: {{schedulingGroup: {{podGroupName: workers}}, {more}, containers: [{{name: main}}]}}
+"""
+
+
+def test_a_member_of_another_priority_than_its_group_is_refused_while_it_waits() -> None:
+    text = CLASS + group("{schedulingPolicy: {gang: {minCount: 1}}, priorityClassName: training}")
+    low = "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: low}\nvalue: 7\n"
+
+    assert refusal(text + MEMBER.format(more="priority: 0")) == (
+        "3 (Pod default/worker): spec.priority: expected the priority of PodGroup default/workers, 1000, found 0"
+    )
+    assert refusal(text + low + MEMBER.format(more="priorityClassName: low")) == (
+        "4 (Pod default/worker): spec.priorityClassName: expected the priority of PodGroup default/workers, 1000, "
+        'found "low" (7)'
+    )
+    for more in ("priorityClassName: training", "nodeName: n1"):
+        assert only_gang(read(text + MEMBER.format(more=more))).priority == 1000
+
+
+def test_a_member_of_a_group_without_a_priority_may_have_any() -> None:
+    text = group("{schedulingPolicy: {gang: {minCount: 1}}}") + MEMBER.format(more="priority: 5")
+
+    assert only_gang(read(text)).priority is None

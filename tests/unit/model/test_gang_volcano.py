@@ -317,6 +317,47 @@ def test_what_a_dump_has_is_not_made_again_and_new_pods_join_its_group() -> None
     assert only_gang(manifests).minimum == 5, "the object goes before what the Job would declare"
 
 
+RUNS_AGAIN = ["train-master-0", "train-worker-0", "train-worker-1", "train-worker-2"]
+
+
+@pytest.mark.parametrize(
+    ("phase", "job", "is_made_anew"),
+    [
+        pytest.param("Failed", JOB, True, id="failed, and the loss of one restarts all"),
+        pytest.param("Failed", JOB.replace("PodEvicted", "PodFailed"), True, id="failed, and that restarts all"),
+        pytest.param("Failed", JOB.replace("RestartJob", "AbortJob"), False, id="failed, and that ends it"),
+        pytest.param("Failed", JOB.replace("PodEvicted", "TaskFailed"), False, id="failed, and nobody minds"),
+        pytest.param("Succeeded", JOB, False, id="succeeded"),
+        pytest.param("Succeeded", f"{JOB}status: {{state: {{phase: Restarting}}}}", True, id="the job restarts"),
+        pytest.param("Succeeded", f"{JOB}status: {{version: 2}}", True, id="the job has restarted since"),
+        pytest.param("Succeeded", f"{JOB}status: {{version: 1}}", False, id="succeeded since the last restart"),
+    ],
+)
+def test_pods_that_are_over_are_made_anew_when_their_job_restarts(phase: str, job: str, is_made_anew: bool) -> None:
+    over = dumped_pod("train-worker-1", "train") + f"status: {{phase: {phase}}}\n"
+    over = over.replace("volcano.sh/task-spec", 'volcano.sh/job-version: "1", volcano.sh/task-spec')
+
+    manifests = read(job + over)
+    pod = pod_named(manifests, "train-worker-1")
+
+    assert sorted(found.metadata.name for found in manifests.pods) == RUNS_AGAIN
+    assert (pod.status.phase == phase, pod.spec.node_name) == ((False, "") if is_made_anew else (True, "n1"))
+    assert bool(pod.metadata.uid) is is_made_anew, "another pod of the same name"
+    assert memberships(manifests)["train-worker-1"] == ("ml/train", "worker", 1)
+
+
+@pytest.mark.parametrize(("action", "phases"), [("RestartJob", ["", ""]), ("RestartTask", ["", "Succeeded"])])
+def test_when_one_failure_restarts_a_job_those_that_succeeded_run_again_too(action: str, phases: list[str]) -> None:
+    over = [
+        dumped_pod(f"train-worker-{index}", "train") + f"status: {{phase: {phase}}}\n"
+        for index, phase in enumerate(["Failed", "Succeeded"])
+    ]
+    manifests = read(JOB.replace("RestartJob", action) + "".join(over))
+
+    found = [pod_named(manifests, f"train-worker-{index}").status.phase for index in range(2)]
+    assert ["" if phase == "Pending" else phase for phase in found] == phases
+
+
 def test_pods_of_a_job_of_kubernetes_with_the_same_name_are_not_its_own() -> None:
     manifests = read(JOB + dumped_pod("train-worker-1-x", "other", api_version="batch/v1"))
 
@@ -483,14 +524,11 @@ def test_a_minimum_for_a_task_that_the_job_has_not_is_refused() -> None:
     )
 
 
-def test_a_minimum_for_a_task_that_no_pod_has_is_refused_once_all_pods_are_there() -> None:
-    text = group("{minMember: 2, minTaskMember: {wroker: 2}}").replace("name: train", "name: train, namespace: ml")
+def test_a_task_that_no_pod_is_of_yet_is_waited_for() -> None:
+    text = group("{minMember: 2, minTaskMember: {ps: 2}}").replace("name: train", "name: train, namespace: ml")
     pods = [dumped_pod(f"w-{i}", "train") for i in range(2)]
 
-    assert read(text + pods[0]).gangs[0].roles == (Role("wroker", 2),)
-    assert refusal(text + "".join(pods)) == (
-        '1 (PodGroup ml/train): spec.minTaskMember.wroker: expected the name of a task (worker), found "wroker"'
-    )
+    assert read(text + "".join(pods)).gangs[0].roles == (Role("ps", 2),)
 
 
 def test_a_queue_of_volcano_is_read_with_its_defaults() -> None:

@@ -8,7 +8,7 @@ import pytest
 from mooring.errors import ManifestError
 from mooring.model.hypernodes import Overlap, PatternError, compile_pattern, literal_start, map_hypernodes
 from mooring.model.places import Place
-from mooring.model.topology import HyperNode
+from mooring.model.topology import HyperNode, HyperNodeSpec
 from mooring.model.validation_topology import validate_hypernode, validate_hypernode_tree
 from mooring.testing.topology_builders import make_hypernode
 
@@ -131,7 +131,11 @@ def test_patterns_are_read_as_go_reads_them() -> None:
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        pytest.param(HyperNode(), "(HyperNode): metadata.name: expected a name, found none", id="no name"),
+        pytest.param(
+            HyperNode(spec=HyperNodeSpec(tier=1)),
+            "(HyperNode): metadata.name: expected a name, found none",
+            id="no name",
+        ),
         pytest.param(
             make_hypernode("s0", -1, nodes=["node0"]),
             "(HyperNode s0): spec.tier: expected a number of at least 0, found -1",
@@ -154,12 +158,14 @@ def test_patterns_are_read_as_go_reads_them() -> None:
             id="empty name of a member",
         ),
         pytest.param(
-            msgspec.convert({"metadata": {"name": "s0"}, "spec": {"members": [{"type": "Pod"}]}}, HyperNode),
+            msgspec.convert({"metadata": {"name": "s0"}, "spec": {"tier": 1, "members": [{"type": "Pod"}]}}, HyperNode),
             '(HyperNode s0): spec.members[0].type: expected one of Node, HyperNode, found "Pod"',
             id="unknown type",
         ),
         pytest.param(
-            msgspec.convert({"metadata": {"name": "s0"}, "spec": {"members": [{"type": "Node"}]}}, HyperNode),
+            msgspec.convert(
+                {"metadata": {"name": "s0"}, "spec": {"tier": 1, "members": [{"type": "Node"}]}}, HyperNode
+            ),
             "(HyperNode s0): spec.members[0].selector: expected one of exactMatch, regexMatch or labelMatch, "
             "found none",
             id="no selector",
@@ -169,9 +175,10 @@ def test_patterns_are_read_as_go_reads_them() -> None:
                 {
                     "metadata": {"name": "s0"},
                     "spec": {
+                        "tier": 1,
                         "members": [
                             {"type": "Node", "selector": {"exactMatch": {"name": "a"}, "labelMatch": {}}},
-                        ]
+                        ],
                     },
                 },
                 HyperNode,
@@ -184,7 +191,7 @@ def test_patterns_are_read_as_go_reads_them() -> None:
             msgspec.convert(
                 {
                     "metadata": {"name": "s0"},
-                    "spec": {"members": [{"type": "HyperNode", "selector": {"labelMatch": {}}}]},
+                    "spec": {"tier": 1, "members": [{"type": "HyperNode", "selector": {"labelMatch": {}}}]},
                 },
                 HyperNode,
             ),

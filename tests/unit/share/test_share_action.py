@@ -109,6 +109,17 @@ def test_a_queue_that_does_not_exist_is_said_to() -> None:
     assert scheduler.cycle(1.0) == [Wait("default/b-0", "queue b does not exist", ("VolcanoQueue",))]
 
 
+def test_who_names_no_queue_is_in_the_default_queue_though_nobody_wrote_one() -> None:
+    group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}}
+    member = pod("g-0", "", cpu="1")
+    member["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+    implied = pod("h-0", "", cpu="1")
+    implied["metadata"]["annotations"] = {"scheduling.volcano.sh/group-min-member": "1"}
+    scheduler = start(node("n", cpu="8"), queue("ml"), {**group, "spec": {"minMember": 1}}, member, implied)
+
+    assert placed(scheduler.cycle(1.0)) == {"g": 1, "h": 1}
+
+
 def test_a_starving_queue_reclaims_what_another_holds_beyond_its_share() -> None:
     scheduler = start(
         node("n", gpu="4"),

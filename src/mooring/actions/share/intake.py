@@ -6,12 +6,26 @@ from mooring.actions.share.demands import QueueSpec
 from mooring.model.meta import Resources, timestamp_seconds
 from mooring.model.quantity import parse_quantity
 from mooring.model.requests import CPU, MEMORY, in_columns, to_column_units
-from mooring.model.volcano_queues import OPEN, ROOT, Queue, default_queue, hierarchy_of
+from mooring.model.volcano_queues import (
+    DEFAULT_QUEUE,
+    OPEN,
+    ROOT,
+    Queue,
+    default_queue,
+    hierarchy_of,
+    queue_named_default,
+)
 
 
 def compile_queues(queues: Iterable[Queue]) -> list[QueueSpec]:
-    """Queues that passed validation, in column units. Resources that are accounted for nowhere are left out."""
-    return [_compile(queue) for queue in queues]
+    """Queues that passed validation, in column units. Resources that are accounted for nowhere are left out.
+
+    Where there are queues, there is one named default: Volcano sees to that.
+    """
+    specs = [_compile(queue) for queue in queues]
+    if specs and all(spec.name != DEFAULT_QUEUE for spec in specs):
+        specs.append(_compile(queue_named_default()))
+    return specs
 
 
 def _compile(queue: Queue) -> QueueSpec:
