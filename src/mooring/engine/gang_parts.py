@@ -25,7 +25,12 @@ def lacking(record: GangRecord, waiting: Mapping[str, Any], table: GangTable) ->
         return ""
     needed = max(record.gang.minimum, sum(role.minimum for role in record.gang.roles))
     exist = len(present) + len(record.done)
-    return f"gang {record.gang.name} waits for its members: {exist} of {needed} exist"
+    if exist < needed:
+        return f"gang {record.gang.name} waits for its members: {exist} of {needed} exist"
+    by_role = record.by_role(found.key for found in present)
+    short = next(role for role in record.gang.roles if by_role[role.name] < role.minimum)
+    has = by_role[short.name]
+    return f"gang {record.gang.name} waits for its members: {has} of {short.minimum} {short.name} members exist"
 
 
 def complete_parts(record: GangRecord, waiting: Mapping[str, Any], table: GangTable) -> list[GangRecord]:

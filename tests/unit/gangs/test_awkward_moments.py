@@ -222,6 +222,18 @@ def test_a_gang_that_waits_for_room_does_not_start_once_the_one_before_it_has_fa
     assert not bound(go(scheduler, 4.0, PodLost("default/first-1")))
 
 
+def test_a_gang_that_starts_after_a_gang_of_gangs_does_not_once_that_has_fallen_short() -> None:
+    scheduler = begin()
+    pod = make_part_members("p", 1, gpu=1)[0]
+    gangs = [make_whole(minimum=1), make_part("p", 1)]
+    go(scheduler, 1.0, NodeSeen(make_node("n", gpu=1)), *map(GangSeen, gangs), PodSeen(pod))
+    go(scheduler, 2.0, PodSeen(with_node(pod, "n")))
+    second = make_gang("second", 1, after=whole_key("all"))
+    go(scheduler, 3.0, GangSeen(second), PodSeen(make_members(1, "second", gpu=1)[0]))
+
+    assert not bound(go(scheduler, 400.0, PodLost(pod.key)))
+
+
 def test_a_gang_that_lost_a_part_by_withdrawal_is_released_in_time() -> None:
     scheduler = begin()
     pods = [make_part_members(f"p{i}", 1, gpu=1)[0] for i in range(2)]

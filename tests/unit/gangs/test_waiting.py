@@ -3,10 +3,22 @@
 from dataclasses import replace
 
 import pytest
-from gang_builders import bound, make_gang, make_members, make_part, make_part_members, make_whole, start, waiting
+from gang_builders import (
+    bound,
+    make_gang,
+    make_members,
+    make_part,
+    make_part_members,
+    make_role,
+    make_whole,
+    start,
+    waiting,
+)
 
 from mooring.engine.cycle import Scheduler
 from mooring.model.events import BindFailed, GangLost, GangSeen, NodeLost, NodeSeen, PodLost, PodSeen
+from mooring.model.gangs import Role
+from mooring.model.membership import VOLCANO_KIND
 from mooring.testing.builders import make_affinity, make_node, make_pod, make_pod_term
 from mooring.testing.random_clusters import with_node
 
@@ -190,3 +202,20 @@ def test_only_a_node_that_changes_brings_back_those_who_wait(is_changed: bool) -
     scheduler.handle(NodeSeen(make_node("n", gpu=1, labels={"new": "label"} if is_changed else None)))
 
     assert bool(waiting(scheduler.cycle(20.0))) == is_changed
+
+
+@pytest.mark.parametrize(
+    ("workers", "said"),
+    [
+        (1, "gang default/train waits for its members: 1 of 3 exist"),
+        (3, "gang default/train waits for its members: 0 of 1 leader members exist"),
+    ],
+)
+def test_a_gang_says_which_members_it_lacks(workers: int, said: str) -> None:
+    roles = (Role("leader", 1), Role("worker", 2))
+    gang = make_gang(minimum=3, kind=VOLCANO_KIND, roles=roles)
+    scheduler = start(gang, nodes=[make_node("a", gpu=4)], pods=make_role("worker", workers, gpu=1))
+
+    scheduler.cycle(1.0)
+
+    assert {rejection.reasons for _, rejection in scheduler.queue.gated()} == {(said,)}

@@ -33,7 +33,7 @@ class KeepWhole:
     def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
         table = cluster.gangs
         touched, table.touched = table.touched, set()
-        for key in sorted(touched):
+        for key in _with_those_around(touched, table):
             queue.gangs.ran(key)  # or runs no longer: either way those that have to start after it look again
         late = (
             key
@@ -162,6 +162,12 @@ class KeepWhole:
         self._short_since.pop(key, None)
         self._starting_since.pop(key, None)
         self._ran.discard(key)
+
+
+def _with_those_around(keys: Iterable[str], table: GangTable) -> list[str]:
+    """Some gangs, and those that they are a part of."""
+    known = (table.records[key] for key in keys if key in table.records)
+    return sorted({*keys, *(found.key for record in known for found in table.lineage(record))})
 
 
 def _name(part: GangRecord) -> str:
