@@ -491,6 +491,16 @@ def test_volcanos_queues_as_data(mooring: Call, write: Callable[..., Path]) -> N
     assert [why["pods"] for why in found["waitingReasons"]] == [2]
 
 
+def test_the_queue_that_volcano_makes_is_shown_once_somebody_is_in_it(
+    mooring: Call, write: Callable[..., Path]
+) -> None:
+    (found,) = as_data(mooring, "-f", write(VOLCANO.replace("  queue: vision\n", "")), "--queue", "default")[
+        "volcanoQueues"
+    ]
+
+    assert (found["weight"], found["runningPods"]) == (1, 6)
+
+
 # Manners.
 
 

@@ -14,14 +14,14 @@ from mooring.cli.queues_data import VolcanoQueueStatus, WaitingReason
 from mooring.cli.result import reasons
 from mooring.engine.cycle import Scheduler
 from mooring.engine.shared import share_queue
-from mooring.model.volcano_queues import ROOT, Queue
+from mooring.model.volcano_queues import DEFAULT_QUEUE, ROOT, Queue, queue_named_default
 from mooring.state.pods import UNBOUND
 
 
 def volcano_statuses(scheduler: Scheduler) -> list[VolcanoQueueStatus]:
-    """All queues that have a manifest, as they stand now."""
+    """All queues that have a manifest, as they stand now; also the one that Volcano makes, if anybody is in it."""
     cluster, queue = scheduler.cluster, scheduler.queue
-    given = cluster.related.volcano_queues
+    given = dict(cluster.related.volcano_queues)
     if not given:
         return []
     parked = [turn for found in queue.parked() for turn in found.turns()]
@@ -35,6 +35,8 @@ def volcano_statuses(scheduler: Scheduler) -> list[VolcanoQueueStatus]:
         for name in _with_those_above(sharing, job.queue):
             running[name] += sum(record.row != UNBOUND for record in records)
             held_back[name] += sum(record.row == UNBOUND for record in records)
+    if any(job.queue == DEFAULT_QUEUE for job in jobs.values()):
+        given.setdefault(DEFAULT_QUEUE, queue_named_default())
     why: dict[str, Counter[str]] = {}
     for entry, message, _ in reasons(scheduler):
         name = share_queue(cluster, entry)
