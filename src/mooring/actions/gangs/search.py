@@ -24,9 +24,7 @@ from mooring.state.shapes import Shape
 
 MOST_CHOICES = 2_000
 MOST_ROWS_LOOKED_AT = 2_000_000
-"""A choice looks at every row: on large clusters there are fewer of them, about a fifth of a second's work."""
-FEW_GROUPS = 4
-"""With more groups than this a choice takes longer, and there are fewer of them."""
+"""A choice asks every group about every row: the more there are of both, the fewer choices are affordable."""
 
 
 @dataclass
@@ -65,9 +63,7 @@ class Search:
     def __post_init__(self) -> None:
         self.groups = sorted(self.groups, key=self._hardness, reverse=True)
         members = sum(group.size for group in self.groups)
-        # A choice asks how much room every group has left.
-        affordable = min(MOST_CHOICES, MOST_ROWS_LOOKED_AT // max(1, self.cluster.nodes.end))
-        affordable = affordable * FEW_GROUPS // max(FEW_GROUPS, len(self.groups))
+        affordable = min(MOST_CHOICES, MOST_ROWS_LOOKED_AT // max(1, self.cluster.nodes.end)) // len(self.groups)
         self.choices_left = min(self.choices_left, max(2 * members, affordable))
         self._counts = [0] * len(self.groups)
         self._bonds_of = [[bond for bond in self.bonds if group in bond.groups] for group in self.groups]
