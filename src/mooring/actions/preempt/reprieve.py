@@ -102,14 +102,21 @@ class Slack:
 
 def mark_violating(crowd: Crowd, running: RunningPods) -> Crowd:
     """Find out whose eviction would break a budget; those come first from here on, each part by importance."""
-    if not running.budgets or not crowd.budget_sets.any():
+    if not running.budgets:
         return crowd
-    violating = _violating(crowd, running)
-    if not violating.any():
+    # Most rows have nobody whom a budget protects.
+    positions = np.flatnonzero(np.logical_or.reduce(crowd.budget_sets.astype(np.bool_), axis=0))
+    if not len(positions):
         return crowd
-    crowd.violating = violating
-    positions = np.flatnonzero(violating.any(axis=0))
-    rank = np.where(violating[:, positions], 0, 1)
+    some = crowd.at(positions)
+    violating = _violating(some, running)
+    is_row = violating.any(axis=0)
+    positions, violating = positions[is_row], violating[:, is_row]
+    if not len(positions):
+        return crowd
+    crowd.violating = crowd.violating.copy()
+    crowd.violating[: len(violating), positions] = violating
+    rank = np.where(crowd.violating[:, positions], 0, 1)
     rank[~crowd.gone[:, positions]] = 2  # padding stays behind
     return crowd.ordered(np.argsort(rank, axis=0, kind="stable"), positions)
 
