@@ -141,7 +141,8 @@ class Place:
         self.reservation.let_go_of(gang, cluster)
         outcome = self.gangs.place(cluster, gang)
         if not outcome.placed:
-            queue.park_gang(gang, outcome.message, outcome.helped_by, outcome.moved_by)
+            message = self.reservation.message_for(cluster, gang) or outcome.message
+            queue.park_gang(gang, message, outcome.helped_by, outcome.moved_by)
             made = self._room_for(cluster, queue, now, [gang])
             if queue.nothing_happened_for(gang):
                 self.reservation.hold(cluster, gang, now)

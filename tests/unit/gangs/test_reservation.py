@@ -60,7 +60,11 @@ def test_a_gang_that_was_kept_out_comes_back_when_the_one_ahead_is_gone() -> Non
     ahead, behind = make_gang("ahead", 4), make_gang("behind", 2)
     scheduler = started(ahead, behind, nodes=nodes, pods=[busy, *make_members(4, "ahead", gpu=1)])
     scheduler.handle(*map(PodSeen, make_members(2, "behind", gpu=1)))
-    assert not bound(scheduler.cycle(200.0))
+    decisions = scheduler.cycle(200.0)
+    assert not bound(decisions)
+    said = waiting(decisions)
+    assert said["behind-0"] == "gang default/behind: room is kept for gang default/ahead, which is ahead"
+    assert said["ahead-0"] == "gang default/ahead: room for 2 of 4 members"
 
     scheduler.handle(GangLost(ahead.key))
 

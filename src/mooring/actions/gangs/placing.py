@@ -5,7 +5,7 @@ behind.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from mooring.actions.batches import Batches
 from mooring.actions.gangs.located import Located
 from mooring.actions.gangs.members import Group, all_members, grouped, needed_members
+from mooring.actions.gangs.refusals import KnownRefusals, likeness
 from mooring.actions.gangs.room import RoomColumns
 from mooring.actions.gangs.search import Search, domain_keys, wants_others
 from mooring.actions.gangs.steps import Reservations
@@ -41,14 +42,6 @@ class GangOutcome:
     moved_by: Callable[[Shape], bool] = lambda shape: True
 
 
-@dataclass
-class Refused:
-    """What found no room at some moment: by what gangs have in common if one's refusal is also the other's."""
-
-    moment: tuple[Any, ...]
-    messages: dict[Any, str] = field(default_factory=dict)
-
-
 class GangPlacer:
     """Places gangs, one at a time."""
 
@@ -56,7 +49,7 @@ class GangPlacer:
         self.batches = batches
         self.rooms = RoomColumns(batches)
         self.located = Located(self.rooms)
-        self._refused = Refused(())
+        self._refusals = KnownRefusals()
 
     def place(self, cluster: Cluster, gang: GangEntry) -> GangOutcome:
         """Assume a place for every member that the gang needs, or for none."""
@@ -65,8 +58,9 @@ class GangPlacer:
             return GangOutcome((), f"gang {gang.name}: its members are on their way out")
         groups = grouped(needed, cluster.gangs)
         # 1. What did not fit a moment ago, with nothing since, does not fit now either.
-        alike = _likeness(cluster, gang, groups)
-        message = self._known_refusal(cluster, alike) or _lacks_resources(cluster, gang)
+        alike = likeness(cluster, gang, groups)
+        known = self._refusals.get(cluster, alike) if self.batches.cached else ""
+        message = known or _lacks_resources(cluster, gang)
         if not message:
             # 2. Whoever wants a certain place tries it with all members first, so that the place has room for them.
             more = self._as_many_as_fit(cluster, gang, needed)
@@ -80,7 +74,7 @@ class GangPlacer:
             others = self._other_parts(cluster, gang, needed)
             if others:
                 return GangOutcome(others)
-            self._note_refusal(cluster, alike, message)
+            self._refusals.note(cluster, alike, message)
         return self._outcome(cluster, gang, groups, message)
 
     def _other_parts(self, cluster: Cluster, gang: GangEntry, needed: list[Entry]) -> list[Entry]:
@@ -122,6 +116,10 @@ class GangPlacer:
             trying = (fitting + too_many) // 2
         chosen = must.union(spare[:fitting])
         return [entry for entry in everybody if entry.record.key in chosen] if fitting else []
+
+    def likeness(self, cluster: Cluster, gang: GangEntry) -> Any:
+        """What a gang has in common with others that fit if it does, and only then; None if nothing follows from it."""
+        return likeness(cluster, gang, grouped(needed_members(gang, cluster.gangs), cluster.gangs))
 
     def place_message(self, cluster: Cluster, gang: GangEntry) -> str:
         """Why a gang would not be placed now; empty if it would. Nothing is left behind."""
@@ -220,19 +218,6 @@ class GangPlacer:
                 return f"room for {fitting} of {group.size}{which} members, of {total} in all"
         return ""
 
-    # What is known not to fit.
-
-    def _known_refusal(self, cluster: Cluster, alike: Any) -> str:
-        if not self.batches.cached or self._refused.moment != _moment(cluster):
-            self._refused = Refused(_moment(cluster))
-        return "" if alike is None else self._refused.messages.get(alike, "")
-
-    def _note_refusal(self, cluster: Cluster, alike: Any, message: str) -> None:
-        """Remember a refusal; all is as it was before the attempt, though the log of changes has moved on."""
-        self._refused.moment = _moment(cluster)
-        if alike is not None:
-            self._refused.messages[alike] = message
-
     def _outcome(self, cluster: Cluster, gang: GangEntry, groups: Sequence[Group], message: str) -> GangOutcome:
         distinct = {(group.profile.name, group.shape.id): group for group in groups}.values()
         answers = [self.rooms.of(group.profile, cluster, group.shape).answers for group in distinct]
@@ -248,21 +233,6 @@ def _child_of(root: GangRecord, entry: Entry, table: GangTable) -> str:
     assert part is not None
     lineage = table.lineage(part)
     return lineage[-2].key if len(lineage) > 1 else root.key
-
-
-def _moment(cluster: Cluster) -> tuple[Any, ...]:
-    return id(cluster), cluster.pod_changes.position, cluster.description
-
-
-def _likeness(cluster: Cluster, gang: GangEntry, groups: Sequence[Group]) -> Any:
-    """What two gangs have in common of which either both fit or neither does; None if nothing follows from one."""
-    declared = gang.root.gang
-    if declared is None or declared.of_gangs or declared.after:
-        return None  # where others of it, or those that it starts after, run is where it has to be
-    if any(part.bound() for part in cluster.gangs.parts_of(gang.root)):
-        return None
-    wishes = (declared.wish, tuple((role.name, role.wish) for role in declared.roles), declared.role_groups)
-    return wishes, tuple((group.role, group.profile.name, group.shape.id, group.size) for group in groups)
 
 
 def _has_steps(group: Group) -> bool:

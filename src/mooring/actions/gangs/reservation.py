@@ -10,7 +10,7 @@ the gang itself has nothing until it has all.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mooring.actions.gangs.forecast import Forecast, Plan
 from mooring.actions.gangs.placing import GangPlacer
@@ -35,6 +35,8 @@ class Held:
     plan: Plan
     kept_out: set[tuple[str, int]] = field(default_factory=set)
     """The profiles and shapes that were refused because of it, with nobody bound since."""
+    gangs: dict[Any, bool] = field(default_factory=dict)
+    """Whether gangs were, by what they have in common, with nobody bound since."""
 
 
 class Reservation:
@@ -127,8 +129,22 @@ class Reservation:
         """Others were bound: what was refused before may be another matter now."""
         if self.held is not None:
             self.held.kept_out.clear()
+            self.held.gangs.clear()
             for entry in entries:
                 self._forecast.saw_start(entry.record.pod, now)
+
+    def message_for(self, cluster: Cluster, refused: GangEntry) -> str:
+        """What to tell a gang that would have had its places but for the room that is held; empty if it would not."""
+        held = self.held
+        if held is None:
+            return ""
+        alike = self._placer.likeness(cluster, refused)
+        is_kept_out = held.gangs.get(alike)
+        if is_kept_out is None:
+            is_kept_out = not self.lifted(cluster, lambda: self._placer.place_message(cluster, refused))
+            if alike is not None:
+                held.gangs[alike] = is_kept_out
+        return f"gang {refused.name}: {_kept_for(held)}" if is_kept_out else ""
 
     def is_kept_out(self, entry: Entry) -> bool:
         """Whether a pod of the same shape was just refused because of the room that is held."""
@@ -148,4 +164,8 @@ class Reservation:
                 return None
             held.kept_out.add((refused.profile.name, refused.record.shape.id))
         self.keeps_out = True
-        return Verdict(PLUGIN, Rejection((f"room is kept for gang {held.gang.name}, which is ahead",)))
+        return Verdict(PLUGIN, Rejection((_kept_for(held),)))
+
+
+def _kept_for(held: Held) -> str:
+    return f"room is kept for gang {held.gang.name}, which is ahead"
