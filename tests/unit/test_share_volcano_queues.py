@@ -94,7 +94,11 @@ def test_the_default_queue_is_there_where_queues_are_and_as_it_is_written() -> N
 
 
 def test_a_queue_may_be_below_the_default_queue_that_nobody_wrote() -> None:
-    validate_queue_tree([(queue_from({"parent": "default"}), PLACE)])
+    queue = queue_from({"parent": "default"})
+
+    validate_queue_tree([(queue, PLACE)])
+
+    assert compile_queues([queue]) == [QueueSpec("team", parent="default"), QueueSpec("default")]
 
 
 def test_the_root_gets_no_parent() -> None:

@@ -74,14 +74,7 @@ def place_wanted(gangs: GangTable, key: str) -> str:
 
 
 def _in_words(wish: TopologyWish) -> str:
-    words = []
-    if wish.required:
-        words.append(f"in one {wish.required}")
-    if wish.preferred:
-        words.append(f"rather in one {wish.preferred}")
-    if wish.has_slices:
-        words.append(f"each {wish.slice_size} in one {wish.slice_level}")
-    return " and ".join(words) or "in few domains of the topology"
+    return " and ".join(wish.words) or "in few domains of the topology"
 
 
 class WhyHeld:

@@ -83,8 +83,8 @@ class GangRoom:
     def look_again(self, gangs: Iterable[GangEntry]) -> None:
         self._changed.update((gang.root.key, gang) for gang in gangs)
 
-    def ran(self, key: str) -> None:
-        """A gang runs now: those that wait for it to run first may be tried."""
+    def look_again_after(self, key: str) -> None:
+        """A gang runs now, or does no longer: those that have to start after it may be tried, or no longer."""
         waiting = (self._gangs.get(follower) for follower in self.table.followers.get(key, ()))
         self.look_again(gang for gang in waiting if gang is not None)
 

@@ -161,7 +161,7 @@ class Queue(Waiting):
         record = self.gangs.table.records.get(key)
         if record is not None:
             self.gather(record)
-        self.gangs.ran(key)
+        self.gangs.look_again_after(key)
 
     def gather(self, gang: GangRecord) -> None:
         """Let members that wait by themselves wait with their gang again, as far as it needs them."""
@@ -212,7 +212,7 @@ class Queue(Waiting):
     def gang_started(self, gang: GangEntry) -> None:
         """A gang runs; those of its members that it does not need wait by themselves."""
         self._requeue(gang)
-        self.gangs.ran(gang.root.key)
+        self.gangs.look_again_after(gang.root.key)
 
     def _requeue(self, gang: GangEntry) -> None:
         self._set_aside(gang)

@@ -73,6 +73,13 @@ class TopologyWish:
         slices = self.slice_level if self.has_slices else None
         return tuple(dict.fromkeys(level for level in (self.required, self.preferred, slices) if level))
 
+    @property
+    def words(self) -> list[str]:
+        """What it asks for, one thing after the other, for people; nothing if few domains are all that it wants."""
+        found = [f"in one {self.required}"] if self.required else []
+        found += [f"rather in one {self.preferred}"] if self.preferred else []
+        return found + ([f"each {self.slice_size} in one {self.slice_level}"] if self.has_slices else [])
+
 
 class WishError(ValueError):
     """Annotations that contradict one another, or one that cannot be read: the field, what it should be, what it is."""

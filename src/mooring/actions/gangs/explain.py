@@ -100,14 +100,7 @@ def _listed(names: Sequence[str]) -> str:
 def _in_words(wish: TopologyWish | None) -> str:
     if wish is None:
         return ""
-    words = []
-    if wish.required:
-        words.append(f"all in one {wish.required}")
-    if wish.preferred:
-        words.append(f"rather in one {wish.preferred}")
-    if wish.has_slices:
-        words.append(f"each {wish.slice_size} in one {wish.slice_level}")
-    return ", ".join(words)
+    return ("all " if wish.required else "") + ", ".join(wish.words)
 
 
 def _ahead(queue: Queue, gang: GangEntry, reservation: Reservation | None) -> list[Ahead]:

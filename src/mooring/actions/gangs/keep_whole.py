@@ -34,7 +34,7 @@ class KeepWhole:
         table = cluster.gangs
         touched, table.touched = table.touched, set()
         for key in _with_those_around(touched, table):
-            queue.gangs.ran(key)  # or runs no longer: either way those that have to start after it look again
+            queue.gangs.look_again_after(key)
         late = (
             key
             for key, since in self._starting_since.items()
@@ -72,7 +72,7 @@ class KeepWhole:
         if not running or not is_short:
             for part in (root, *running):
                 self._short_since.pop(part.key, None)
-                queue.gangs.ran(part.key)
+                queue.gangs.look_again_after(part.key)
             return [found for part in running for found in self._follow_start(part, cluster, now)]
         decisions = self._complete(root, cluster, queue)
         is_whole = table.is_whole(root)

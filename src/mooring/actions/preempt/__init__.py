@@ -1,6 +1,7 @@
 """Make room for whoever no node takes, by evicting pods of lower priority: kube-scheduler's preemption, by columns.
 
-`action.py` is the action, `nominations.py` holds the room until it is there. `search.py` is one decision for a pod from
+`action.py` is the action, `nominations.py` holds the room until it is there, `resumed.py` goes on with what was begun
+before a restart. `search.py` is one decision for a pod from
 beginning to end, `gang_search.py` one for a gang.
 
 What they read: `running.py` (who runs where, most important first), `budgets.py` (whom a disruption budget protects),

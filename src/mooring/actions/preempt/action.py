@@ -213,7 +213,7 @@ class Preempt:
                 continue
             leaving = Leaving.of(victim)
             victims.append(leaving)
-            if not self._is_leaving(victim, leaving) and not cluster.gangs.is_leaving(victim.key):
+            if not self._is_leaving(victim, leaving, cluster):
                 self._leaving[victim.key] = leaving
                 budgets.spend(budgets.set_of(victim.pod), victim.key)
                 cluster.gangs.expel(victim.key)
@@ -230,9 +230,11 @@ class Preempt:
             queue.gang_shrank(root)
         return decisions, victims
 
-    def _is_leaving(self, victim: PodRecord, leaving: Leaving) -> bool:
-        """Whether a pod is on its way out already, for another's sake or its own."""
-        return victim.pod.metadata.deletion_timestamp is not None or self._leaving.get(victim.key) == leaving
+    def _is_leaving(self, victim: PodRecord, leaving: Leaving, cluster: Cluster) -> bool:
+        """Whether a pod is on its way out already: for another's sake, its gang's, or its own."""
+        if victim.pod.metadata.deletion_timestamp is not None or cluster.gangs.is_leaving(victim.key):
+            return True
+        return self._leaving.get(victim.key) == leaving
 
 
 class Turns:

@@ -66,8 +66,9 @@ class Seat:
     def is_lost(self, cluster: Cluster) -> bool:
         """Whether the pod has it still, and its node is gone."""
         record = cluster.pods.records.get(self.key)
-        is_held = record is self.entry.record and record.assumed and record.node_name == self.node
-        return is_held and record is not None and record.row == UNBOUND
+        if record is None or record is not self.entry.record or not record.assumed:
+            return False
+        return record.row == UNBOUND and record.node_name == self.node
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +180,7 @@ class Nominations:
             return []
         if nomination.gang:
             queue.gang_changed(nomination.gang)
-            queue.gangs.ran(nomination.gang)
+            queue.gangs.look_again_after(nomination.gang)
             for shape in {entry.record.shape.id: entry.record.shape for entry in entries}.values():
                 queue.note(Change.POD_BOUND, shape)
         return [Bind(seat.key, seat.node) for seat in nomination.seats]
