@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from mooring.actions.batches import Batches
-from mooring.actions.preempt.gang_search import Assignment, GangFound, find_for_gang
-from mooring.actions.preempt.search import Found, Search, refusals
+from mooring.actions.place.batches import Batches
+from mooring.actions.preempt.gangs.search import Assignment, GangFound, find_for_gang
+from mooring.actions.preempt.pods.search import Found, Search, refusals
 from mooring.assembly import assemble
 from mooring.engine.profile import Profile
-from mooring.engine.queue import Entry
-from mooring.model.pods import Pod
+from mooring.engine.queue.queue import Entry
+from mooring.model.api.pods import Pod
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import make_node, make_pod, make_pods, make_spread
 

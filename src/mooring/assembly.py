@@ -8,11 +8,11 @@ from typing import Any
 from mooring.actions.admit.action import Admit
 from mooring.actions.gangs.keep_whole import KeepWhole
 from mooring.actions.gangs.rehearsal import GangRehearsal
-from mooring.actions.place import Place
+from mooring.actions.place.action import Place
 from mooring.actions.preempt.action import Preempt
-from mooring.actions.share.action import Share
-from mooring.actions.share.reclaiming import Reclaim
-from mooring.actions.share.settings import Division, ShareSettings
+from mooring.actions.volcano.allocate import Share
+from mooring.actions.volcano.reclaim import Reclaim
+from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.config.batching import BatchingArgs
 from mooring.config.gangs import GangSchedulingArgs
 from mooring.config.old_scoring import rewrite
@@ -21,7 +21,6 @@ from mooring.config.queueing import QueueingSettings
 from mooring.config.scheduler import DEFAULT_SCHEDULER, PluginConfig, ProfileConfig, SchedulerConfig, convert
 from mooring.config.settings import Settings, load_settings
 from mooring.config.tenant_policy import TenantPolicy
-from mooring.engine.backoff import Backoff
 from mooring.engine.cycle import Action, Scheduler
 from mooring.engine.merge import POINTS, Enabled, Naming, plugins_by_point
 from mooring.engine.plugin import (
@@ -38,6 +37,7 @@ from mooring.engine.plugin import (
     ScoreAnswers,
 )
 from mooring.engine.profile import Profile
+from mooring.engine.queue.backoff import Backoff
 from mooring.engine.registry import Registry
 from mooring.errors import ConfigError
 from mooring.plugins import DEFAULT_PLUGINS, PLANNED_PLUGINS

@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from mooring.cli.following import MOST_STEPS, follow
-from mooring.cli.offline import Offline
-from mooring.cli.progress import Progress
+from mooring.cli.progress import ProgressBar
+from mooring.drivers.offline.driver import Offline
+from mooring.drivers.offline.following import MOST_STEPS, follow
 
 
 class Stubborn:
@@ -27,7 +27,7 @@ class Stubborn:
     def count_ahead_of(self, key: str) -> int:
         return 0
 
-    def decide(self, progress: Progress, at_most: int) -> list[Any]:
+    def decide(self, progress: ProgressBar, at_most: int) -> list[Any]:
         return []
 
     def step(self, at_most: int) -> tuple[list[Any], bool]:
@@ -38,7 +38,7 @@ class Stubborn:
 def test_steps_without_progress_become_larger_and_come_to_an_end() -> None:
     stubborn = Stubborn()
 
-    assert follow("a/pod", cast(Offline, stubborn), Progress(quiet=True), patient=True) is None
+    assert follow("a/pod", cast(Offline, stubborn), ProgressBar(quiet=True), patient=True) is None
 
     assert stubborn.steps[:5] == [0, 1, 2, 4, 8]
     assert len(stubborn.steps) <= MOST_STEPS + 1

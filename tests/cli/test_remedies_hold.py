@@ -13,10 +13,10 @@ from mooring.assembly import assemble
 from mooring.config.scheduler import parse_config
 from mooring.engine.explain import Explanation, contest, explain
 from mooring.engine.verdict import Remedy
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod, Toleration
-from mooring.model.quantity import parse_quantity
-from mooring.model.requests import to_column_units
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod, Toleration
+from mooring.model.values.quantity import parse_quantity
+from mooring.model.values.requests import to_column_units
 from mooring.testing.builders import (
     ZONE,
     make_affinity,

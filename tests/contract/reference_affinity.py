@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from reference_world import PlainCluster, labels_of, selects
 
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod, PodAffinityTerm, WeightedPodAffinityTerm
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod, PodAffinityTerm, WeightedPodAffinityTerm
 
 NOT_NEAR, NOT_AWAY, UNWANTED = "affinity", "anti-affinity", "existing anti-affinity"
 

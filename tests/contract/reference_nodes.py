@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from reference_world import PlainCluster, labels_of
 
-from mooring.model.meta import NodeSelectorRequirement, NodeSelectorTerm
-from mooring.model.nodes import Node, Taint
-from mooring.model.pods import NodeAffinity, Pod, Toleration
+from mooring.model.api.meta import NodeSelectorRequirement, NodeSelectorTerm
+from mooring.model.api.nodes import Node, Taint
+from mooring.model.api.pods import NodeAffinity, Pod, Toleration
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:

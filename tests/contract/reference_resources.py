@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 from reference_world import PlainCluster, allocatable, is_device, requests
 
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
 
 Refusals = tuple[tuple[str, ...], bool]
 """(reasons, unresolvable)"""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from reference_nodes import has_untolerated_taint, matches_required
 from reference_world import PlainCluster, is_empty, labels_of, selects
 
-from mooring.model.meta import LabelSelector, LabelSelectorRequirement
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod, TopologySpreadConstraint
+from mooring.model.api.meta import LabelSelector, LabelSelectorRequirement
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod, TopologySpreadConstraint
 
 HOSTNAME = "kubernetes.io/hostname"
 MISSING_LABEL, SKEWED = "missing required label", "skewed"

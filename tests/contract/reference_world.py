@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 
-from mooring.model.meta import LabelSelector, Namespace
-from mooring.model.nodes import Node
-from mooring.model.pods import Container, Pod
-from mooring.model.policies import Service
-from mooring.model.workloads import ReplicaSet
+from mooring.model.api.meta import LabelSelector, Namespace
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Container, Pod
+from mooring.model.api.policies import Service
+from mooring.model.api.workloads import ReplicaSet
 from mooring.testing.situations import Objects
 
 SUFFIXES: dict[str, Fraction | int] = {

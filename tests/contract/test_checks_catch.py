@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mooring.engine.answers.supposing import Gone
 from mooring.engine.plugin import (
     MAX_SCORE,
     SKIP,
@@ -24,11 +25,10 @@ from mooring.engine.plugin import (
     Scores,
     Skip,
 )
-from mooring.engine.supposing import Gone
 from mooring.engine.verdict import Rejection
 from mooring.errors import InvariantBroken
+from mooring.model.api.pods import Pod
 from mooring.model.events import Event, ObjectSeen
-from mooring.model.pods import Pod
 from mooring.plugins.node_resources_fit import NodeResourcesFit
 from mooring.plugins.pod_topology_spread import PodTopologySpread
 from mooring.state.cluster import Cluster

@@ -13,8 +13,8 @@ from reference_world import PlainCluster, plain_cluster
 
 from mooring.engine.plugin import FilterAnswers, Plugin
 from mooring.engine.verdict import Rejection
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod, TopologySpreadConstraint
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod, TopologySpreadConstraint
 from mooring.plugins.inter_pod_affinity import InterPodAffinity
 from mooring.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from mooring.plugins.node_ports import NodePorts

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mooring.actions.admit.past_shares import PAST_WEIGHT
-from mooring.actions.admit.windows import QuotaSchedule
+from mooring.actions.admit.policies.past_shares import PAST_WEIGHT
+from mooring.actions.admit.windows.windows import QuotaSchedule
 from mooring.cli.main import run
 from mooring.config.settings import load_settings, parse_settings
-from mooring.model.manifests import load_manifests
-from mooring.model.queueing import ClusterQueue
+from mooring.model.api.kueue import ClusterQueue
+from mooring.model.loading.manifests import load_manifests
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tenant-policies.md").read_text()

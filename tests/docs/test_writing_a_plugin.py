@@ -11,10 +11,10 @@ import yaml
 from mooring.assembly import Assembly, assemble
 from mooring.config.scheduler import load_config
 from mooring.errors import ConfigError
-from mooring.model.collection import Manifests
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Wait
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod
+from mooring.model.loading.collection import Manifests
 from mooring.testing.builders import GPU, make_node, make_pod, make_pods
 
 PAGE = Path(__file__).parents[2] / "docs" / "writing-a-plugin.md"

@@ -6,12 +6,12 @@ from itertools import pairwise
 
 from gang_worlds import BLOCK, RACK, GangWorld
 
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Evict, Wait
-from mooring.model.gangs import Gang
-from mooring.model.membership import VOLCANO_ROLE
-from mooring.model.pods import Pod
-from mooring.model.quantity import parse_quantity
-from mooring.model.requests import pod_requests
+from mooring.model.gangs.gang import Gang
+from mooring.model.gangs.membership import VOLCANO_ROLE
+from mooring.model.values.quantity import parse_quantity
+from mooring.model.values.requests import pod_requests
 from mooring.testing.builders import HOSTNAME
 
 DEFAULT_TIMEOUT = 300.0

@@ -6,13 +6,13 @@ from typing import Any
 
 from msgspec.structs import replace as replace_fields
 
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Evict
 from mooring.model.events import BindFailed, Event, GangLost, GangSeen, NodeLost, NodeSeen, PodLost, PodSeen
-from mooring.model.gangs import Gang, Role, gang_key
-from mooring.model.membership import VOLCANO_KIND
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Gang, Role, gang_key
+from mooring.model.gangs.membership import VOLCANO_KIND
+from mooring.model.topology.requests import TopologyWish
 from mooring.testing.builders import HOSTNAME, ZONE, make_affinity, make_node, make_pod, make_pod_term, make_taint
 from mooring.testing.random_clusters import Choose, one_in, one_of, with_node, with_phase
 

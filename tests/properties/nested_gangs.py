@@ -8,7 +8,7 @@ from gang_stories import GangStory
 from gang_worlds import GangWorld, Kind, random_kind, random_node
 
 from mooring.model.events import Event, GangSeen, PodSeen
-from mooring.model.gangs import Gang, gang_key
+from mooring.model.gangs.gang import Gang, gang_key
 from mooring.testing.random_clusters import Choose, one_in, one_of
 
 OUTER_KIND = "CompositePodGroup.scheduling.k8s.io"

@@ -5,12 +5,12 @@ from typing import Any
 
 from plain_preemption import protects
 
-from mooring.actions.preempt.search import refusals
+from mooring.actions.preempt.pods.search import refusals
 from mooring.engine.profile import Profile
+from mooring.model.api.pods import Pod
 from mooring.model.events import GangSeen
-from mooring.model.gangs import Gang, Role
-from mooring.model.membership import VOLCANO_GROUPS, VOLCANO_ROLE
-from mooring.model.pods import Pod
+from mooring.model.gangs.gang import Gang, Role
+from mooring.model.gangs.membership import VOLCANO_GROUPS, VOLCANO_ROLE
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
 from mooring.state.pods import PodRecord

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from mooring.actions.preempt.search import refusals
+from mooring.actions.preempt.pods.search import refusals
 from mooring.engine.profile import Profile
-from mooring.model.pods import Pod
-from mooring.model.policies import PodDisruptionBudget
-from mooring.model.selectors import compile_label_selector
+from mooring.model.api.pods import Pod
+from mooring.model.api.policies import PodDisruptionBudget
+from mooring.model.values.selectors import compile_label_selector
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape

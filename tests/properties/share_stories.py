@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
-from mooring.actions.share.demands import JobDemand, QueueSpec, Role
-from mooring.actions.share.reclaim import Reclamation
-from mooring.actions.share.settings import Division, ShareSettings
-from mooring.actions.share.sharing import Sharing
+from mooring.actions.volcano.demands import JobDemand, QueueSpec, Role
+from mooring.actions.volcano.reclaim_victims import Reclamation
+from mooring.actions.volcano.settings import Division, ShareSettings
+from mooring.actions.volcano.sharing import Sharing
 
 CPU, GPU = "cpu", "nvidia.com/gpu"
 RESOURCES = (CPU, GPU)

@@ -5,12 +5,12 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.actions.admit.quota import NO_PARENT, UNLIMITED
-from mooring.actions.admit.structure import Structure
+from mooring.actions.admit.quota.structure import Structure
+from mooring.actions.admit.quota.tree import NO_PARENT, UNLIMITED
+from mooring.model.api.kueue import ClusterQueue, Cohort
 from mooring.model.decisions import Admit, PodSetFlavors
 from mooring.model.events import ObjectSeen, PodSeen, WorkloadSeen
-from mooring.model.queueing import ClusterQueue, Cohort
-from mooring.model.requests import pod_requests, to_column_units
+from mooring.model.values.requests import pod_requests, to_column_units
 from mooring.state.cluster import Cluster
 from mooring.testing.queueing_builders import (
     make_cohort,

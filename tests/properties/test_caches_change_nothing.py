@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stories import Story, assembled
 
-from mooring.actions import batches
-from mooring.engine.answers import ShapeAnswers
+from mooring.actions.place import batches
+from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.plugin import Plugin
-from mooring.engine.ranking import Ranking, is_row_filter, is_row_score
+from mooring.engine.ranking.ranking import Ranking, is_row_filter, is_row_score
 from mooring.testing.builders import ZONE, make_node, make_profile
 from mooring.testing.random_clusters import World, random_world, seeded
 

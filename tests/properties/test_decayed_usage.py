@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.actions.admit.decayed import DecayedAverages
-from mooring.actions.admit.past_shares import PastBorrowing
+from mooring.actions.admit.policies.decayed import DecayedAverages
+from mooring.actions.admit.policies.past_shares import PastBorrowing
 from mooring.config.queueing import PodsReady, QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
+from mooring.model.api.kueue import ANY, ClusterQueue
 from mooring.model.decisions import Admit
-from mooring.model.queueing import ANY, ClusterQueue
 from mooring.testing.queueing_builders import (
     hold,
     make_admission,

@@ -13,8 +13,8 @@ from mooring.engine.cycle import Scheduler
 from mooring.engine.evaluate import evaluate
 from mooring.model.decisions import Bind, Decision, Wait
 from mooring.model.events import Event, NodeSeen, ObjectSeen, PodSeen
-from mooring.model.quantity import parse_quantity
-from mooring.model.requests import pod_requests
+from mooring.model.values.quantity import parse_quantity
+from mooring.model.values.requests import pod_requests
 from mooring.testing.builders import make_node, make_pod, make_profile
 from mooring.testing.random_clusters import Choose, Template, World, random_node, random_template, seeded
 

@@ -7,10 +7,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.model.collection import Manifests
-from mooring.model.gangs import Gang, Membership
-from mooring.model.manifests import build_manifests
-from mooring.model.membership import membership
+from mooring.model.gangs.gang import Gang, Membership
+from mooring.model.gangs.membership import membership
+from mooring.model.loading.collection import Manifests
+from mooring.model.loading.manifests import build_manifests
 
 Document = dict[str, Any]
 POD = {"containers": [{"name": "main"}]}

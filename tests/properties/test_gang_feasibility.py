@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from mooring.engine.evaluate import evaluate
 from mooring.engine.profile import Profile
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind
 from mooring.model.events import GangSeen
-from mooring.model.gangs import Gang, gang_key
-from mooring.model.membership import PLAIN_KIND
-from mooring.model.pods import Pod
+from mooring.model.gangs.gang import Gang, gang_key
+from mooring.model.gangs.membership import PLAIN_KIND
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.testing.builders import (

@@ -8,13 +8,13 @@ from gang_worlds import RACK
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Wait
 from mooring.model.events import Event, GangSeen, PodLost, PodSeen
-from mooring.model.gangs import Gang, gang_key
-from mooring.model.membership import PLAIN_KIND
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Gang, gang_key
+from mooring.model.gangs.membership import PLAIN_KIND
+from mooring.model.topology.requests import TopologyWish
 from mooring.testing.builders import make_node, make_pod, make_scheduler
 from mooring.testing.random_clusters import Choose, one_in, one_of, with_node
 

@@ -6,8 +6,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.actions.admit.quota import NO_PARENT, FlavorResource, Quota, QuotaTree, TreeNode
-from mooring.cli.queues_lending import lent_by_node
+from mooring.actions.admit.quota.tree import NO_PARENT, FlavorResource, Quota, QuotaTree, TreeNode
+from mooring.report.queues.lending import lent_by_node
 
 COLUMN = 0
 

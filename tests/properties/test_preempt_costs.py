@@ -10,8 +10,8 @@ from stories import assembled
 from test_preempt_gangs import add_gang, wanted
 
 from mooring.actions.preempt.cost import Preemptions
-from mooring.actions.preempt.gang_search import GangFound, find_for_gang
-from mooring.actions.preempt.search import Found, InVain, Search, refusals
+from mooring.actions.preempt.gangs.search import GangFound, find_for_gang
+from mooring.actions.preempt.pods.search import Found, InVain, Search, refusals
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord

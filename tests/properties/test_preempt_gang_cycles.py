@@ -9,11 +9,11 @@ from plain_gangs import gang_key, make_member
 from stories import assembled
 
 from mooring.engine.cycle import Scheduler
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Evict
 from mooring.model.events import GangSeen, NodeSeen, PodLost, PodSeen
-from mooring.model.gangs import Gang
-from mooring.model.pods import Pod
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Gang
+from mooring.model.topology.requests import TopologyWish
 from mooring.testing.builders import RACK, make_node, make_pod
 from mooring.testing.random_clusters import Choose, one_in, one_of
 

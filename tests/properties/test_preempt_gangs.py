@@ -30,10 +30,10 @@ from stories import assembled
 from test_preemption import random_budget
 from test_rollback import fingerprint
 
-from mooring.actions.preempt.gang_search import GangFound, find_for_gang
-from mooring.actions.preempt.search import Found, InVain, Search, refusals
+from mooring.actions.preempt.gangs.search import GangFound, find_for_gang
+from mooring.actions.preempt.pods.search import Found, InVain, Search, refusals
+from mooring.model.api.pods import Pod
 from mooring.model.events import GangLost, GangSeen, ObjectSeen, PodSeen
-from mooring.model.pods import Pod
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape

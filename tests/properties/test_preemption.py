@@ -9,10 +9,10 @@ from plain_preemption import PlainChoice, fits, plain_choice
 from stories import assembled
 from test_rollback import fingerprint
 
-from mooring.actions.preempt.search import Found, InVain, Search, refusals
-from mooring.model.meta import ObjectMeta
-from mooring.model.pods import Pod
-from mooring.model.policies import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from mooring.actions.preempt.pods.search import Found, InVain, Search, refusals
+from mooring.model.api.meta import ObjectMeta
+from mooring.model.api.pods import Pod
+from mooring.model.api.policies import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import make_cluster, make_node, make_pod, make_selector
 from mooring.testing.random_clusters import APPS, Choose, Template, one_in, one_of, random_node, random_template

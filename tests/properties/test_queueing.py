@@ -7,9 +7,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.actions.admit.cycle import Admission, CycleReport
-from mooring.actions.admit.quota import NO_PARENT, UNLIMITED
-from mooring.model.queueing import (
+from mooring.actions.admit.cycle.cycle import Admission, CycleReport
+from mooring.actions.admit.quota.tree import NO_PARENT, UNLIMITED
+from mooring.model.api.kueue import (
     ANY,
     BEST_EFFORT_FIFO,
     LOWER_OR_NEWER_EQUAL_PRIORITY,

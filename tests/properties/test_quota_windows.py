@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.actions.admit.quota import Quota
-from mooring.actions.admit.windows import QuotaKey, QuotaSchedule
+from mooring.actions.admit.quota.tree import Quota
+from mooring.actions.admit.windows.windows import QuotaKey, QuotaSchedule
 from mooring.config.tenant_policy import DAYS, QuotaWindow
 
 MINUTE = 60.0

@@ -6,16 +6,16 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.model.defaults import default_pod_spec
-from mooring.model.manifests import build_manifests
-from mooring.model.meta import ObjectMeta
-from mooring.model.pods import Pod, PodSpec
-from mooring.model.quantity import parse_quantity
+from mooring.model.api.meta import ObjectMeta
+from mooring.model.api.pods import Pod, PodSpec
+from mooring.model.loading.defaults import default_pod_spec
+from mooring.model.loading.manifests import build_manifests
 from mooring.model.quotas import pod_usage
 from mooring.model.quotas.amounts import Amount, Notation, read_amount
 from mooring.model.quotas.namespace_quotas import NamespaceQuotas
 from mooring.model.quotas.objects import CoreResourceQuota
-from mooring.model.requests import Amounts, pod_requests
+from mooring.model.values.quantity import parse_quantity
+from mooring.model.values.requests import Amounts, pod_requests
 
 Document = dict[str, Any]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from share_stories import AGING, LOOSE, PROPORTION, TOTAL, Story, stories
 
-from mooring.actions.share.proportion import Past, divide
+from mooring.actions.volcano.proportion import Past, divide
 from mooring.testing.share_builders import make_share_job, make_share_queue, make_sharing
 
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from share_stories import CAPACITY, HIERARCHICAL, LOOSE, PROPORTION, TOTAL, WEIGHTED, Story, stories
 
-from mooring.actions.share.order import job_key
-from mooring.actions.share.sharing import Offer, Sharing
-from mooring.actions.share.tree import NO_PARENT
+from mooring.actions.volcano.order import job_key
+from mooring.actions.volcano.sharing import Offer, Sharing
+from mooring.actions.volcano.tree import NO_PARENT
 from mooring.testing.share_builders import fill
 
 

@@ -18,9 +18,9 @@ from share_stories import (
     stories,
 )
 
-from mooring.actions.share.jobs import Job
-from mooring.actions.share.reclaim import Reclamation, Victim
-from mooring.actions.share.sharing import Sharing
+from mooring.actions.volcano.jobs import Job
+from mooring.actions.volcano.reclaim_victims import Reclamation, Victim
+from mooring.actions.volcano.sharing import Sharing
 from mooring.testing.share_builders import amounts, fill, make_share_job, make_share_queue, make_sharing
 
 BY_DESERVED = (PROPORTION, LOOSE, CAPACITY, AGING)

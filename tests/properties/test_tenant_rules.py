@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.actions.admit.giving_back import find_overdrafts
-from mooring.actions.admit.victims import (
+from mooring.actions.admit.lifecycle.stages import Stage
+from mooring.actions.admit.preemption.targets import (
     IN_COHORT_FAIR_SHARING,
     IN_COHORT_RECLAIM_WHILE_BORROWING,
     IN_COHORT_RECLAMATION,
 )
-from mooring.actions.admit.window_keeping import QUOTA_WINDOW
-from mooring.actions.admit.works import Stage
+from mooring.actions.admit.windows.giving_back import find_overdrafts
+from mooring.actions.admit.windows.keeping import QUOTA_WINDOW
 from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import ALWAYS, IF_WANTED, QuotaWindow, TenantPolicy
+from mooring.model.api.kueue import ANY, LOWER_OR_NEWER_EQUAL_PRIORITY, LOWER_PRIORITY, NEVER, ClusterQueue
 from mooring.model.decisions import Admit, Decision, Notice, Suspend
-from mooring.model.durations import DURATION
-from mooring.model.queueing import ANY, LOWER_OR_NEWER_EQUAL_PRIORITY, LOWER_PRIORITY, NEVER, ClusterQueue
+from mooring.model.values.durations import DURATION
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import Job, TenantWorld, make_job
 

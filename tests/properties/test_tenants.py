@@ -9,15 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.actions.admit.quota import NO_PARENT, UNLIMITED
-from mooring.actions.admit.works import Stage
+from mooring.actions.admit.lifecycle.stages import Stage
+from mooring.actions.admit.quota.tree import NO_PARENT, UNLIMITED
 from mooring.config.queueing import PodsReady, QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
-from mooring.model.decisions import Admit, Bind, Decision, Suspend
-from mooring.model.nodes import Node
-from mooring.model.pods import ResourceRequirements
-from mooring.model.queue_labels import QUEUE_GATES
-from mooring.model.queueing import (
+from mooring.model.api.kueue import (
     ANY,
     BEST_EFFORT_FIFO,
     HOLD_AND_DRAIN,
@@ -29,6 +25,10 @@ from mooring.model.queueing import (
     Cohort,
     QueuePreemption,
 )
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import ResourceRequirements
+from mooring.model.decisions import Admit, Bind, Decision, Suspend
+from mooring.model.queued.labels import QUEUE_GATES
 from mooring.state.pods import PodRecord
 from mooring.testing.builders import make_node
 from mooring.testing.queueing_builders import make_cohort, make_group, make_queue, make_quota

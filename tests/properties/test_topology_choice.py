@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_topology import Path, Plain, fewest
 
-from mooring.actions.gangs.domain_fill import fill
-from mooring.actions.gangs.domains import (
+from mooring.actions.gangs.topology.domains import (
     Assignment,
     MemberKind,
     TooSmall,
@@ -18,7 +17,8 @@ from mooring.actions.gangs.domains import (
     choose_together,
     fits_by_level,
 )
-from mooring.model.topology import TopologyWish
+from mooring.actions.gangs.topology.fill import fill
+from mooring.model.topology.requests import TopologyWish
 from mooring.state.topology import TopologyTree
 from mooring.testing.topology_builders import make_tree
 

@@ -5,15 +5,15 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.model.api.kueue import Topology, TopologyLevel, TopologySpec
+from mooring.model.api.meta import ObjectMeta
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind
 from mooring.model.events import GangSeen, ObjectSeen
-from mooring.model.gangs import Gang, Role, gang_key
-from mooring.model.membership import VOLCANO_KIND
-from mooring.model.meta import ObjectMeta
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod
-from mooring.model.queueing import Topology, TopologyLevel, TopologySpec
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Gang, Role, gang_key
+from mooring.model.gangs.membership import VOLCANO_KIND
+from mooring.model.topology.requests import TopologyWish
 from mooring.testing.builders import make_node, make_pod, make_scheduler
 
 BLOCK, RACK = "example.com/block", "example.com/rack"

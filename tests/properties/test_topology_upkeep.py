@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.model.events import NodeLost, NodeSeen
-from mooring.model.topology import HyperNode
+from mooring.model.topology.requests import HyperNode
 from mooring.state.cluster import Cluster
 from mooring.state.topology import TopologyTree
 from mooring.state.topology_trees import TopologyTrees

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.actions.preempt.crowd import SupposedRows
-from mooring.engine.usage import UsageAnswers
-from mooring.model.pods import Pod
+from mooring.actions.preempt.pods.crowd import SupposedRows
+from mooring.engine.answers.usage import UsageAnswers
+from mooring.model.api.pods import Pod
 from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from mooring.state.cluster import Cluster

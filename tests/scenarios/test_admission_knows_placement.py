@@ -8,7 +8,7 @@ from mooring.assembly import assemble
 from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Admit, Bind, Wait
 from mooring.model.events import PodLost
-from mooring.model.manifests import build_manifests
+from mooring.model.loading.manifests import build_manifests
 
 CLUSTER = """
 apiVersion: kueue.x-k8s.io/v1beta2

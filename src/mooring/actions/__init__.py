@@ -2,10 +2,10 @@
 
 from mooring.actions.admit.action import Admit
 from mooring.actions.gangs.keep_whole import KeepWhole
-from mooring.actions.place import Place
+from mooring.actions.place.action import Place
 from mooring.actions.preempt.action import Preempt
-from mooring.actions.share.action import Share
-from mooring.actions.share.reclaiming import Reclaim
+from mooring.actions.volcano.allocate import Share
+from mooring.actions.volcano.reclaim import Reclaim
 
 ACTIONS = (
     Admit,  # work that queues gets quota, or gives it back

@@ -1,0 +1,1 @@
+"""The commands, one sub-room each: options in, tables or data out."""

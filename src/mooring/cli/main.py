@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
-from mooring.cli.bench import bench
-from mooring.cli.explain import explain
+from mooring.cli.bench.command import bench
+from mooring.cli.explain.command import explain
 from mooring.cli.failures import describe_failure
-from mooring.cli.queues import queues
-from mooring.cli.schedule import schedule
+from mooring.cli.queues.command import queues
+from mooring.cli.schedule.command import schedule
 
 app = typer.Typer(
     name="mooring",

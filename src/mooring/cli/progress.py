@@ -3,7 +3,9 @@
 import sys
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+from mooring.observe.progress import Progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -12,15 +14,15 @@ PATIENCE_SECONDS = 0.7
 """What is over sooner needs no bar."""
 
 
-class Progress:
-    """Phases of one command, each counted or not; wiped away at the end."""
+class ProgressBar(Progress):
+    """One bar for the phases of a command, wiped away at the end."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._wanted = sys.stderr.isatty() and not quiet
         self._bar: Bar | None = None
         self._timer: threading.Timer | None = None
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> Self:
         if self._wanted:
             from rich.console import Console
             from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -40,7 +42,6 @@ class Progress:
         return self
 
     def phase(self, name: str, total: int | None = None) -> None:
-        """Begin another phase; the one before is done."""
         if self._bar is not None:
             for task in self._bar.task_ids:
                 self._bar.remove_task(task)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from mooring.model.meta import KubeObject
+from mooring.model.api.meta import KubeObject
 
 
 class GangSchedulingArgs(KubeObject, forbid_unknown_fields=True):

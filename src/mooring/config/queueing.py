@@ -9,9 +9,9 @@ from typing import Any
 
 from mooring.config.scheduler import ConfigObject, convert, suggestion
 from mooring.errors import ConfigError
-from mooring.model.durations import EXPECTED_DURATION, parse_duration
-from mooring.model.meta import LabelSelector, QuantityText
-from mooring.model.quantity import QuantityError, parse_quantity
+from mooring.model.api.meta import LabelSelector, QuantityText
+from mooring.model.values.durations import EXPECTED_DURATION, parse_duration
+from mooring.model.values.quantity import QuantityError, parse_quantity
 
 KIND = "Configuration"
 GROUP = "config.kueue.x-k8s.io/"

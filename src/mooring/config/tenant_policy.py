@@ -8,8 +8,8 @@ import msgspec
 
 from mooring.config.scheduler import ConfigObject, convert, suggestion
 from mooring.errors import ConfigError
-from mooring.model.meta import QuantityText
-from mooring.model.quantity import QuantityError, parse_quantity
+from mooring.model.api.meta import QuantityText
+from mooring.model.values.quantity import QuantityError, parse_quantity
 
 KIND = "TenantPolicy"
 API_VERSION = "config.mooring.dev/v1alpha1"

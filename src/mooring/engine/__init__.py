@@ -1,0 +1,1 @@
+"""The framework: contracts of plugins, evaluation, kept answers, rankings, the queue and the cycle."""

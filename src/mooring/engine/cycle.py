@@ -8,11 +8,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from mooring.engine.backoff import Backoff
 from mooring.engine.plugin import Change
 from mooring.engine.profile import Profile
-from mooring.engine.queue import Queue
-from mooring.engine.shared import share_queue
+from mooring.engine.queue.backoff import Backoff
+from mooring.engine.queue.queue import Queue
+from mooring.engine.queue.shared import share_queue
+from mooring.model.api.meta import timestamp_seconds
 from mooring.model.decisions import Decision, Wait, WorkloadDecision
 from mooring.model.events import (
     BindFailed,
@@ -26,8 +27,7 @@ from mooring.model.events import (
     PodLost,
     PodSeen,
 )
-from mooring.model.manifests import Manifests
-from mooring.model.meta import timestamp_seconds
+from mooring.model.loading.manifests import Manifests
 from mooring.state.cluster import Cluster
 from mooring.state.loading import populate
 from mooring.state.pods import UNBOUND

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.verdict import Rejection
+from mooring.model.api.pods import Pod
 from mooring.model.events import Event
-from mooring.model.pods import Pod
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.state.rows import NodeRows

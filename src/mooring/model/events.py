@@ -3,16 +3,13 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mooring.model.gangs import Gang
-from mooring.model.meta import Namespace
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod
-from mooring.model.policies import PodDisruptionBudget, PriorityClass, Service
-from mooring.model.queued_work import QueuedWork
-from mooring.model.queueing import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Topology
-from mooring.model.topology import HyperNode
-from mooring.model.volcano_queues import Queue
-from mooring.model.volumes import (
+from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Topology
+from mooring.model.api.meta import Namespace
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
+from mooring.model.api.policies import PodDisruptionBudget, PriorityClass, Service
+from mooring.model.api.volcano_queue import Queue
+from mooring.model.api.volumes import (
     CsiDriver,
     CsiNode,
     CsiStorageCapacity,
@@ -21,7 +18,10 @@ from mooring.model.volumes import (
     StorageClass,
     VolumeAttachment,
 )
-from mooring.model.workloads import ReplicaSet, ReplicationController, StatefulSet
+from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
+from mooring.model.gangs.gang import Gang
+from mooring.model.queued.workloads import QueuedWork
+from mooring.model.topology.requests import HyperNode
 
 
 @dataclass(frozen=True, slots=True)

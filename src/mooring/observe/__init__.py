@@ -1,0 +1,1 @@
+"""What can be watched while Mooring works."""

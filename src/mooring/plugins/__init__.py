@@ -2,7 +2,7 @@
 
 from mooring.config.gangs import GangSchedulingArgs
 from mooring.engine.plugin import Plugin
-from mooring.model.meta import KubeObject
+from mooring.model.api.meta import KubeObject
 from mooring.plugins.default_binder import DefaultBinder
 from mooring.plugins.default_preemption import DefaultPreemption
 from mooring.plugins.dynamic_resources import DynamicResources

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from mooring.engine.plugin import PostFilter
 from mooring.engine.verdict import Rejection
-from mooring.model.meta import KubeObject
+from mooring.model.api.meta import KubeObject
 from mooring.plugins.resource_scoring import Problem
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord

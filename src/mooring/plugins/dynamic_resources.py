@@ -5,7 +5,7 @@ To place such a pod as if it asked for nothing would start it without its device
 
 from mooring.engine.plugin import SKIP, Change, Depends, Mask, PreFilter, Skip
 from mooring.engine.verdict import Rejection
-from mooring.model.meta import KubeObject
+from mooring.model.api.meta import KubeObject
 from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape

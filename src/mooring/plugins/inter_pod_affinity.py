@@ -7,11 +7,11 @@ from functools import partial
 import msgspec
 import numpy as np
 
+from mooring.engine.answers.supposing import Gone, SupposingFilter
 from mooring.engine.evaluate import FEW
 from mooring.engine.plugin import MAX_SCORE, SKIP, Codes, Depends, Mask, PreScore, Scores, Skip
-from mooring.engine.supposing import Gone, SupposingFilter
 from mooring.engine.verdict import Rejection
-from mooring.model.meta import KubeObject
+from mooring.model.api.meta import KubeObject
 from mooring.plugins.domain_counts import Counted, DomainCount
 from mooring.plugins.pod_affinity_terms import Term, Terms, compile_terms
 from mooring.plugins.resource_scoring import Problem

@@ -19,9 +19,9 @@ from mooring.engine.plugin import (
     normalize_by_highest,
 )
 from mooring.engine.verdict import Rejection
-from mooring.model.meta import KubeObject
-from mooring.model.pods import NodeAffinity as NodeAffinitySpec
-from mooring.model.selectors import (
+from mooring.model.api.meta import KubeObject
+from mooring.model.api.pods import NodeAffinity as NodeAffinitySpec
+from mooring.model.values.selectors import (
     EVERYTHING,
     NodeTerm,
     Selector,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from mooring.engine.plugin import Mask
-from mooring.model.selectors import NodeTerm, Requirement, Selector
+from mooring.model.values.selectors import NodeTerm, Requirement, Selector
 from mooring.state.nodes import MISSING
 from mooring.state.rows import NodeRows
 

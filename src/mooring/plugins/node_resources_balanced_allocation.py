@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.plugin import MAX_SCORE, SKIP, Depends, PreScore, Scores, Skip
-from mooring.model.meta import KubeObject
-from mooring.model.requests import CPU, MEMORY, is_scalar
+from mooring.model.api.meta import KubeObject
+from mooring.model.values.requests import CPU, MEMORY, is_scalar
 from mooring.plugins.resource_scoring import Numbers, Problem, ResourceSpec, validate_weights
 from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows

@@ -22,8 +22,8 @@ from mooring.engine.plugin import (
     Skip,
 )
 from mooring.engine.verdict import Rejection
-from mooring.model.meta import KubeObject
-from mooring.model.requests import CPU, MEMORY, is_extended, is_scalar
+from mooring.model.api.meta import KubeObject
+from mooring.model.values.requests import CPU, MEMORY, is_extended, is_scalar
 from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.resource_scoring import (
     Numbers,

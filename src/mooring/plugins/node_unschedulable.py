@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.plugin import SKIP, Change, Depends, Mask, PreFilter, Skip
-from mooring.model.tolerations import UNSCHEDULABLE, is_tolerated
+from mooring.model.values.tolerations import UNSCHEDULABLE, is_tolerated
 from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape

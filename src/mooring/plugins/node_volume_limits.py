@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from mooring.engine.plugin import SKIP, Change, Codes, Depends, PreFilter, Skip
 from mooring.engine.verdict import Rejection
-from mooring.model.pods import Pod
-from mooring.model.volumes import CsiNode, PersistentVolumeClaim
+from mooring.model.api.pods import Pod
+from mooring.model.api.volumes import CsiNode, PersistentVolumeClaim
 from mooring.plugins.volume_claims import CLAIM, claim_key, claim_name, class_of, is_made_for, not_found
 from mooring.state.cluster import Cluster
 from mooring.state.columns import Interner

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mooring.model.pods import Affinity, PodAffinity, PodAffinityTerm
-from mooring.model.selectors import EVERYTHING, NOTHING, Selector, compile_label_selector
+from mooring.model.api.pods import Affinity, PodAffinity, PodAffinityTerm
+from mooring.model.values.selectors import EVERYTHING, NOTHING, Selector, compile_label_selector
 from mooring.state.related import RelatedObjects
 from mooring.state.shapes import Shape
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.engine.answers.supposing import Gone, SupposingFilter
 from mooring.engine.plugin import (
     IGNORED,
     MAX_SCORE,
@@ -17,10 +18,9 @@ from mooring.engine.plugin import (
     Scores,
     Skip,
 )
-from mooring.engine.supposing import Gone, SupposingFilter
 from mooring.engine.verdict import Rejection
-from mooring.model.meta import KubeObject
-from mooring.model.pods import TopologySpreadConstraint
+from mooring.model.api.meta import KubeObject
+from mooring.model.api.pods import TopologySpreadConstraint
 from mooring.plugins.domain_counts import Counted, DomainCount
 from mooring.plugins.resource_scoring import Problem, round_half_up
 from mooring.plugins.spread_constraints import (

@@ -1,7 +1,7 @@
 """The queue's order: higher priority first, then whoever came first."""
 
 from mooring.engine.plugin import QueueSort
-from mooring.model.pods import Pod
+from mooring.model.api.pods import Pod
 
 
 class PrioritySort(QueueSort):

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.plugin import MAX_SCORE, Scores
-from mooring.model.meta import KubeObject
-from mooring.model.requests import CPU, MEMORY
+from mooring.model.api.meta import KubeObject
+from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.rows import whole_quotient
 
 MAX_SHAPE_SCORE = 10

@@ -2,7 +2,7 @@
 
 from mooring.engine.plugin import PreEnqueue
 from mooring.engine.verdict import Rejection
-from mooring.model.pods import Pod
+from mooring.model.api.pods import Pod
 
 
 class SchedulingGates(PreEnqueue):

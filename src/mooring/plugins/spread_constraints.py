@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.plugin import Mask
-from mooring.model.pods import TopologySpreadConstraint
-from mooring.model.selectors import (
+from mooring.model.api.pods import TopologySpreadConstraint
+from mooring.model.values.selectors import (
     EVERYTHING,
     Requirement,
     Selector,
@@ -15,7 +15,7 @@ from mooring.model.selectors import (
     compile_label_selector,
     make_selector,
 )
-from mooring.model.tolerations import untolerated
+from mooring.model.values.tolerations import untolerated
 from mooring.plugins.node_affinity import required_nodes
 from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.plugin import Change, Depends, Mask, PreFilter, PreScore, Scores, normalize_by_highest
-from mooring.model.nodes import Taint
-from mooring.model.tolerations import is_tolerated, untolerated
+from mooring.model.api.nodes import Taint
+from mooring.model.values.tolerations import is_tolerated, untolerated
 from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from mooring.model.pods import Pod, Volume
-from mooring.model.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.model.api.pods import Pod, Volume
+from mooring.model.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 

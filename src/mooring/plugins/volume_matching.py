@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.plugin import Codes, Mask
-from mooring.model.meta import NodeSelector, QuantityText, Resources
-from mooring.model.quantity import Nanos, parse_quantity, to_units
-from mooring.model.selectors import (
+from mooring.model.api.meta import NodeSelector, QuantityText, Resources
+from mooring.model.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.model.values.quantity import Nanos, parse_quantity, to_units
+from mooring.model.values.selectors import (
     NodeTerm,
     Requirement,
     Selector,
@@ -21,7 +22,6 @@ from mooring.model.selectors import (
     compile_node_selector,
     make_selector,
 )
-from mooring.model.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.plugins.node_matching import match_selector, match_terms
 from mooring.plugins.volume_claims import claim_key, class_of
 from mooring.state.related import RelatedObjects

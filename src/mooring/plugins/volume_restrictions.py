@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mooring.engine.plugin import SKIP, Change, Codes, Depends, PreFilter, Skip
 from mooring.engine.verdict import Rejection
-from mooring.model.pods import Pod, Volume
+from mooring.model.api.pods import Pod, Volume
 from mooring.plugins.volume_claims import CLAIM, named_claims, not_found
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord

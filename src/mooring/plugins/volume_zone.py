@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from mooring.engine.plugin import SKIP, Change, Depends, Mask, PreFilter, Skip
 from mooring.engine.verdict import Rejection
-from mooring.model.selectors import Requirement
-from mooring.model.volumes import PersistentVolume
+from mooring.model.api.volumes import PersistentVolume
+from mooring.model.values.selectors import Requirement
 from mooring.plugins.node_matching import match_requirement
 from mooring.plugins.volume_claims import CLAIM, CLASS, VOLUME, class_of, named_claims, not_found, waits_for_consumer
 from mooring.state.cluster import Cluster

@@ -1,0 +1,1 @@
+"""The cluster as columns: the only room that changes."""

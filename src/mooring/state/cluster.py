@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.errors import InvariantBroken
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
 from mooring.model.events import (
     BindFailed,
     Event,
@@ -20,9 +22,7 @@ from mooring.model.events import (
     WorkloadLost,
     WorkloadSeen,
 )
-from mooring.model.membership import membership
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod
+from mooring.model.gangs.membership import membership
 from mooring.state.effects import EffectStore, ShapeEffects
 from mooring.state.placements import Placements
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord

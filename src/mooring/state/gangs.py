@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from mooring.model.gangs import Gang, Membership
+from mooring.model.gangs.gang import Gang, Membership
 from mooring.state.pods import UNBOUND, PodRecord
 
 

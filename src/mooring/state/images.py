@@ -1,6 +1,6 @@
 """Which nodes have which container images."""
 
-from mooring.model.nodes import Node
+from mooring.model.api.nodes import Node
 
 
 class Image:

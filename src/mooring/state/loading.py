@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from itertools import chain
 
+from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Topology
+from mooring.model.api.meta import Namespace, ObjectMeta
+from mooring.model.api.volcano_queue import Queue
 from mooring.model.events import GangSeen, ObjectSeen, Related, WorkloadSeen
-from mooring.model.manifests import Manifests
-from mooring.model.meta import Namespace, ObjectMeta
-from mooring.model.queued_work import queued_work
-from mooring.model.queueing import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Topology
-from mooring.model.topology import HyperNode
-from mooring.model.volcano_queues import Queue
+from mooring.model.loading.manifests import Manifests
+from mooring.model.queued.workloads import queued_work
+from mooring.model.topology.requests import HyperNode
 from mooring.state.cluster import Cluster
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.model.nodes import Node, Taint
-from mooring.model.quantity import parse_quantity, to_units
-from mooring.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, in_columns, to_column_units
+from mooring.model.api.nodes import Node, Taint
+from mooring.model.values.quantity import parse_quantity, to_units
+from mooring.model.values.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, in_columns, to_column_units
 from mooring.state.amounts import ALLOCATABLE, KINDS, REQUESTED, AmountColumn, Amounts, Lines, Taken
 from mooring.state.columns import Column, Interner
 from mooring.state.images import Image, add_images, forget_images

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.model.pods import Pod
+from mooring.model.api.pods import Pod
 from mooring.state.columns import Column
 from mooring.state.shapes import Shape
 

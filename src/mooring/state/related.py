@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from mooring.model.events import Related
-from mooring.model.meta import Labels, Namespace
-from mooring.model.policies import PodDisruptionBudget, PriorityClass, Service
-from mooring.model.queueing import Topology
-from mooring.model.topology import HyperNode
-from mooring.model.volcano_queues import Queue
-from mooring.model.volumes import (
+from mooring.model.api.kueue import Topology
+from mooring.model.api.meta import Labels, Namespace
+from mooring.model.api.policies import PodDisruptionBudget, PriorityClass, Service
+from mooring.model.api.volcano_queue import Queue
+from mooring.model.api.volumes import (
     CsiDriver,
     CsiNode,
     CsiStorageCapacity,
@@ -18,7 +16,9 @@ from mooring.model.volumes import (
     StorageClass,
     VolumeAttachment,
 )
-from mooring.model.workloads import ReplicaSet, ReplicationController, StatefulSet
+from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
+from mooring.model.events import Related
+from mooring.model.topology.requests import HyperNode
 
 CLUSTER_WIDE = (
     "Namespace",

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.model.nodes import Node, Taint
-from mooring.model.requests import CPU, MEMORY
+from mooring.model.api.nodes import Node, Taint
+from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.amounts import ALLOCATABLE, KINDS
 from mooring.state.nodes import MISSING, PLACES, NodeTable
 from mooring.state.shapes import Shape

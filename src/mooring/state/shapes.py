@@ -10,9 +10,9 @@ from functools import cached_property
 
 import msgspec
 
-from mooring.model.meta import Labels
-from mooring.model.pods import Affinity, Pod, PodAffinity, PodAffinityTerm, PodSpec
-from mooring.model.requests import CPU, MEMORY, pod_requests, to_column_units, whole_requests
+from mooring.model.api.meta import Labels
+from mooring.model.api.pods import Affinity, Pod, PodAffinity, PodAffinityTerm, PodSpec
+from mooring.model.values.requests import CPU, MEMORY, pod_requests, to_column_units, whole_requests
 
 HostPort = tuple[str, str, int]
 """(ip, protocol, port)"""

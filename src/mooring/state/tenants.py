@@ -6,9 +6,9 @@ again: those that came, changed or went, and those of whose pods that is so.
 
 from typing import Any
 
-from mooring.model.pods import Pod
-from mooring.model.queued_work import QueuedWork
-from mooring.model.queueing import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+from mooring.model.api.pods import Pod
+from mooring.model.queued.workloads import QueuedWork
 
 MOST_TOUCHED = 1 << 16
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.model.hypernodes import map_hypernodes
-from mooring.model.meta import Labels
-from mooring.model.nodes import Node
-from mooring.model.topology import HyperNode, TopologyWish, tier_level, tier_of
+from mooring.model.api.meta import Labels
+from mooring.model.api.nodes import Node
+from mooring.model.topology.hypernodes import map_hypernodes
+from mooring.model.topology.requests import HyperNode, TopologyWish, tier_level, tier_of
 from mooring.state.cluster import Cluster
 from mooring.state.columns import Interner
 from mooring.state.nodes import MISSING

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from mooring.actions.admit.pods_of_work import unbound
+from mooring.actions.admit.lifecycle.pods import unbound
 from mooring.engine.cycle import Scheduler
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.decisions import Bind, Decision, Evict
-from mooring.model.durations import duration_seconds
 from mooring.model.events import Event, NodeSeen, PodLost, PodSeen, WorkloadSeen
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod, PodStatus
-from mooring.model.queued_work import QueuedWork
+from mooring.model.queued.workloads import QueuedWork
+from mooring.model.values.durations import duration_seconds
 from mooring.testing.workloads import Churn, Workload
 
 

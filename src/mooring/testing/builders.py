@@ -12,14 +12,9 @@ from mooring.assembly import assemble
 from mooring.config.scheduler import API_GROUP, parse_config
 from mooring.engine.cycle import Scheduler
 from mooring.engine.plugin import Plugin
-from mooring.model.collection import Manifests
-from mooring.model.defaults import default_namespace, default_node, default_pod_spec
-from mooring.model.events import Related
-from mooring.model.kinds import kind_of_type
-from mooring.model.label_keys import merge_label_keys
-from mooring.model.meta import LabelSelector, Namespace, ObjectMeta, OwnerReference, QuantityText, Resources
-from mooring.model.nodes import ContainerImage, Node, NodeSpec, NodeStatus, Taint
-from mooring.model.pods import (
+from mooring.model.api.meta import LabelSelector, Namespace, ObjectMeta, OwnerReference, QuantityText, Resources
+from mooring.model.api.nodes import ContainerImage, Node, NodeSpec, NodeStatus, Taint
+from mooring.model.api.pods import (
     Affinity,
     Container,
     ContainerPort,
@@ -36,8 +31,13 @@ from mooring.model.pods import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
-from mooring.model.policies import Service, ServiceSpec
-from mooring.model.workloads import DeploymentSpec, ReplicaSet
+from mooring.model.api.policies import Service, ServiceSpec
+from mooring.model.api.workloads import DeploymentSpec, ReplicaSet
+from mooring.model.events import Related
+from mooring.model.loading.collection import Manifests
+from mooring.model.loading.defaults import default_namespace, default_node, default_pod_spec
+from mooring.model.loading.kinds import kind_of_type
+from mooring.model.loading.label_keys import merge_label_keys
 from mooring.state.cluster import Cluster
 from mooring.state.loading import populate
 

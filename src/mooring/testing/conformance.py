@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mooring.actions.preempt.search import Found, Search
+from mooring.actions.preempt.pods.search import Found, Search
 from mooring.assembly import assemble
 from mooring.config.scheduler import parse_config
 from mooring.engine.evaluate import Evaluation, evaluate
-from mooring.model.manifests import build_manifests
+from mooring.model.loading.manifests import build_manifests
 from mooring.state.loading import populate
 from mooring.testing import queueing_conformance
 

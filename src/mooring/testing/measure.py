@@ -9,8 +9,8 @@ from mooring.assembly import Assembly, assemble
 from mooring.config.settings import Settings, parse_settings
 from mooring.engine.cycle import Scheduler
 from mooring.errors import InvariantBroken
-from mooring.model.manifests import Manifests, build_manifests
-from mooring.model.queued_work import queued_work
+from mooring.model.loading.manifests import Manifests, build_manifests
+from mooring.model.queued.workloads import queued_work
 from mooring.state.loading import imply_namespaces
 from mooring.testing.bench_world import Arrival, World
 from mooring.testing.tally import Measurement, Tally

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from mooring.engine.plugin import SKIP, Depends, Incremental, Plugin, PreScore, Reserve
 from mooring.engine.verdict import Rejection
+from mooring.model.api.pods import Pod
 from mooring.model.events import Event, NodeSeen, ObjectLost, ObjectSeen, PodSeen
-from mooring.model.pods import Pod
 from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape

@@ -2,12 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from mooring.actions.admit.cycle import DEFAULT_STRATEGIES, Admission
-from mooring.actions.admit.structure import Structure
-from mooring.model.meta import LabelSelector, ObjectMeta, QuantityText
-from mooring.model.nodes import Taint
-from mooring.model.pods import Container, PodSpec, PodTemplateSpec, ResourceRequirements, Toleration
-from mooring.model.queueing import (
+from mooring.actions.admit.cycle.cycle import DEFAULT_STRATEGIES, Admission
+from mooring.actions.admit.quota.structure import Structure
+from mooring.model.api.kueue import (
     BEST_EFFORT_FIFO,
     NEVER,
     BorrowWithinCohort,
@@ -32,6 +29,9 @@ from mooring.model.queueing import (
     WorkloadCondition,
     WorkloadSpec,
 )
+from mooring.model.api.meta import LabelSelector, ObjectMeta, QuantityText
+from mooring.model.api.nodes import Taint
+from mooring.model.api.pods import Container, PodSpec, PodTemplateSpec, ResourceRequirements, Toleration
 
 Quantities = Mapping[str, QuantityText]
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from mooring.actions.admit.applicants import Applicant, Holder, parse_time
-from mooring.actions.admit.cycle import DEFAULT_STRATEGIES, Admission, CycleReport
-from mooring.actions.admit.structure import Structure
+from mooring.actions.admit.cycle.cycle import DEFAULT_STRATEGIES, Admission, CycleReport
+from mooring.actions.admit.quota.structure import Structure
+from mooring.actions.admit.workload_info import Applicant, Holder, parse_time
+from mooring.model.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from mooring.model.decisions import PodSetFlavors
-from mooring.model.places import Place
-from mooring.model.queueing import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
-from mooring.model.requests import CPU
-from mooring.model.validation_queueing import validate_cohort_tree, validate_queueing
+from mooring.model.loading.places import Place
+from mooring.model.validation.kueue import validate_cohort_tree, validate_queueing
+from mooring.model.values.requests import CPU
 
 MOST_CYCLES = 20
 

@@ -7,8 +7,8 @@ medium (5 CPU) and 4 large (20 CPU, high priority), and a queue has 20 CPU of it
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mooring.actions.admit.cycle import Admission
-from mooring.model.queueing import ANY, LOWER_PRIORITY, ClusterQueue, Workload
+from mooring.actions.admit.cycle.cycle import Admission
+from mooring.model.api.kueue import ANY, LOWER_PRIORITY, ClusterQueue, Workload
 from mooring.testing.queueing_builders import make_admission, make_group, make_queue, make_quota, make_workload
 
 

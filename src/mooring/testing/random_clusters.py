@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
+from mooring.model.api.nodes import Node, Taint
+from mooring.model.api.pods import Affinity, ContainerPort, Pod, Toleration, TopologySpreadConstraint
 from mooring.model.decisions import Bind, Decision, Evict
 from mooring.model.events import (
     Event,
@@ -22,8 +24,6 @@ from mooring.model.events import (
     PodSeen,
     Related,
 )
-from mooring.model.nodes import Node, Taint
-from mooring.model.pods import Affinity, ContainerPort, Pod, Toleration, TopologySpreadConstraint
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import (
     HOSTNAME,

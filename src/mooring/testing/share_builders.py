@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from mooring.actions.share.demands import JobDemand, QueueSpec, Role
-from mooring.actions.share.settings import Division, ShareSettings
-from mooring.actions.share.sharing import Offer, Sharing
+from mooring.actions.volcano.demands import JobDemand, QueueSpec, Role
+from mooring.actions.volcano.settings import Division, ShareSettings
+from mooring.actions.volcano.sharing import Offer, Sharing
 
 CPU, GPU, MEMORY = "cpu", "nvidia.com/gpu", "memory"
 

@@ -1,8 +1,8 @@
 """Loads for shares: many queues below several departments, many jobs, the same ones every time."""
 
-from mooring.actions.share.demands import JobDemand, QueueSpec
-from mooring.actions.share.settings import Division, ShareSettings
-from mooring.actions.share.sharing import Sharing
+from mooring.actions.volcano.demands import JobDemand, QueueSpec
+from mooring.actions.volcano.settings import Division, ShareSettings
+from mooring.actions.volcano.sharing import Sharing
 from mooring.testing.share_builders import amounts, make_share_job, make_share_queue
 
 GIB = 2**30

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mooring.engine.plugin import Plugin
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
 from mooring.model.events import NodeSeen, ObjectSeen, PodSeen, Related
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod
 from mooring.state.cluster import Cluster
 from mooring.state.shapes import Shape
 from mooring.testing.random_clusters import Choose, one_in, one_of, random_world, seeded

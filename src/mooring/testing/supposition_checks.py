@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.engine.answers.supposing import SupposingFilter
 from mooring.engine.evaluate import as_codes
 from mooring.engine.plugin import SKIP, FilterAnswers, Plugin
-from mooring.engine.supposing import SupposingFilter
 from mooring.engine.verdict import Rejection
 from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Suspend, Wait
-from mooring.model.pods import Pod
 from mooring.state.cluster import Cluster
 from mooring.testing.workloads import Workload
 

@@ -6,22 +6,22 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from mooring.actions.admit.action import Admit as AdmitAction
-from mooring.actions.admit.cycle import Admission
-from mooring.actions.admit.desk import Desk
-from mooring.actions.admit.pods_of_work import unbound
-from mooring.actions.admit.works import Stage
+from mooring.actions.admit.cycle.cycle import Admission
+from mooring.actions.admit.lifecycle.lifecycle import Desk
+from mooring.actions.admit.lifecycle.pods import unbound
+from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.assembly import assemble
 from mooring.config.queueing import QueueingSettings
 from mooring.config.settings import Settings
 from mooring.config.tenant_policy import TenantPolicy
+from mooring.model.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
+from mooring.model.api.meta import QuantityText
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Suspend, Wait
 from mooring.model.events import NodeSeen, ObjectSeen, PodLost, PodSeen, Related, WorkloadLost, WorkloadSeen
-from mooring.model.meta import QuantityText
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod, PodStatus
-from mooring.model.queue_labels import ADMISSION_GATE
-from mooring.model.queued_work import QueuedWork
-from mooring.model.queueing import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
+from mooring.model.queued.labels import ADMISSION_GATE
+from mooring.model.queued.workloads import QueuedWork
 from mooring.testing.builders import make_node, make_pod
 from mooring.testing.queueing_builders import make_flavor, make_local_queue, make_pod_set, make_workload
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from mooring.model.meta import LabelSelector, ObjectMeta
-from mooring.model.topology import (
+from mooring.model.api.meta import LabelSelector, ObjectMeta
+from mooring.model.topology.requests import (
     HYPERNODE_MEMBER,
     NODE_MEMBER,
     ExactMatch,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from mooring.engine.evaluate import PASSED, Evaluation, prepare_filters, run_filters
 from mooring.engine.profile import Profile
-from mooring.model.requests import pod_requests, to_column_units
+from mooring.model.values.requests import pod_requests, to_column_units
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 

@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mooring.model.gangs import Gang
-from mooring.model.membership import membership
-from mooring.model.topology import TopologyWish, tier_of
+from mooring.model.gangs.gang import Gang
+from mooring.model.gangs.membership import membership
+from mooring.model.topology.requests import TopologyWish, tier_of
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 

@@ -7,12 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from mooring.model.api.kueue import ANY, LOWER_PRIORITY, NEVER, ClusterQueue, Cohort, ResourceGroup
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Admit, Decision, Suspend
-from mooring.model.pods import Pod
-from mooring.model.quantity import parse_quantity
-from mooring.model.queued_work import QueuedWork
-from mooring.model.queueing import ANY, LOWER_PRIORITY, NEVER, ClusterQueue, Cohort, ResourceGroup
-from mooring.model.requests import PODS, pod_requests, to_column_units
+from mooring.model.queued.workloads import QueuedWork
+from mooring.model.values.quantity import parse_quantity
+from mooring.model.values.requests import PODS, pod_requests, to_column_units
 from mooring.state.cluster import Cluster
 
 Resource = tuple[str, str]

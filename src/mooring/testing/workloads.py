@@ -33,8 +33,8 @@ import yaml
 
 from mooring.config.scheduler import convert
 from mooring.errors import ConfigError
-from mooring.model.durations import EXPECTED_DURATION, parse_duration
-from mooring.model.replicas import ExpressionError, compile_pattern, fill
+from mooring.model.loading.replicas import ExpressionError, compile_pattern, fill
+from mooring.model.values.durations import EXPECTED_DURATION, parse_duration
 
 AT_ONCE = "0s"
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]

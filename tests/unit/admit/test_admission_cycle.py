@@ -2,12 +2,8 @@
 
 import pytest
 
-from mooring.actions.admit.cycle import Admission, Admitted, Preempted
-from mooring.model.decisions import PodSetFlavors
-from mooring.model.meta import LabelSelector
-from mooring.model.nodes import Taint
-from mooring.model.pods import Toleration
-from mooring.model.queueing import (
+from mooring.actions.admit.cycle.cycle import Admission, Admitted, Preempted
+from mooring.model.api.kueue import (
     ANY,
     HOLD,
     LOWER_PRIORITY,
@@ -15,6 +11,10 @@ from mooring.model.queueing import (
     TRY_NEXT_FLAVOR,
     FlavorFungibility,
 )
+from mooring.model.api.meta import LabelSelector
+from mooring.model.api.nodes import Taint
+from mooring.model.api.pods import Toleration
+from mooring.model.decisions import PodSetFlavors
 from mooring.testing.queueing_builders import (
     hold,
     make_admission,

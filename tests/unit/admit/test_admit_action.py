@@ -2,14 +2,14 @@
 
 from msgspec.structs import replace
 
-from mooring.actions.admit.works import Stage
+from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.config.queueing import QueueingSettings, TransformedResource
+from mooring.model.api.kueue import HOLD, HOLD_AND_DRAIN, LOWER_PRIORITY, ResourceFlavor, ResourceFlavorSpec
+from mooring.model.api.meta import LabelSelector
+from mooring.model.api.nodes import Taint
+from mooring.model.api.pods import Toleration
 from mooring.model.decisions import Admit, Bind, Evict, PodSetFlavors, Suspend, Wait
 from mooring.model.events import ObjectLost, PodSeen
-from mooring.model.meta import LabelSelector
-from mooring.model.nodes import Taint
-from mooring.model.pods import Toleration
-from mooring.model.queueing import HOLD, HOLD_AND_DRAIN, LOWER_PRIORITY, ResourceFlavor, ResourceFlavorSpec
 from mooring.testing.builders import make_namespace, make_node
 from mooring.testing.queueing_builders import (
     hold,

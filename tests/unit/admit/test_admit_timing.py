@@ -2,18 +2,18 @@
 
 from msgspec.structs import replace
 
-from mooring.actions.admit.works import Stage
+from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.config.queueing import PodsReady, QueueingSettings
-from mooring.model.decisions import Admit, Evict, Suspend, Wait
-from mooring.model.pods import Toleration
-from mooring.model.queueing import AdmissionCheck, AdmissionCheckRule, AdmissionChecksStrategy, ClusterQueue
-from mooring.model.queueing_workload import (
+from mooring.model.api.kueue import AdmissionCheck, AdmissionCheckRule, AdmissionChecksStrategy, ClusterQueue
+from mooring.model.api.kueue_workload import (
     AdmissionCheckState,
     PodSetUpdate,
     RequeueState,
     WorkloadCondition,
     WorkloadStatus,
 )
+from mooring.model.api.pods import Toleration
+from mooring.model.decisions import Admit, Evict, Suspend, Wait
 from mooring.testing.builders import make_node
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import Job, TenantWorld, admitted, make_job, suspended, waits

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from mooring.actions.admit.concessions import (
+from mooring.actions.admit.cycle.cycle import Admission
+from mooring.actions.admit.preemption.concessions import (
     FAIR_SHARING,
     INACTIVE,
     NO_FLAVOR,
@@ -13,8 +14,7 @@ from mooring.actions.admit.concessions import (
     Outlook,
     find_outlook,
 )
-from mooring.actions.admit.cycle import Admission
-from mooring.model.queueing import ANY, HOLD, LOWER_PRIORITY, NEVER, ClusterQueue, Workload
+from mooring.model.api.kueue import ANY, HOLD, LOWER_PRIORITY, NEVER, ClusterQueue, Workload
 from mooring.testing.queueing_builders import (
     hold,
     make_admission,

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from mooring.config.queueing import QueueingSettings, UsageHistory
-from mooring.model.queueing import LOWER_PRIORITY, AdmissionScope, ClusterQueue, FairSharing, LocalQueue
+from mooring.model.api.kueue import LOWER_PRIORITY, AdmissionScope, ClusterQueue, FairSharing, LocalQueue
 from mooring.testing.queueing_builders import make_group, make_local_queue, make_queue, make_quota
 from mooring.testing.tenant_builders import TenantWorld, admitted, make_job, suspended
 

@@ -4,8 +4,8 @@ import pytest
 
 from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
-from mooring.model.queueing import ANY, LOWER_PRIORITY, AdmissionCheck, AdmissionCheckRule, AdmissionChecksStrategy
-from mooring.model.queueing_workload import AdmissionCheckState, WorkloadStatus
+from mooring.model.api.kueue import ANY, LOWER_PRIORITY, AdmissionCheck, AdmissionCheckRule, AdmissionChecksStrategy
+from mooring.model.api.kueue_workload import AdmissionCheckState, WorkloadStatus
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import TenantWorld, admitted, make_job, suspended
 

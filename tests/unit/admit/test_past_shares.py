@@ -2,12 +2,12 @@
 
 import pytest
 
-from mooring.actions.admit.fair_sharing import Share
-from mooring.actions.admit.own_rules import LOOKS_PER_HALF_LIFE
-from mooring.actions.admit.past_shares import PAST_WEIGHT
+from mooring.actions.admit.policies.own_rules import LOOKS_PER_HALF_LIFE
+from mooring.actions.admit.policies.past_shares import PAST_WEIGHT
+from mooring.actions.admit.quota.fair_sharing import Share
 from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
-from mooring.model.queueing import ANY
+from mooring.model.api.kueue import ANY
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import TenantWorld, admitted, make_job, suspended
 

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from mooring.errors import ManifestError
-from mooring.model.places import Place
-from mooring.model.queueing import (
+from mooring.model.api.kueue import (
     ClusterQueue,
     Cohort,
     LocalQueue,
@@ -17,7 +16,8 @@ from mooring.model.queueing import (
     Workload,
     default_queueing,
 )
-from mooring.model.validation_queueing import validate_cohort_tree, validate_queueing
+from mooring.model.loading.places import Place
+from mooring.model.validation.kueue import validate_cohort_tree, validate_queueing
 from mooring.testing.queueing_builders import (
     make_cohort,
     make_group,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mooring.actions.admit.quota import NO_PARENT, FlavorResource, Quota, QuotaTree, TreeNode
+from mooring.actions.admit.quota.tree import NO_PARENT, FlavorResource, Quota, QuotaTree, TreeNode
 
 COLUMN = 0
 COHORT, LENDER, BORROWER = 0, 1, 2

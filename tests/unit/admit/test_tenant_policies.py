@@ -6,12 +6,12 @@ from contextlib import contextmanager
 import pytest
 
 from mooring.actions.admit.action import Admit as AdmitAction
-from mooring.actions.admit.rehearsal import CanPlace
-from mooring.actions.admit.works import Stage
+from mooring.actions.admit.lifecycle.rehearsal import CanPlace
+from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.config.tenant_policy import CHECK_PLACEMENT, TenantPolicy
+from mooring.model.api.kueue import LOWER_PRIORITY, STRICT_FIFO
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Admit, Wait
-from mooring.model.pods import Pod
-from mooring.model.queueing import LOWER_PRIORITY, STRICT_FIFO
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import make_node
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota

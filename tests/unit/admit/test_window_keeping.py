@@ -1,12 +1,12 @@
 """Quota that is lent at night and taken back in the morning: who is told, who is kept out, and who has to go."""
 
-from mooring.actions.admit.known_ends import PREEMPTIBLE
-from mooring.actions.admit.works import Stage
+from mooring.actions.admit.lifecycle.known_ends import PREEMPTIBLE
+from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import QuotaWindow, TenantPolicy
+from mooring.model.api.kueue import LOWER_PRIORITY, STRICT_FIFO, ClusterQueue
 from mooring.model.decisions import Decision, Evict, Notice, Suspend, Wait
-from mooring.model.durations import DURATION
-from mooring.model.queueing import LOWER_PRIORITY, STRICT_FIFO, ClusterQueue
+from mooring.model.values.durations import DURATION
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import Job, TenantWorld, admitted, make_job, suspended, waits
 

@@ -2,8 +2,8 @@
 
 from mooring.assembly import assemble
 from mooring.engine.evaluate import Evaluation, evaluate
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
 from mooring.testing.builders import ZONE, make_affinity, make_cluster, make_node, make_pod, make_taint, make_toleration
 
 PROFILE = assemble().default_profile

@@ -4,7 +4,7 @@ from typing import Any
 
 from mooring.assembly import assemble
 from mooring.engine.plugin import Change
-from mooring.engine.queue import Queue
+from mooring.engine.queue.queue import Queue
 from mooring.model.events import PodSeen
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import make_pod, make_pods

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from mooring.engine.cycle import Scheduler
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Evict, Wait
 from mooring.model.events import GangSeen
-from mooring.model.gangs import Gang, gang_key
-from mooring.model.membership import NATIVE_KIND, PLAIN_KIND
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod
+from mooring.model.gangs.gang import Gang, gang_key
+from mooring.model.gangs.membership import NATIVE_KIND, PLAIN_KIND
 from mooring.testing.builders import make_node, make_pod, make_scheduler
 
 RACK, BLOCK = "example.com/rack", "example.com/block"

@@ -20,7 +20,7 @@ from gang_builders import (
 from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Decision
 from mooring.model.events import BindFailed, Event, GangLost, GangSeen, NodeLost, NodeSeen, PodLost, PodSeen
-from mooring.model.topology import TopologyWish
+from mooring.model.topology.requests import TopologyWish
 from mooring.testing.builders import make_node, make_pod, make_profile
 from mooring.testing.random_clusters import with_node
 

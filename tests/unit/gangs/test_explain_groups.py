@@ -15,11 +15,11 @@ from gang_builders import (
 
 from mooring.actions.gangs.explain import GangExplanation, explain_gang
 from mooring.actions.gangs.explain_groups import GroupRoom
-from mooring.actions.place import Place
+from mooring.actions.place.action import Place
 from mooring.engine.cycle import Scheduler
-from mooring.model.gangs import Role
-from mooring.model.membership import VOLCANO_KIND
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Role
+from mooring.model.gangs.membership import VOLCANO_KIND
+from mooring.model.topology.requests import TopologyWish
 from mooring.testing.builders import HOSTNAME, make_affinity, make_node, make_pod_term
 from mooring.testing.random_clusters import with_node
 

@@ -15,11 +15,11 @@ from gang_builders import (
     waiting,
 )
 
+from mooring.model.api.pods import Pod
 from mooring.model.events import GangSeen, NodeSeen, PodLost, PodSeen
-from mooring.model.gangs import Role, RoleGroup
-from mooring.model.membership import VOLCANO_KIND
-from mooring.model.pods import Pod
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Role, RoleGroup
+from mooring.model.gangs.membership import VOLCANO_KIND
+from mooring.model.topology.requests import TopologyWish
 from mooring.testing.builders import HOSTNAME, ZONE, make_affinity, make_node, make_pod, make_pod_term
 from mooring.testing.random_clusters import with_node
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from mooring.engine.cycle import Scheduler
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Evict, Wait
 from mooring.model.events import BindFailed, GangSeen, NodeLost, PodLost, PodSeen
-from mooring.model.gangs import Gang, Role, gang_key
-from mooring.model.membership import PLAIN_KIND
-from mooring.model.pods import Pod
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Gang, Role, gang_key
+from mooring.model.gangs.membership import PLAIN_KIND
+from mooring.model.topology.requests import TopologyWish
 from mooring.testing.builders import make_affinity, make_node, make_pod, make_pod_term, make_scheduler
 
 RACK, BLOCK = "example.com/rack", "example.com/block"

@@ -2,12 +2,12 @@
 
 from gang_builders import BLOCK, RACK, bound, make_gang, make_members, make_role, rack_nodes, start, waiting
 
+from mooring.model.api.kueue import Topology, TopologyLevel, TopologySpec
+from mooring.model.api.meta import ObjectMeta
 from mooring.model.events import ObjectSeen
-from mooring.model.gangs import Role
-from mooring.model.membership import VOLCANO_KIND
-from mooring.model.meta import ObjectMeta
-from mooring.model.queueing import Topology, TopologyLevel, TopologySpec
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Role
+from mooring.model.gangs.membership import VOLCANO_KIND
+from mooring.model.topology.requests import TopologyWish
 from mooring.testing.builders import make_node
 from mooring.testing.topology_builders import make_hypernode
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from gang_builders import NO_PREEMPTION, RACK, bound, make_gang, make_members, rack_nodes, start, waiting
 
-from mooring.actions.batches import Batches, Outcome
+from mooring.actions.place.batches import Batches, Outcome
 from mooring.engine.cycle import Scheduler
-from mooring.engine.queue import Entry
+from mooring.engine.queue.queue import Entry
 from mooring.model.events import GangLost, PodLost, PodSeen
-from mooring.model.gangs import Gang
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Gang
+from mooring.model.topology.requests import TopologyWish
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import ZONE, make_node, make_pod, make_spread
 from mooring.testing.random_clusters import replaced

@@ -6,14 +6,14 @@ import pytest
 from gang_builders import NO_PREEMPTION, RACK, bound, make_gang, make_members, rack_nodes, start, waiting
 
 from mooring.actions.gangs.placing import GangPlacer
-from mooring.actions.place import Place
+from mooring.actions.place.action import Place
 from mooring.assembly import assemble
 from mooring.config.scheduler import parse_config
 from mooring.engine.cycle import Scheduler
 from mooring.engine.plugin import Permit, PreBind, Reserve
 from mooring.engine.verdict import Rejection
 from mooring.model.events import Event, GangSeen, NodeSeen, PodSeen
-from mooring.model.topology import TopologyWish
+from mooring.model.topology.requests import TopologyWish
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.testing.builders import make_config, make_node

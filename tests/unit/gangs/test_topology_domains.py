@@ -3,8 +3,8 @@
 import pytest
 from topology_cases import BLOCK, IN_BLOCK, IN_RACK, RACK, column, reason, small
 
-from mooring.actions.gangs.domains import Assignment, LevelRoom, TooSmall, choose, fits_by_level
-from mooring.model.topology import TopologyWish
+from mooring.actions.gangs.topology.domains import Assignment, LevelRoom, TooSmall, choose, fits_by_level
+from mooring.model.topology.requests import TopologyWish
 from mooring.testing.topology_builders import make_tree
 
 

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from topology_cases import BLOCK, IN_BLOCK, IN_RACK, RACK, column, reason, small
 
-from mooring.actions.gangs.domains import Candidate, MemberKind, candidates, choose_together
-from mooring.model.topology import TopologyWish
+from mooring.actions.gangs.topology.domains import Candidate, MemberKind, candidates, choose_together
+from mooring.model.topology.requests import TopologyWish
 from mooring.testing.topology_builders import make_tree
 
 

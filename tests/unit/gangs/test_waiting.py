@@ -17,8 +17,8 @@ from gang_builders import (
 
 from mooring.engine.cycle import Scheduler
 from mooring.model.events import BindFailed, GangLost, GangSeen, NodeLost, NodeSeen, PodLost, PodSeen
-from mooring.model.gangs import Role
-from mooring.model.membership import VOLCANO_KIND
+from mooring.model.gangs.gang import Role
+from mooring.model.gangs.membership import VOLCANO_KIND
 from mooring.testing.builders import make_affinity, make_node, make_pod, make_pod_term
 from mooring.testing.random_clusters import with_node
 

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.gangs.domains import TooSmall
-from mooring.model.topology import TopologyWish
+from mooring.actions.gangs.topology.domains import TooSmall
+from mooring.model.topology.requests import TopologyWish
 from mooring.state.topology import TopologyTree
 from mooring.testing.topology_builders import make_tree
 

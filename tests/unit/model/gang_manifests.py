@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from mooring.errors import ManifestError
-from mooring.model.gangs import Gang
-from mooring.model.manifests import Manifests, build_manifests
-from mooring.model.membership import membership
-from mooring.model.pods import Pod
+from mooring.model.api.pods import Pod
+from mooring.model.gangs.gang import Gang
+from mooring.model.gangs.membership import membership
+from mooring.model.loading.manifests import Manifests, build_manifests
 
 
 def read(text: str) -> Manifests:

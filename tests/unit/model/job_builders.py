@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from mooring.model.manifests import Manifests, build_manifests
-from mooring.model.pods import Pod
+from mooring.model.api.pods import Pod
+from mooring.model.loading.manifests import Manifests, build_manifests
 
 Document = dict[str, Any]
 

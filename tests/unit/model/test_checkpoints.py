@@ -4,7 +4,7 @@ import pytest
 from manifest_builders import pod_document
 
 from mooring.errors import ManifestError
-from mooring.model.manifests import build_manifests
+from mooring.model.loading.manifests import build_manifests
 
 
 def test_a_checkpoint_that_is_no_time_is_refused() -> None:

@@ -6,10 +6,10 @@ import pytest
 from manifest_builders import container, node_document, pod_document, priority_class_document
 
 from mooring.errors import ManifestError
-from mooring.model.manifests import build_manifests
-from mooring.model.meta import LabelSelectorRequirement
-from mooring.model.pods import Pod, ResourceRequirements
-from mooring.model.volumes import ObjectReference
+from mooring.model.api.meta import LabelSelectorRequirement
+from mooring.model.api.pods import Pod, ResourceRequirements
+from mooring.model.api.volumes import ObjectReference
+from mooring.model.loading.manifests import build_manifests
 
 
 def created(*others: dict[str, Any], **spec: Any) -> Pod:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mooring.model.durations import DURATION, duration_seconds, parse_duration
-from mooring.model.meta import ObjectMeta
-from mooring.model.pods import Pod, PodSpec
+from mooring.model.api.meta import ObjectMeta
+from mooring.model.api.pods import Pod, PodSpec
+from mooring.model.values.durations import DURATION, duration_seconds, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from manifest_builders import node_document, pod_document, workload_document
 
 from mooring.errors import ManifestError
-from mooring.model.manifests import Manifests, build_manifests
-from mooring.model.pods import Pod
+from mooring.model.api.pods import Pod
+from mooring.model.loading.manifests import Manifests, build_manifests
 
 
 def names(manifests: Manifests) -> list[str]:

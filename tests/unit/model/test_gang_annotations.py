@@ -3,8 +3,8 @@
 import pytest
 from gang_manifests import memberships, only_gang, pod_named, read, refusal
 
-from mooring.model.gangs import Gang, Role
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Gang, Role
+from mooring.model.topology.requests import TopologyWish
 
 
 def job(annotations: str, spec: str = "parallelism: 4, completions: 4", template: str = "") -> str:

@@ -3,9 +3,9 @@
 import pytest
 from gang_manifests import memberships, only_gang, read, refusal
 
-from mooring.model.gangs import Gang, Role, RoleGroup
-from mooring.model.queueing import Topology
-from mooring.model.topology import TopologyWish
+from mooring.model.api.kueue import Topology
+from mooring.model.gangs.gang import Gang, Role, RoleGroup
+from mooring.model.topology.requests import TopologyWish
 
 
 def coscheduling(spec: str, group: str = "scheduling.x-k8s.io") -> str:

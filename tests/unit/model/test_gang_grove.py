@@ -3,8 +3,8 @@
 import pytest
 from gang_manifests import memberships, only_gang, pod_named, read, refusal
 
-from mooring.model.gangs import Gang, Role, RoleGroup
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Gang, Role, RoleGroup
+from mooring.model.topology.requests import TopologyWish
 
 CLASS = """
 apiVersion: scheduling.k8s.io/v1

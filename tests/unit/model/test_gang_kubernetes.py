@@ -3,8 +3,8 @@
 import pytest
 from gang_manifests import memberships, only_gang, read, refusal
 
-from mooring.model.gangs import Gang
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Gang
+from mooring.model.topology.requests import TopologyWish
 
 CLASS = """
 apiVersion: scheduling.k8s.io/v1

@@ -3,8 +3,8 @@
 import pytest
 from gang_manifests import memberships, pod_named, read, refusal
 
-from mooring.model.gangs import Gang, Role
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Gang, Role
+from mooring.model.topology.requests import TopologyWish
 
 SET = """
 apiVersion: leaderworkerset.x-k8s.io/v1

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from mooring.model.gangs import Membership
-from mooring.model.membership import membership
-from mooring.model.meta import ObjectMeta, OwnerReference
-from mooring.model.pods import Pod, PodSpec, SchedulingGroup, WorkloadReference
+from mooring.model.api.meta import ObjectMeta, OwnerReference
+from mooring.model.api.pods import Pod, PodSpec, SchedulingGroup, WorkloadReference
+from mooring.model.gangs.gang import Membership
+from mooring.model.gangs.membership import membership
 
 JOB = OwnerReference(api_version="batch/v1", kind="Job", name="train", controller=True)
 

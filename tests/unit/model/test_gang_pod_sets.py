@@ -7,9 +7,9 @@ from gang_manifests import memberships, only_gang
 from job_builders import document, job, job_set, pytorch_job, ray_cluster, template, worker_group
 
 from mooring.errors import ManifestError
-from mooring.model.gangs import Gang
-from mooring.model.manifests import Manifests, build_manifests
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Gang
+from mooring.model.loading.manifests import Manifests, build_manifests
+from mooring.model.topology.requests import TopologyWish
 
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"

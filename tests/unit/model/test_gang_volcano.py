@@ -3,9 +3,9 @@
 import pytest
 from gang_manifests import memberships, only_gang, pod_named, read, refusal
 
-from mooring.model.gangs import Gang, Role
-from mooring.model.topology import TopologyWish
-from mooring.model.volcano_queues import Queue
+from mooring.model.api.volcano_queue import Queue
+from mooring.model.gangs.gang import Gang, Role
+from mooring.model.topology.requests import TopologyWish
 
 GROUP = """
 apiVersion: scheduling.volcano.sh/v1beta1

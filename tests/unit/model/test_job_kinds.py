@@ -22,7 +22,7 @@ from job_builders import (
     worker_group,
 )
 
-from mooring.model.pods import Pod
+from mooring.model.api.pods import Pod
 
 
 def owner(pod: Pod) -> tuple[str, str]:

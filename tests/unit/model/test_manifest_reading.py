@@ -9,8 +9,8 @@ import pytest
 from manifest_builders import node_document, pod_document
 
 from mooring.errors import ManifestError
-from mooring.model.manifests import build_manifests, load_manifests
-from mooring.model.pods import Container, Pod, PodSpec
+from mooring.model.api.pods import Container, Pod, PodSpec
+from mooring.model.loading.manifests import build_manifests, load_manifests
 
 POD_YAML = """
 apiVersion: v1

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.model.quantity import NANO, QuantityError, parse_quantity, to_millis, to_units
+from mooring.model.values.quantity import NANO, QuantityError, parse_quantity, to_millis, to_units
 
 AMOUNTS = st.integers(min_value=0, max_value=10**12)
 

@@ -26,9 +26,9 @@ from job_builders import (
     worker_group,
 )
 
-from mooring.model.manifests import Manifests
-from mooring.model.queued_work import QueuedWork, incomplete_groups, queued_work
-from mooring.model.queueing_workload import TopologyRequest, Workload
+from mooring.model.api.kueue_workload import TopologyRequest, Workload
+from mooring.model.loading.manifests import Manifests
+from mooring.model.queued.workloads import QueuedWork, incomplete_groups, queued_work
 
 
 def only(manifests: Manifests) -> QueuedWork:

@@ -4,7 +4,7 @@ import pytest
 from job_builders import Document, document, grouped_pod, job, job_set, load, plain_pod, replicated_job, template
 
 from mooring.errors import ManifestError
-from mooring.model.queueing import AdmissionCheck, ClusterQueue, LocalQueue, ResourceFlavor, Topology, Workload
+from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, LocalQueue, ResourceFlavor, Topology, Workload
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 

@@ -19,9 +19,9 @@ from job_builders import (
 from manifest_builders import node_document
 
 from mooring.errors import ManifestError
-from mooring.model.pods import Pod, PodSpec, SchedulingGate, Toleration
-from mooring.model.queued_work import QueuedWork, ResumeError, flavor_terms, queued_work, resume, resume_pods
-from mooring.model.queueing import ResourceFlavor, ResourceFlavorSpec
+from mooring.model.api.kueue import ResourceFlavor, ResourceFlavorSpec
+from mooring.model.api.pods import Pod, PodSpec, SchedulingGate, Toleration
+from mooring.model.queued.workloads import QueuedWork, ResumeError, flavor_terms, queued_work, resume, resume_pods
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 GATES = [SchedulingGate(name="kueue.x-k8s.io/admission")]

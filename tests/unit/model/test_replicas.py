@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from manifest_builders import node_document, pod_document, replicated_node
 
 from mooring.errors import ManifestError
-from mooring.model.manifests import build_manifests
-from mooring.model.nodes import Taint
-from mooring.model.replicas import compile_pattern, fill
+from mooring.model.api.nodes import Taint
+from mooring.model.loading.manifests import build_manifests
+from mooring.model.loading.replicas import compile_pattern, fill
 
 
 def refusal(*documents: dict[str, Any]) -> str:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.model.meta import LabelSelector, LabelSelectorRequirement, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.model.selectors import (
+from mooring.model.api.meta import LabelSelector, LabelSelectorRequirement, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.model.values.selectors import (
     EVERYTHING,
     NOTHING,
     compile_equality,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from mooring.errors import ManifestError
-from mooring.model.manifests import Manifests
-from mooring.model.steps import load_steps
+from mooring.model.loading.manifests import Manifests
+from mooring.model.loading.steps import load_steps
 
 Tell = Callable[..., list[Manifests]]
 

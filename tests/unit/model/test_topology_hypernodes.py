@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from mooring.errors import ManifestError
-from mooring.model.hypernodes import Overlap, PatternError, compile_pattern, literal_start, map_hypernodes
-from mooring.model.places import Place
-from mooring.model.topology import HyperNode, HyperNodeSpec
-from mooring.model.validation_topology import validate_hypernode, validate_hypernode_tree
+from mooring.model.loading.places import Place
+from mooring.model.topology.hypernodes import Overlap, PatternError, compile_pattern, literal_start, map_hypernodes
+from mooring.model.topology.requests import HyperNode, HyperNodeSpec
+from mooring.model.validation.topology import validate_hypernode, validate_hypernode_tree
 from mooring.testing.topology_builders import make_hypernode
 
 PLACE = Place("network.yaml", 1)

@@ -3,10 +3,10 @@
 import pytest
 
 from mooring.errors import ManifestError
-from mooring.model.places import Place
-from mooring.model.topology import TopologyWish, WishError, is_label_key, tier_level, tier_of, wish_of
-from mooring.model.validation_terms import Subject
-from mooring.model.validation_topology import check_wish
+from mooring.model.loading.places import Place
+from mooring.model.topology.requests import TopologyWish, WishError, is_label_key, tier_level, tier_of, wish_of
+from mooring.model.validation.terms import Subject
+from mooring.model.validation.topology import check_wish
 from mooring.testing.builders import make_pod
 
 RACK, BLOCK = "topology.example.com/rack", "topology.example.com/block"

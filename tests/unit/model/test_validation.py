@@ -6,7 +6,7 @@ import pytest
 from manifest_builders import node_document, pod_document, priority_class_document, workload_document
 
 from mooring.errors import ManifestError
-from mooring.model.manifests import build_manifests
+from mooring.model.loading.manifests import build_manifests
 
 
 def refusal(document: Any) -> str:

@@ -6,7 +6,7 @@ import pytest
 from manifest_builders import container, pod_document
 
 from mooring.errors import ManifestError
-from mooring.model.manifests import build_manifests
+from mooring.model.loading.manifests import build_manifests
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

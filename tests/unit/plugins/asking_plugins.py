@@ -6,7 +6,7 @@ import msgspec
 
 from mooring.engine.plugin import FilterAnswers, Plugin
 from mooring.engine.verdict import Rejection
-from mooring.model.pods import Pod
+from mooring.model.api.pods import Pod
 from mooring.state.cluster import Cluster
 from mooring.testing.asking import prepare
 

@@ -6,7 +6,7 @@ import pytest
 from asking_plugins import configured, refusals, remedies, scores
 
 from mooring.engine.verdict import Rejection
-from mooring.model.pods import ContainerPort
+from mooring.model.api.pods import ContainerPort
 from mooring.plugins.image_locality import ImageLocality
 from mooring.plugins.node_affinity import NodeAffinity
 from mooring.plugins.node_declared_features import NodeDeclaredFeatures

@@ -25,7 +25,7 @@ from volume_builders import (
 
 from mooring.engine.plugin import SKIP
 from mooring.engine.verdict import Rejection
-from mooring.model.pods import Pod
+from mooring.model.api.pods import Pod
 from mooring.plugins.volume_binding import VolumeBinding, VolumeBindingArgs, VolumePlan
 from mooring.state.cluster import Cluster
 

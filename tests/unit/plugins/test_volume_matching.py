@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from volume_builders import LOCAL, make_claim, make_cluster, make_node, make_volume
 
-from mooring.model.volumes import PersistentVolume, PersistentVolumeClaim
+from mooring.model.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.plugins.volume_matching import NONE, match_claims, unbound_claim
 
 NODE_NAMES = ("a", "b", "c")

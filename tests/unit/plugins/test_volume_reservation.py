@@ -4,7 +4,7 @@ from mooring.assembly import assemble
 from mooring.engine.plugin import Reserve
 from mooring.engine.verdict import Rejection
 from mooring.model.decisions import Bind, Wait
-from mooring.model.manifests import Manifests, build_manifests
+from mooring.model.loading.manifests import Manifests, build_manifests
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 

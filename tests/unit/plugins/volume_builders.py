@@ -8,10 +8,9 @@ import msgspec
 from mooring.engine.evaluate import ask_filter
 from mooring.engine.plugin import PreFilter
 from mooring.engine.verdict import Rejection
-from mooring.model.events import NodeSeen, ObjectSeen, PodSeen, Related
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod
-from mooring.model.volumes import (
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
+from mooring.model.api.volumes import (
     CsiDriver,
     CsiNode,
     CsiStorageCapacity,
@@ -20,6 +19,7 @@ from mooring.model.volumes import (
     StorageClass,
     VolumeAttachment,
 )
+from mooring.model.events import NodeSeen, ObjectSeen, PodSeen, Related
 from mooring.state.cluster import Cluster
 
 DRIVER = "csi.example.com"

@@ -4,17 +4,17 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from mooring.actions.preempt.search import Found, InVain, Search, refusals
+from mooring.actions.preempt.pods.search import Found, InVain, Search, refusals
 from mooring.assembly import assemble
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.cycle import Scheduler
+from mooring.model.api.meta import ObjectMeta
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
+from mooring.model.api.policies import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from mooring.model.events import GangSeen
-from mooring.model.gangs import Gang, gang_key
-from mooring.model.membership import GANG_NAME, PLAIN_KIND
-from mooring.model.meta import ObjectMeta
-from mooring.model.nodes import Node
-from mooring.model.pods import Pod
-from mooring.model.policies import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from mooring.model.gangs.gang import Gang, gang_key
+from mooring.model.gangs.membership import GANG_NAME, PLAIN_KIND
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import make_cluster, make_pod, make_scheduler, make_selector
 

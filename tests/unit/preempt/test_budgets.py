@@ -6,8 +6,8 @@ from preemption_builders import make_budget, make_running
 
 from mooring.actions.preempt.budgets import split_one_by_one
 from mooring.actions.preempt.running import RunningPods
+from mooring.model.api.policies import PodDisruptionBudget
 from mooring.model.events import ObjectSeen, PodSeen
-from mooring.model.policies import PodDisruptionBudget
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import make_cluster, make_node
 

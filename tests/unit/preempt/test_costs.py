@@ -6,15 +6,15 @@ import pytest
 from preemption_builders import chosen, make_budget, make_running, search, seconds
 
 from mooring.actions.preempt.cost import Preemptions
-from mooring.actions.preempt.search import InVain, Search
+from mooring.actions.preempt.pods.search import InVain, Search
 from mooring.assembly import assemble
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.config.scheduler import parse_config
 from mooring.engine.cycle import Scheduler
 from mooring.errors import ConfigError
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Evict, Wait
 from mooring.model.events import PodLost, PodSeen
-from mooring.model.pods import Pod
 from mooring.testing.builders import (
     make_cluster,
     make_config,

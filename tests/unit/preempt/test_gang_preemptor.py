@@ -5,11 +5,11 @@ from typing import Any
 
 from preemption_builders import gang_scheduler, make_gang, make_member, make_running, seconds
 
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Evict, Wait
 from mooring.model.events import NodeLost, NodeSeen, PodLost, PodSeen
-from mooring.model.gangs import Gang
-from mooring.model.pods import Pod
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Gang
+from mooring.model.topology.requests import TopologyWish
 from mooring.testing.builders import RACK, make_node, make_pod, make_profile
 
 WAITS = "gang default/train: room for 0 of 2 members"

@@ -12,13 +12,13 @@ from preemption_builders import (
     seconds,
 )
 
-from mooring.actions.preempt.search import Found, InVain, Search
+from mooring.actions.preempt.pods.search import Found, InVain, Search
 from mooring.config.preemption_cost import PreemptionCostArgs
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Evict, Wait
 from mooring.model.events import GangLost, GangSeen, PodSeen
-from mooring.model.gangs import Role
-from mooring.model.membership import GANG_NAME
-from mooring.model.pods import Pod
+from mooring.model.gangs.gang import Role
+from mooring.model.gangs.membership import GANG_NAME
 from mooring.testing.builders import HOSTNAME, ZONE, make_affinity, make_node, make_pod, make_pod_term
 from mooring.testing.random_clusters import with_phase
 

@@ -2,10 +2,10 @@
 
 from preemption_builders import gang_scheduler, make_gang, make_member, make_running
 
+from mooring.model.api.meta import Condition
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Wait
 from mooring.model.events import PodLost, PodSeen
-from mooring.model.meta import Condition
-from mooring.model.pods import Pod
 from mooring.testing.builders import make_node, make_pod, make_scheduler
 
 

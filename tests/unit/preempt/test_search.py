@@ -3,10 +3,10 @@
 import pytest
 from preemption_builders import chosen, make_budget, make_running, search
 
-from mooring.actions.preempt.search import InVain, Search
+from mooring.actions.preempt.pods.search import InVain, Search
+from mooring.model.api.meta import Condition
+from mooring.model.api.pods import Pod
 from mooring.model.events import PodSeen
-from mooring.model.meta import Condition
-from mooring.model.pods import Pod
 from mooring.testing.builders import HOSTNAME, make_affinity, make_cluster, make_node, make_pod, make_pod_term
 
 

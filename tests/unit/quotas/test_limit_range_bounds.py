@@ -3,8 +3,8 @@
 import pytest
 from quota_documents import Document, claim, container, limit_range, messages, pod, with_metadata
 
-from mooring.model.manifests import build_manifests
-from mooring.model.pods import ResourceRequirements
+from mooring.model.api.pods import ResourceRequirements
+from mooring.model.loading.manifests import build_manifests
 
 
 def limited(limit: Document, **resources: Document) -> list[str]:

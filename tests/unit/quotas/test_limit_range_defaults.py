@@ -2,8 +2,8 @@
 
 from quota_documents import Document, container, limit_range, messages, pod, quota, workload
 
-from mooring.model.manifests import build_manifests
-from mooring.model.pods import Pod, ResourceRequirements
+from mooring.model.api.pods import Pod, ResourceRequirements
+from mooring.model.loading.manifests import build_manifests
 
 
 def admitted(*documents: Document) -> Pod:

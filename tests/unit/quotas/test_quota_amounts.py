@@ -2,7 +2,7 @@
 
 import pytest
 
-from mooring.model.meta import QuantityText
+from mooring.model.api.meta import QuantityText
 from mooring.model.quotas.amounts import ZERO, Amount, read_amount, show_amounts
 
 

@@ -17,7 +17,7 @@ from quota_documents import (
     workload,
 )
 
-from mooring.model.manifests import build_manifests
+from mooring.model.loading.manifests import build_manifests
 
 
 def exceeded(resource: str, requested: Any, used: Any, limited: Any) -> str:

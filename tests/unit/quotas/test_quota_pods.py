@@ -3,7 +3,7 @@
 import pytest
 from quota_documents import asking, container, limit_range, messages, pod, pod_names, quota, with_metadata, workload
 
-from mooring.model.manifests import build_manifests
+from mooring.model.loading.manifests import build_manifests
 
 
 def test_a_quota_lets_in_what_fits_in_the_order_given() -> None:

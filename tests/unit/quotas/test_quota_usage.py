@@ -4,12 +4,12 @@ import msgspec
 from msgspec.structs import replace
 from quota_documents import Document, asking, claim, quota
 
-from mooring.model.meta import ObjectMeta
-from mooring.model.pods import Pod, PodStatus
+from mooring.model.api.meta import ObjectMeta
+from mooring.model.api.pods import Pod, PodStatus
+from mooring.model.api.volumes import PersistentVolumeClaim
 from mooring.model.quotas.by_spec import MOST_KEPT, BySpec
 from mooring.model.quotas.namespace_quotas import NamespaceQuotas
 from mooring.model.quotas.objects import CoreResourceQuota
-from mooring.model.volumes import PersistentVolumeClaim
 from mooring.testing.builders import make_pod
 
 

@@ -4,7 +4,7 @@ import pytest
 from quota_documents import Document, limit_range, quota
 
 from mooring.errors import ManifestError
-from mooring.model.manifests import build_manifests
+from mooring.model.loading.manifests import build_manifests
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 
 

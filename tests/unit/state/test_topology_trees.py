@@ -1,7 +1,7 @@
 """Topology trees: domains inside domains, as columns; kept while nothing changes that they are built from."""
 
 from mooring.model.events import NodeLost, NodeSeen
-from mooring.model.topology import TopologyWish
+from mooring.model.topology.requests import TopologyWish
 from mooring.state.cluster import Cluster
 from mooring.state.nodes import MISSING
 from mooring.state.topology import TopologyTree

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from mooring.model.api.kueue import ANY, LOWER_OR_NEWER_EQUAL_PRIORITY, LOWER_PRIORITY, NEVER, ClusterQueue, Cohort
+from mooring.model.api.pods import PodStatus
 from mooring.model.decisions import Admit, Decision, Evict, PodSetFlavors, Suspend
 from mooring.model.events import ObjectSeen, PodSeen, WorkloadSeen
-from mooring.model.pods import PodStatus
-from mooring.model.queueing import ANY, LOWER_OR_NEWER_EQUAL_PRIORITY, LOWER_PRIORITY, NEVER, ClusterQueue, Cohort
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import make_cluster, make_node, make_pod
 from mooring.testing.queueing_builders import make_cohort, make_group, make_local_queue, make_queue, make_quota

@@ -3,9 +3,9 @@
 import pytest
 
 from mooring.model.events import GangSeen, NodeSeen, PodSeen
-from mooring.model.gangs import Gang, Role, gang_key
-from mooring.model.membership import PLAIN_KIND, VOLCANO_KIND
-from mooring.model.topology import TopologyWish
+from mooring.model.gangs.gang import Gang, Role, gang_key
+from mooring.model.gangs.membership import PLAIN_KIND, VOLCANO_KIND
+from mooring.model.topology.requests import TopologyWish
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import HOSTNAME, make_node, make_pod
 from mooring.testing.verify_gangs import broken_gangs

@@ -6,28 +6,28 @@ decides is done to the state at once; that victims are gone, that pods are ready
 
 from collections.abc import Mapping
 
-from mooring.actions.admit.cycle import Admission, CycleReport
-from mooring.actions.admit.desk import Desk
-from mooring.actions.admit.following import Following, make_structure
-from mooring.actions.admit.gatekeeper import Gatekeeper
-from mooring.actions.admit.namespaces import NamespaceLabels
-from mooring.actions.admit.own_rules import OwnRules
-from mooring.actions.admit.pods_of_work import PodsOfWork
-from mooring.actions.admit.rehearsal import Rehearsal, Rehearse
-from mooring.actions.admit.resource_rules import ResourceRules
-from mooring.actions.admit.telling import tell
-from mooring.actions.admit.turns import MayStart, anybody
-from mooring.actions.admit.window_gate import WindowGate
-from mooring.actions.admit.window_keeping import WindowKeeper
-from mooring.actions.admit.windows import QuotaSchedule
-from mooring.actions.admit.words import NAMESPACE_MISMATCH
-from mooring.actions.admit.works import Stage, Work
+from mooring.actions.admit.cycle.cycle import Admission, CycleReport
+from mooring.actions.admit.cycle.turns import MayStart, anybody
+from mooring.actions.admit.lifecycle.conditions import NAMESPACE_MISMATCH
+from mooring.actions.admit.lifecycle.following import Following, make_structure
+from mooring.actions.admit.lifecycle.gatekeeper import Gatekeeper
+from mooring.actions.admit.lifecycle.lifecycle import Desk
+from mooring.actions.admit.lifecycle.namespaces import NamespaceLabels
+from mooring.actions.admit.lifecycle.pods import PodsOfWork
+from mooring.actions.admit.lifecycle.rehearsal import Rehearsal, Rehearse
+from mooring.actions.admit.lifecycle.stages import Stage, Work
+from mooring.actions.admit.lifecycle.telling import tell
+from mooring.actions.admit.policies.own_rules import OwnRules
+from mooring.actions.admit.quota.resource_rules import ResourceRules
+from mooring.actions.admit.windows.gate import WindowGate
+from mooring.actions.admit.windows.keeping import WindowKeeper
+from mooring.actions.admit.windows.windows import QuotaSchedule
 from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
 from mooring.engine.profile import Profile
-from mooring.engine.queue import Queue
+from mooring.engine.queue.queue import Queue
 from mooring.model.decisions import Decision, Evict
-from mooring.model.queued_work import ResumeError
+from mooring.model.queued.workloads import ResumeError
 from mooring.state.cluster import Cluster
 
 

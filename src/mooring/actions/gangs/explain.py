@@ -8,9 +8,9 @@ from mooring.actions.gangs.members import all_members, grouped, needed_members
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.actions.gangs.reservation import Reservation
 from mooring.actions.gangs.units import unit_of
-from mooring.engine.gang_entry import what_is_missing
-from mooring.engine.queue import GangEntry, Queue
-from mooring.model.topology import TopologyWish
+from mooring.engine.queue.gang_entry import what_is_missing
+from mooring.engine.queue.queue import GangEntry, Queue
+from mooring.model.topology.requests import TopologyWish
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord, GangTable
 

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.gangs.domains import TooSmall, choose
 from mooring.actions.gangs.members import Group, grouped, needed_members
 from mooring.actions.gangs.placing import GangPlacer, wants_place
+from mooring.actions.gangs.topology.domains import TooSmall, choose
 from mooring.actions.gangs.units import unit_of
-from mooring.engine.queue import Entry, GangEntry
-from mooring.model.durations import duration_seconds
-from mooring.model.meta import timestamp_seconds
-from mooring.model.pods import Pod
+from mooring.engine.queue.queue import Entry, GangEntry
+from mooring.model.api.meta import timestamp_seconds
+from mooring.model.api.pods import Pod
+from mooring.model.values.durations import duration_seconds
 from mooring.state.cluster import Cluster
 from mooring.state.nodes import MISSING
 from mooring.state.pods import UNBOUND, PodRecord

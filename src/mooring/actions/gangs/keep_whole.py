@@ -9,8 +9,8 @@ hold room that others could use. Of a gang of gangs only the part that fell shor
 from collections.abc import Iterable
 
 from mooring.actions.gangs.placing import GangPlacer, bind_all
-from mooring.engine.gang_entry import PLUGIN
-from mooring.engine.queue import Queue
+from mooring.engine.queue.gang_entry import PLUGIN
+from mooring.engine.queue.queue import Queue
 from mooring.model.decisions import Decision, Evict, Wait
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord, GangTable

@@ -3,9 +3,9 @@
 from collections.abc import Container
 from dataclasses import dataclass
 
-from mooring.engine.gang_parts import complete_parts, parts_to_start
 from mooring.engine.profile import Profile
-from mooring.engine.queue import Entry, GangEntry
+from mooring.engine.queue.gang_parts import complete_parts, parts_to_start
+from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.shapes import Shape
 

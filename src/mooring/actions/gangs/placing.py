@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from mooring.actions.batches import Batches
-from mooring.actions.gangs.located import Located
 from mooring.actions.gangs.members import Group, all_members, grouped, needed_members
 from mooring.actions.gangs.refusals import KnownRefusals, likeness
 from mooring.actions.gangs.room import RoomColumns
 from mooring.actions.gangs.search import Search, domain_keys, wants_others
 from mooring.actions.gangs.steps import Reservations
-from mooring.engine.answers import ShapeAnswers
+from mooring.actions.gangs.topology.located import Located
+from mooring.actions.place.batches import Batches
+from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.binding import needs_steps
 from mooring.engine.plugin import Change
-from mooring.engine.queue import Entry, GangEntry, Queue
+from mooring.engine.queue.queue import Entry, GangEntry, Queue
+from mooring.model.api.meta import Resources
 from mooring.model.decisions import Bind, Decision
-from mooring.model.meta import Resources
-from mooring.model.requests import column_amounts
+from mooring.model.values.requests import column_amounts
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.shapes import Shape

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mooring.actions.gangs.members import Group
-from mooring.engine.queue import GangEntry
+from mooring.engine.queue.queue import GangEntry
 from mooring.state.cluster import Cluster
 
 

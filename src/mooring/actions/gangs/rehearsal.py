@@ -7,18 +7,18 @@ vain.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from mooring.actions.admit.rehearsal import CanPlace
+from mooring.actions.admit.lifecycle.rehearsal import CanPlace
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.engine.evaluate import evaluate
 from mooring.engine.profile import Profile
-from mooring.engine.queue import Entry, GangEntry
-from mooring.model.pods import Pod
+from mooring.engine.queue.queue import Entry, GangEntry
+from mooring.model.api.pods import Pod
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND, PodRecord
 
 
 class GangRehearsal:
-    """Opens what-ifs; see `mooring.actions.admit.rehearsal.Rehearse`."""
+    """Opens what-ifs; see `mooring.actions.admit.lifecycle.rehearsal.Rehearse`."""
 
     def __init__(self, profiles: Mapping[str, Profile], placer: GangPlacer) -> None:
         self._profiles = profiles

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 from mooring.actions.gangs.forecast import Forecast, Plan
 from mooring.actions.gangs.placing import GangPlacer
-from mooring.engine.gang_entry import PLUGIN
 from mooring.engine.plugin import Change
-from mooring.engine.queue import Entry, GangEntry, Queue
+from mooring.engine.queue.gang_entry import PLUGIN
+from mooring.engine.queue.queue import Entry, GangEntry, Queue
 from mooring.engine.verdict import Rejection, Verdict
-from mooring.model.durations import duration_seconds
+from mooring.model.values.durations import duration_seconds
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND
 

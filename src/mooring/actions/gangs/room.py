@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.batches import Batches
-from mooring.engine.answers import ShapeAnswers
-from mooring.engine.blocks import FEASIBLE_FROM
+from mooring.actions.place.batches import Batches
+from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.profile import Profile
+from mooring.engine.ranking.blocks import FEASIBLE_FROM
 from mooring.state.cluster import Cluster
 from mooring.state.rows import Rows
 from mooring.state.shapes import Shape

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mooring.actions.gangs.bonds import Bond
 from mooring.actions.gangs.members import Group
 from mooring.actions.gangs.room import RoomColumns
-from mooring.engine.queue import Entry
+from mooring.engine.queue.queue import Entry
 from mooring.state.cluster import Cluster
 from mooring.state.nodes import MISSING, PLACES
 from mooring.state.rows import Rows

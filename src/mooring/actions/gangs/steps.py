@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from mooring.engine.binding import AFTER_RESERVE, reserve
 from mooring.engine.plugin import Reserve
-from mooring.engine.queue import Entry
+from mooring.engine.queue.queue import Entry
 from mooring.engine.verdict import Verdict
 from mooring.state.cluster import Cluster
 from mooring.state.placements import Checkpoint

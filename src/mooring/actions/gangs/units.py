@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mooring.actions.gangs.members import Group
-from mooring.engine.queue import Entry
-from mooring.model.topology import TopologyWish
+from mooring.engine.queue.queue import Entry
+from mooring.model.topology.requests import TopologyWish
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.pods import PodRecord
 

@@ -14,17 +14,17 @@ from typing import Any
 from mooring.actions.gangs.members import needed_members
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.actions.preempt.cost import Preemptions
-from mooring.actions.preempt.eligible import ALREADY, why_not
-from mooring.actions.preempt.gang_search import BEFORE, GangFound
-from mooring.actions.preempt.gang_turn import is_being_made_room_for, make_room_for_gang
+from mooring.actions.preempt.gangs.search import BEFORE, GangFound
+from mooring.actions.preempt.gangs.turn import is_being_made_room_for, make_room_for_gang
 from mooring.actions.preempt.nominations import Leaving, Nomination, Nominations, seat_of
+from mooring.actions.preempt.pods.eligible import ALREADY, why_not
+from mooring.actions.preempt.pods.search import Found, InVain, Search, refusals
 from mooring.actions.preempt.resumed import resumed
-from mooring.actions.preempt.search import Found, InVain, Search, refusals
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.evaluate import Evaluation
-from mooring.engine.gang_entry import PLUGIN as GANGS
 from mooring.engine.plugin import PostFilter
-from mooring.engine.queue import Entry, GangEntry, Parked, Queue, Turn
+from mooring.engine.queue.gang_entry import PLUGIN as GANGS
+from mooring.engine.queue.queue import Entry, GangEntry, Parked, Queue, Turn
 from mooring.model.decisions import Decision, Evict, Wait
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord

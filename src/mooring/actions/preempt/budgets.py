@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.model.pods import Pod
-from mooring.model.policies import PodDisruptionBudget
-from mooring.model.selectors import Selector, compile_label_selector
+from mooring.model.api.pods import Pod
+from mooring.model.api.policies import PodDisruptionBudget
+from mooring.model.values.selectors import Selector, compile_label_selector
 from mooring.state.columns import Interner
 from mooring.state.related import RelatedObjects
 

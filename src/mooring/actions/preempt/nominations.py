@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.actions.gangs.steps import Reservations
-from mooring.actions.preempt.gang_check import MembersInPlace
-from mooring.actions.preempt.gang_search import wants_of
-from mooring.actions.preempt.search import Search, refusals
+from mooring.actions.preempt.gangs.check import MembersInPlace
+from mooring.actions.preempt.gangs.search import wants_of
+from mooring.actions.preempt.pods.search import Search, refusals
 from mooring.engine.binding import needs_steps
 from mooring.engine.plugin import Change
-from mooring.engine.queue import Entry, Queue
+from mooring.engine.queue.queue import Entry, Queue
 from mooring.model.decisions import Bind, Decision
 from mooring.model.events import BindFailed
 from mooring.state.cluster import Cluster

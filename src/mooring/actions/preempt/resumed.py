@@ -6,8 +6,8 @@ So a scheduler that was started anew goes on where another stopped: nobody else 
 from collections.abc import Sequence
 
 from mooring.actions.preempt.nominations import Leaving, Nomination, fits, seat_of
-from mooring.actions.preempt.search import Search
-from mooring.engine.queue import Entry
+from mooring.actions.preempt.pods.search import Search
+from mooring.engine.queue.queue import Entry
 
 
 def resumed(search: Search, entries: Sequence[Entry], priority: int, gang: str = "") -> Nomination | None:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.preempt.budgets import Budgets
-from mooring.actions.preempt.gang_units import GangUnits
-from mooring.model.checkpoints import LAST_CHECKPOINT
-from mooring.model.expansion import controller_of
-from mooring.model.pods import Pod
+from mooring.actions.preempt.gangs.units import GangUnits
+from mooring.model.api.pods import Pod
+from mooring.model.loading.expansion import controller_of
+from mooring.model.values.checkpoints import LAST_CHECKPOINT
 from mooring.state.cluster import Cluster
 from mooring.state.columns import Interner
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord

@@ -9,19 +9,19 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from mooring.model.expansion import controller_of
-from mooring.model.kinds import KINDS, Kind
-from mooring.model.pods import Pod
+from mooring.model.api.pods import Pod
+from mooring.model.api.volumes import PersistentVolumeClaim
+from mooring.model.loading.expansion import controller_of
+from mooring.model.loading.kinds import KINDS, Kind
 from mooring.model.quotas.namespace_limits import NamespaceLimits
 from mooring.model.quotas.namespace_quotas import NamespaceQuotas
 from mooring.model.quotas.object_usage import CLAIMS
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 from mooring.model.quotas.refusals import RESOURCE_QUOTA, Refusal, forbid, object_key
 from mooring.model.quotas.resource_names import resource_name, resource_of
-from mooring.model.volumes import PersistentVolumeClaim
 
 if TYPE_CHECKING:
-    from mooring.model.collection import Manifests
+    from mooring.model.loading.collection import Manifests
 
 _ALWAYS_THERE = (CoreResourceQuota, LimitRange)
 """The rules themselves are in force before anything else is created."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from mooring.model.meta import QuantityText, Resources
-from mooring.model.quantity import NANO, parse_quantity
+from mooring.model.api.meta import QuantityText, Resources
+from mooring.model.values.quantity import NANO, parse_quantity
 
 MILLI = 10**6
 """Nano-units in the thousandth to which the API rounds every amount up."""

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from mooring.model.pods import PodSpec
+from mooring.model.api.pods import PodSpec
 
 MOST_KEPT = 16384
 """More than the distinct specs of a large cluster; then all are forgotten, so that a long-lived user does not grow."""

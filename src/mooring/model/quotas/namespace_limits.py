@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from mooring.model.meta import Resources
-from mooring.model.pods import Container, Pod, PodSpec, ResourceRequirements
+from mooring.model.api.meta import Resources
+from mooring.model.api.pods import Container, Pod, PodSpec, ResourceRequirements
+from mooring.model.api.volumes import PersistentVolumeClaim
 from mooring.model.quotas.amounts import Amounts, read_amounts
 from mooring.model.quotas.by_spec import MOST_KEPT, BySpec
 from mooring.model.quotas.limit_items import LimitItem, read_item
@@ -18,8 +19,7 @@ from mooring.model.quotas.objects import CLAIM, CONTAINER, POD, LimitRange
 from mooring.model.quotas.pod_usage import total_of_containers
 from mooring.model.quotas.pod_validity import pod_faults
 from mooring.model.quotas.refusals import LIMIT_RANGER, Refusal, forbid, join_faults, object_key
-from mooring.model.requests import CPU, MEMORY
-from mooring.model.volumes import PersistentVolumeClaim
+from mooring.model.values.requests import CPU, MEMORY
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 

@@ -7,7 +7,8 @@ exists is charged without a check: a quota that is lowered takes nothing away, i
 from collections.abc import Iterable
 from typing import Any
 
-from mooring.model.pods import Pod, PodSpec
+from mooring.model.api.pods import Pod, PodSpec
+from mooring.model.api.volumes import PersistentVolumeClaim
 from mooring.model.quotas.amounts import Amount, Amounts, Notation, read_amounts, show_amounts
 from mooring.model.quotas.by_spec import BySpec
 from mooring.model.quotas.object_usage import object_usage
@@ -16,7 +17,6 @@ from mooring.model.quotas.pod_usage import is_pod_resource, missing_compute, pod
 from mooring.model.quotas.refusals import forbidden, object_key
 from mooring.model.quotas.resource_names import resource_of
 from mooring.model.quotas.scopes import claim_is_in, compile_scopes, pod_facts
-from mooring.model.volumes import PersistentVolumeClaim
 
 
 class _Account:

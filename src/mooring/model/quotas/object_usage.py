@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from mooring.model.policies import Service
-from mooring.model.quantity import NANO
+from mooring.model.api.policies import Service
+from mooring.model.api.volumes import PersistentVolumeClaim
 from mooring.model.quotas.amounts import ONE, ZERO, Amount, Amounts, count, read_amount
 from mooring.model.quotas.resource_names import COUNT, COUNTED, STORAGE, STORAGE_CLASS, resource_of
-from mooring.model.volumes import PersistentVolumeClaim
+from mooring.model.values.quantity import NANO
 
 CLAIMS = "persistentvolumeclaims"
 REQUESTS_STORAGE = "requests.storage"

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from mooring.model.meta import KubeObject, ObjectMeta, Resources
+from mooring.model.api.meta import KubeObject, ObjectMeta, Resources
 
 CONTAINER, POD, CLAIM = "Container", "Pod", "PersistentVolumeClaim"
 """What a limit may be about."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from mooring.model.meta import Resources
-from mooring.model.pods import Container, PodSpec
+from mooring.model.api.meta import Resources
+from mooring.model.api.pods import Container, PodSpec
 from mooring.model.quotas.amounts import ONE, Amounts, read_amounts
 from mooring.model.quotas.resource_names import COMPUTE, COUNT, HUGE_PAGES, REQUESTS, is_device
 from mooring.model.quotas.scopes import has_pod_level_resources, is_pod_level
-from mooring.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from mooring.model.values.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
 COUNT_PODS = f"{COUNT}{PODS}"
 _POD_RESOURCES = frozenset(

@@ -5,7 +5,7 @@ A pod that requests 2 CPUs and names no limit is fine until its namespace has a 
 
 from collections.abc import Iterator
 
-from mooring.model.pods import Container, PodSpec
+from mooring.model.api.pods import Container, PodSpec
 from mooring.model.quotas.amounts import read_amounts
 from mooring.model.quotas.pod_usage import total_of_containers
 from mooring.model.quotas.resource_names import HUGE_PAGES, is_overcommitted

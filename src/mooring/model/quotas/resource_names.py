@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from mooring.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
+from mooring.model.values.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
 
 STORAGE = "storage"
 REQUESTS = "requests."

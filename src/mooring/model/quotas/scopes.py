@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from mooring.model.meta import Resources
-from mooring.model.pods import PodAffinity, PodSpec
-from mooring.model.quantity import parse_quantity
+from mooring.model.api.meta import Resources
+from mooring.model.api.pods import PodAffinity, PodSpec
+from mooring.model.api.volumes import PersistentVolumeClaim
 from mooring.model.quotas.objects import ResourceQuotaSpec
-from mooring.model.requests import CPU, MEMORY
-from mooring.model.selectors import Requirement
-from mooring.model.volumes import PersistentVolumeClaim
+from mooring.model.values.quantity import parse_quantity
+from mooring.model.values.requests import CPU, MEMORY
+from mooring.model.values.selectors import Requirement
 
 TERMINATING, NOT_TERMINATING = "Terminating", "NotTerminating"
 BEST_EFFORT, NOT_BEST_EFFORT = "BestEffort", "NotBestEffort"

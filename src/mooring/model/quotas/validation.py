@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from mooring.model.meta import Resources
-from mooring.model.places import show
-from mooring.model.quantity import NANO
+from mooring.model.api.meta import Resources
+from mooring.model.loading.places import show
 from mooring.model.quotas.amounts import Amount, Amounts
 from mooring.model.quotas.limit_items import LimitItem, read_item
 from mooring.model.quotas.objects import (
@@ -37,9 +36,10 @@ from mooring.model.quotas.scopes import (
     TERMINATING,
     VOLUME_ATTRIBUTES_CLASS,
 )
-from mooring.model.requests import PODS, is_extended
-from mooring.model.selectors import LABEL_OPERATORS
-from mooring.model.validation_terms import Subject, check_choice, check_quantity
+from mooring.model.validation.terms import Subject, check_choice, check_quantity
+from mooring.model.values.quantity import NANO
+from mooring.model.values.requests import PODS, is_extended
+from mooring.model.values.selectors import LABEL_OPERATORS
 
 CONFLICTS = ((BEST_EFFORT, NOT_BEST_EFFORT), (TERMINATING, NOT_TERMINATING))
 LIMIT_TYPES = (POD, CONTAINER, CLAIM)

@@ -1,0 +1,1 @@
+"""One cycle of admission: heads are nominated, ordered, and given quota one after the other."""

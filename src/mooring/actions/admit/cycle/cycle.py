@@ -1,0 +1,306 @@
+"""One cycle of admission: which waiting workloads get quota, and who has to give some back.
+
+In: a ledger of who holds quota, lines of who waits. Out: a report of what was decided. Whoever runs the cycles carries
+it out and tells `Admission` what became of it; time comes in as an argument.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mooring.actions.admit.cycle.flavor_assigner import Assignment
+from mooring.actions.admit.cycle.grades import Mode
+from mooring.actions.admit.cycle.nominate import Entry, Nominator
+from mooring.actions.admit.cycle.order import FairOrder, by_rank
+from mooring.actions.admit.cycle.outcome import describe
+from mooring.actions.admit.cycle.pending import Pending, Requeue
+from mooring.actions.admit.cycle.turns import MayStart, Turns, anybody
+from mooring.actions.admit.lifecycle.conditions import MISCONFIGURED, SUSPENDED, Words
+from mooring.actions.admit.policies.held_room import HeldRoom
+from mooring.actions.admit.policies.own_rules import OwnRules
+from mooring.actions.admit.preemption import classical
+from mooring.actions.admit.preemption.fair import FINAL_SHARE, INITIAL_SHARE, FairPreemption
+from mooring.actions.admit.quota.fair_sharing import Share
+from mooring.actions.admit.quota.ledger import Ledger
+from mooring.actions.admit.quota.resource_rules import ResourceRules
+from mooring.actions.admit.quota.structure import Queue, Structure
+from mooring.actions.admit.workload_info import Applicant, Holder, Intake, claims_of, make_holder
+from mooring.model.api.kueue import STOP_NONE, LocalQueue, Workload
+from mooring.model.decisions import PodSetFlavors
+
+DEFAULT_STRATEGIES = (FINAL_SHARE, INITIAL_SHARE)
+
+_KEEPS_ITS_HOLD = frozenset(
+    {Requeue.PENDING_PREEMPTION, Requeue.PASSED_OVER, Requeue.PODS_NOT_READY, Requeue.ROOM_HELD}
+)
+"""After these, what is held for a workload stays so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Who was given quota: these pods, on these flavors."""
+
+    workload: str
+    queue: str
+    pod_sets: tuple[PodSetFlavors, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    """Whose quota is taken back, for the sake of which workload."""
+
+    workload: str
+    queue: str
+    reason: str
+    preemptor: str
+
+
+@dataclass(slots=True)
+class CycleReport:
+    """What one cycle decided."""
+
+    cycle: int
+    heads: dict[str, str] = field(default_factory=dict)
+    """By queue, the workload that was tried."""
+    outcomes: dict[str, str] = field(default_factory=dict)
+    """By workload tried, the reason of its QuotaReserved condition."""
+    words: dict[str, Words] = field(default_factory=dict)
+    """By workload that waits on, tried or alike one that was: why."""
+    admitted: list[Admitted] = field(default_factory=list)
+    preempted: list[Preempted] = field(default_factory=list)
+    tried: list[Applicant] = field(default_factory=list, compare=False)
+
+
+class Admission:
+    """All of admission's state: the ledger, the lines, and the counter of cycles."""
+
+    def __init__(
+        self,
+        structure: Structure,
+        *,
+        local_queues: Iterable[LocalQueue] = (),
+        namespace_labels: Mapping[str, Mapping[str, str]] | None = None,
+        fair_sharing: bool = False,
+        strategies: Sequence[str] = DEFAULT_STRATEGIES,
+        rules: ResourceRules | None = None,
+        orders_by_eviction: bool = True,
+        holds_freed_room: bool = False,
+        own: OwnRules | None = None,
+    ) -> None:
+        self.cycle = 0
+        self.intake = Intake(rules or ResourceRules(), orders_by_eviction)
+        self._namespace_labels = namespace_labels if namespace_labels is not None else {}
+        self._fair_sharing = fair_sharing
+        self._strategies = strategies
+        self._holds_freed_room = holds_freed_room
+        self.own = own or OwnRules()
+        self._adrift: dict[str, Holder] = {}
+        """Those who hold quota of a queue that is not there: they run on, and count again when it is back."""
+        self._build(structure, local_queues)
+
+    def _build(self, structure: Structure, local_queues: Iterable[LocalQueue]) -> None:
+        self.structure = structure
+        self.ledger = Ledger(structure.tree)
+        self._local_queues = {(found.metadata.namespace, found.metadata.name): found for found in local_queues}
+        self.own.attach(self.ledger, self._local_queues.values())
+        self.pending = Pending(structure, self._namespace_labels, self.own.line_maker())
+        self.held = HeldRoom(self.ledger) if self._holds_freed_room else None
+        self._shares = self.own.make_shares(structure.tree)
+        find_victims = classical.find_victims
+        if self._fair_sharing:
+            find_victims = FairPreemption(self._shares, self._strategies).find_victims
+        self._nominator = Nominator(
+            structure,
+            self.ledger,
+            find_victims,
+            fair_sharing=self._fair_sharing,
+            ignores_undeclared=self.intake.rules.ignores_undeclared,
+        )
+        self._order = FairOrder(self.ledger, self._shares) if self._fair_sharing else by_rank
+
+    def restructure(self, structure: Structure, local_queues: Iterable[LocalQueue]) -> list[str]:
+        """Go on with other queues: who holds quota holds it on; who waits is to be added anew, and is returned."""
+        holders = [*self.ledger.holders(), *self._adrift.values()]
+        waiting = [applicant.key for line in self.pending for applicant in line.waiting()]
+        sticky = {line.queue.name: line.sticky for line in self.pending}
+        self._build(structure, local_queues)
+        self._adrift.clear()
+        for holder in holders:
+            self._hold(holder)
+        for line in self.pending:
+            line.sticky = sticky.get(line.queue.name, "")
+        return waiting
+
+    def run_cycle(
+        self, now: float, *, asleep: Collection[int] = (), may_start: MayStart = anybody, may_use: MayStart = anybody
+    ) -> CycleReport:
+        """Decide once for the head of every queue, but for the trees that sleep."""
+        self.cycle += 1
+        self.own.set_time(now)
+        report = CycleReport(self.cycle)
+        # 1. Take the first workload of every active queue.
+        heads = report.tried = self.pending.pop_heads(asleep)
+        report.heads = {applicant.queue_name: applicant.key for applicant in heads}
+        # 2. Nominate: find flavors and victims for each, all against the same state.
+        entries = [self._nominate(applicant) for applicant in heads]
+        # 3. Order them, and give each its turn; later ones see what earlier ones took. All of this is what-if.
+        mark = self.ledger.checkpoint()
+        turns = Turns(self.ledger, self._nominator, self.held, may_start, may_use)
+        for entry in self._order([entry for entry in entries if entry.requeue is None]):
+            turns.take(entry)
+        self.ledger.rollback(mark)
+        self._nominator.forget()
+        # 4. Carry out what was decided.
+        for entry in turns.admitted:
+            report.admitted.append(self._admit(entry, now))
+        for entry in turns.preempting:
+            report.preempted += self._preempt(entry)
+        # 5. The others go back in line, or are parked.
+        for entry in entries:
+            words = describe(entry)
+            report.outcomes[entry.applicant.key] = words.reason
+            if entry.requeue is not None:
+                peers = self.pending.put_back(entry.applicant, entry.requeue, words)
+                report.words.update(dict.fromkeys((entry.applicant.key, *peers), words))
+        self._hold_room(entries, [*turns.preempting, *turns.deferred])
+        return report
+
+    def _nominate(self, applicant: Applicant) -> Entry:
+        queue = self.structure.queues[applicant.queue_name]
+        if not self.pending.admits_namespace(applicant):
+            return Entry(applicant, queue, Assignment(Mode.NO_FIT, ()), requeue=Requeue.NAMESPACE_MISMATCH)
+        entry = self._nominator.nominate(applicant, queue, self.cycle)
+        if entry.assignment.mode == Mode.NO_FIT:
+            entry.requeue = Requeue.NO_FIT  # it could take nothing from the others, so it needs no turn
+        return entry
+
+    def _admit(self, entry: Entry, now: float) -> Admitted:
+        applicant, pod_sets = entry.applicant, entry.assignment.pod_sets
+        holder = Holder(applicant, entry.queue.node, claims_of(applicant, pod_sets), reserved_at=now)
+        self.ledger.reserve(holder)
+        if self.own.local is not None:
+            self.own.local.charge(holder)
+        self.pending.admitted(applicant)
+        applicant.position = None
+        return Admitted(applicant.key, entry.queue.name, pod_sets)
+
+    def _preempt(self, entry: Entry) -> list[Preempted]:
+        decisions = []
+        for holder, reason in entry.victims:
+            if not holder.is_evicted:
+                holder.is_evicted = True
+                victim = holder.applicant
+                decisions.append(Preempted(victim.key, victim.queue_name, reason, entry.applicant.key))
+        return decisions
+
+    def _hold_room(self, entries: Iterable[Entry], waiting_for_victims: Iterable[Entry]) -> None:
+        if self.held is None:
+            return
+        for entry in waiting_for_victims:
+            self.held.keep(entry)
+        for entry in entries:
+            if entry.requeue not in _KEEPS_ITS_HOLD:
+                self._give_up_hold(entry.applicant.key)
+
+    def _give_up_hold(self, key: str) -> None:
+        queue = None if self.held is None else self.held.give_up(key)
+        if queue is not None:
+            self.pending.retry([queue])
+
+    # What happened outside
+
+    def local_queue(self, workload: Workload) -> LocalQueue | None:
+        return self._local_queues.get((workload.metadata.namespace, workload.spec.queue_name))
+
+    def find_queue(self, workload: Workload) -> Queue | Words:
+        """The queue in which a workload is to wait, or why there is none."""
+        name = workload.spec.queue_name
+        local = self.local_queue(workload)
+        if local is None:
+            return Words(MISCONFIGURED, f"LocalQueue {name} doesn't exist")
+        if (local.spec.stop_policy or STOP_NONE) != STOP_NONE:
+            return Words(SUSPENDED, f"LocalQueue {name} is inactive")
+        queue = self.structure.queues.get(local.spec.cluster_queue)
+        return queue or Words(MISCONFIGURED, f"ClusterQueue {local.spec.cluster_queue} doesn't exist")
+
+    def add(self, workload: Workload, finished: Mapping[str, int] | None = None) -> str:
+        """Take in a workload, waiting or holding quota; say why if it cannot wait in any queue.
+
+        `finished` says how many pods of each set are done, if it is not what the workload's status says.
+        """
+        admission = workload.status.admission
+        if admission is not None:
+            applicant = self.intake.make_applicant(workload, admission.cluster_queue, finished)
+            self._hold(make_holder(workload, applicant, -1))
+            known = admission.cluster_queue in self.structure.queues
+            return "" if known else f"ClusterQueue {admission.cluster_queue} doesn't exist"
+        queue = self.find_queue(workload)
+        if isinstance(queue, Words):
+            return queue.message
+        self.wait(self.intake.make_applicant(workload, queue.name, finished))
+        return ""
+
+    def wait(self, applicant: Applicant) -> None:
+        """Let a workload stand in the line of its queue."""
+        self.pending.add(applicant)
+
+    def _hold(self, holder: Holder) -> None:
+        queue = self.structure.queues.get(holder.applicant.queue_name)
+        if queue is None:
+            self._adrift[holder.applicant.key] = holder
+        else:
+            holder.node = queue.node
+            self.ledger.reserve(holder)
+
+    def holder(self, key: str) -> Holder | None:
+        """What a workload holds, be its queue there or not."""
+        return self.ledger.holder(key) if key in self.ledger else self._adrift.get(key)
+
+    def reclaim(self, key: str, reclaimed: Mapping[str, int]) -> None:
+        """So many pods of each set of a workload are done: what they held is free."""
+        if key in self.ledger:
+            self.ledger.reclaim(key, reclaimed)
+            self.pending.retry([self._queue_of(self.ledger.holder(key))])
+
+    def finish_evictions(self, keys: Iterable[str]) -> None:
+        """The pods of these victims are gone: they wait again, and what they held is free for whoever is first."""
+        freed = [self._release(key) for key in keys]
+        for holder in freed:
+            self.pending.add(holder.applicant)
+        self.pending.retry(self._queue_of(holder) for holder in freed)
+
+    def finish(self, keys: Iterable[str]) -> None:
+        """These workloads are done, deleted or told to wait elsewhere, whether they held quota or waited for it."""
+        freed = []
+        for key in keys:
+            self._adrift.pop(key, None)
+            if self.pending.discard(key):
+                self._give_up_hold(key)
+            elif key in self.ledger:
+                freed.append(self._release(key))
+        self.pending.retry(self._queue_of(holder) for holder in freed)
+
+    def _release(self, key: str) -> Holder:
+        holder = self.ledger.release(key)
+        holder.applicant.position = None
+        return holder
+
+    def _queue_of(self, holder: Holder) -> Queue:
+        return self.structure.queue_of_node[holder.node]
+
+    def share(self, queue: str) -> Share:
+        return self._shares.share(self.structure.queues[queue].node)
+
+    def cohort_share(self, cohort: str) -> Share:
+        return self._shares.share(self.structure.cohort_node[cohort])
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether victims are found by shares."""
+        return self._fair_sharing
+
+    def what_if(self, applicant: Applicant, queue: Queue) -> Entry:
+        """What would be done for a waiting workload, were its queue this one; nothing changes."""
+        self._nominator.forget()
+        entry = self._nominator.nominate(replace(applicant, position=None), queue, self.cycle)
+        self._nominator.forget()
+        return entry

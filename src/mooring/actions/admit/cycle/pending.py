@@ -1,0 +1,294 @@
+"""Who waits in which queue: those to be tried, best first, and those parked until something changes.
+
+A strict queue always tries its first workload again, so nobody passes it. A best-effort queue parks what cannot be
+admitted, together with everything of the same shape, until quota is freed somewhere in its tree of cohorts.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from enum import Enum
+from heapq import heappop, heappush
+
+from mooring.actions.admit.lifecycle.conditions import PENDING_EVALUATION, Words
+from mooring.actions.admit.quota.structure import Queue, Structure
+from mooring.actions.admit.workload_info import Applicant
+
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+class Requeue(Enum):
+    """Why a workload that was tried goes back."""
+
+    NO_FIT = "no fit"
+    NO_CANDIDATES = "nobody to preempt"
+    PENDING_PREEMPTION = "waits for preempted workloads"
+    PASSED_OVER = "did not fit any more after others"
+    NAMESPACE_MISMATCH = "namespace not selected by the queue"
+    PODS_NOT_READY = "waits for those admitted before to be ready"
+    NO_PLACE = "no nodes to take its pods"
+    ROOM_HELD = "what it would take is held for another"
+    QUOTA_ENDS = "would lose its quota too soon"
+
+
+_TRIED_AGAIN_AT_ONCE = frozenset({Requeue.PENDING_PREEMPTION, Requeue.PASSED_OVER, Requeue.PODS_NOT_READY})
+_SAME_FOR_THE_SHAPE = frozenset({Requeue.NO_FIT, Requeue.NO_CANDIDATES})
+
+HeapEntry = tuple[int, float, str, str]
+
+
+class Line:
+    """One queue's workloads."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.parked: dict[str, Applicant] = {}
+        self._active: dict[str, Applicant] = {}
+        self._heap: list[HeapEntry] = []
+        self._in_heap: set[HeapEntry] = set()
+        """What the heap has; entries of workloads that left the line otherwise are skipped when they come up."""
+        self._by_shape: dict[int, dict[str, None]] = {}
+        self._failed_shapes: dict[int, Words] = {}
+        """The shapes of which one was tried in vain since quota was last freed, and what was said of it."""
+        self._sticky = ""
+        """The workload that others were preempted for: it goes first, or they would have gone for nothing."""
+
+    def __len__(self) -> int:
+        return len(self._active)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._active or key in self.parked
+
+    def add(self, applicant: Applicant) -> None:
+        """Take in a workload; one whose shape has just failed need not be tried."""
+        if applicant.shape in self._failed_shapes:
+            self.parked[applicant.key] = applicant
+        else:
+            self.activate(applicant)
+
+    def activate(self, applicant: Applicant) -> None:
+        key = applicant.key
+        self.parked.pop(key, None)
+        self._active[key] = applicant
+        self._by_shape.setdefault(applicant.shape, {})[key] = None
+        entry = (*applicant.queue_order, key)
+        if entry not in self._in_heap:
+            self._in_heap.add(entry)
+            self._push(applicant, entry)
+
+    def _push(self, applicant: Applicant, entry: HeapEntry) -> None:
+        heappush(self._heap, entry)
+
+    def _pop_first(self) -> HeapEntry:
+        return heappop(self._heap)
+
+    def find(self, key: str) -> Applicant | None:
+        return self._active.get(key) or self.parked.get(key)
+
+    def discard(self, key: str) -> Applicant | None:
+        """Take a workload out, wherever it waits."""
+        applicant = self._active.get(key)
+        if applicant is None:
+            return self.parked.pop(key, None)
+        self._deactivate(applicant)
+        return applicant
+
+    def _deactivate(self, applicant: Applicant) -> None:
+        del self._active[applicant.key]
+        same = self._by_shape[applicant.shape]
+        del same[applicant.key]
+        if not same:
+            del self._by_shape[applicant.shape]
+
+    def pop(self) -> Applicant:
+        """Take the first workload; the line must not be empty."""
+        sticky = None if self.queue.is_strict else self._active.get(self._sticky)
+        if sticky is not None:
+            self._deactivate(sticky)
+            return sticky
+        while True:
+            entry = self._pop_first()
+            self._in_heap.discard(entry)
+            if self._is_valid(entry):
+                applicant = self._active[entry[-1]]
+                self._deactivate(applicant)
+                return applicant
+
+    def _is_valid(self, entry: HeapEntry) -> bool:
+        """Tell whether the workload still waits to be tried, and where it stood."""
+        applicant = self._active.get(entry[-1])
+        return applicant is not None and applicant.queue_order == entry[:-1]
+
+    def put_back(self, applicant: Applicant, why: Requeue, words: Words) -> list[str]:
+        """Return a workload that was tried and not admitted to where it belongs; those that are parked with it."""
+        if why is Requeue.PENDING_PREEMPTION:
+            self._sticky = applicant.key
+        is_tried_again = why in _TRIED_AGAIN_AT_ONCE or (self.queue.is_strict and why is not Requeue.NAMESPACE_MISMATCH)
+        has_more_flavors = applicant.position is not None and applicant.position.is_pending
+        if is_tried_again or has_more_flavors:
+            self.activate(applicant)
+            return []
+        self.parked[applicant.key] = applicant
+        if why not in _SAME_FOR_THE_SHAPE:
+            return []
+        self._failed_shapes[applicant.shape] = words
+        peers = list(self._by_shape.get(applicant.shape, ()))
+        for key in peers:
+            same = self._active[key]
+            self._deactivate(same)
+            self.parked[key] = same
+        return peers
+
+    def admitted(self, key: str) -> None:
+        if self._sticky == key:
+            self._sticky = ""
+
+    def retry(self, labels_of: Mapping[str, Mapping[str, str]]) -> None:
+        """Quota was freed: whatever is parked may be tried again, unless it is in the wrong namespace."""
+        self._failed_shapes.clear()
+        if not self.parked:
+            return
+        admits = dict[str, bool]()  # by namespace: most lines have one
+        for applicant in list(self.parked.values()):
+            admitted = admits.get(applicant.namespace)
+            if admitted is None:
+                admitted = admits[applicant.namespace] = self.admits_namespace(applicant, labels_of)
+            if admitted:
+                self.activate(applicant)
+
+    def admits_namespace(self, applicant: Applicant, labels_of: Mapping[str, Mapping[str, str]]) -> bool:
+        namespace = applicant.namespace
+        labels = labels_of.get(namespace) or {NAMESPACE_NAME_LABEL: namespace}
+        return self.queue.namespaces.matches(labels)
+
+    def words_for(self, applicant: Applicant) -> Words:
+        """What can be said of a workload that was not tried itself."""
+        known = self._failed_shapes.get(applicant.shape)
+        if known is not None and applicant.key in self.parked:
+            return known
+        return Words(PENDING_EVALUATION, f"Workload waits for its turn in ClusterQueue {self.queue.name}")
+
+    @property
+    def is_waited_in(self) -> bool:
+        return bool(self._active or self.parked)
+
+    @property
+    def sticky(self) -> str:
+        return self._sticky
+
+    @sticky.setter
+    def sticky(self, key: str) -> None:
+        self._sticky = key
+
+    def waiting(self) -> Iterator[Applicant]:
+        """All who wait here, in no particular order."""
+        yield from self._active.values()
+        yield from self.parked.values()
+
+    def in_order(self, *, with_parked: bool = False) -> list[Applicant]:
+        """The workloads to be tried, first one first; with those parked, as if they were to be tried as well."""
+        sticky = "" if self.queue.is_strict else self._sticky
+        found = self.waiting() if with_parked else self._active.values()
+        return sorted(found, key=lambda found: (found.key != sticky, *found.queue_order))
+
+
+class Pending:
+    """The lines of all queues, and which of them have someone to try."""
+
+    def __init__(
+        self,
+        structure: Structure,
+        labels_of: Mapping[str, Mapping[str, str]],
+        make_line: Callable[[Queue], Line] = Line,
+    ) -> None:
+        self.lines = {name: make_line(queue) for name, queue in structure.queues.items()}
+        self._labels_of = labels_of
+        self._ready: dict[str, None] = {}
+        self._line_of: dict[str, Line] = {}
+        self.changed: set[int] = set()
+        """The roots of trees in which somebody came, went or may be tried again; whoever reads it clears it."""
+        self._by_root: dict[int, list[Line]] = {}
+        for line in self.lines.values():
+            self._by_root.setdefault(line.queue.root, []).append(line)
+
+    def __iter__(self) -> Iterator[Line]:
+        return iter(self.lines.values())
+
+    def add(self, applicant: Applicant) -> None:
+        line = self._line_of[applicant.key] = self.lines[applicant.queue_name]
+        line.add(applicant)
+        self.changed.add(line.queue.root)
+        self._note(line)
+
+    def discard(self, key: str) -> bool:
+        """Take a waiting workload out; False if there is none of that name."""
+        line = self._line_of.get(key)
+        if line is None or line.discard(key) is None:
+            return False
+        line.admitted(key)
+        self.changed.add(line.queue.root)
+        self._note(line)
+        del self._line_of[key]
+        return True
+
+    def find(self, key: str) -> Applicant | None:
+        """The waiting workload of that name, if there is one."""
+        line = self._line_of.get(key)
+        return None if line is None else line.find(key)
+
+    def words_for(self, key: str) -> Words | None:
+        """What can be said of a waiting workload that was not tried; None if nobody of that name waits."""
+        applicant = self.find(key)
+        return None if applicant is None else self._line_of[key].words_for(applicant)
+
+    def try_again(self, keys: Iterable[str]) -> None:
+        """Something happened that may help these workloads, if they are parked."""
+        for key in keys:
+            line = self._line_of.get(key)
+            if line is not None and key in line.parked:
+                line.activate(line.parked[key])
+                self.changed.add(line.queue.root)
+                self._note(line)
+
+    @property
+    def has_heads(self) -> bool:
+        return bool(self._ready)
+
+    def has_heads_outside(self, asleep: Collection[int]) -> bool:
+        """Tell whether there is anyone to try in a tree that is not among the given ones."""
+        return any(self.lines[name].queue.root not in asleep for name in self._ready)
+
+    def pop_heads(self, asleep: Collection[int] = ()) -> list[Applicant]:
+        """Take one workload from every active queue that has any, but for the trees that sleep."""
+        heads = []
+        for name in list(self._ready):
+            line = self.lines[name]
+            if line.queue.root in asleep:
+                continue
+            heads.append(line.pop())
+            self._note(line)
+        return heads
+
+    def put_back(self, applicant: Applicant, why: Requeue, words: Words) -> list[str]:
+        line = self.lines[applicant.queue_name]
+        peers = line.put_back(applicant, why, words)
+        self._note(line)
+        return peers
+
+    def admitted(self, applicant: Applicant) -> None:
+        self._line_of.pop(applicant.key).admitted(applicant.key)
+
+    def admits_namespace(self, applicant: Applicant) -> bool:
+        return self.lines[applicant.queue_name].admits_namespace(applicant, self._labels_of)
+
+    def retry(self, queues: Iterable[Queue]) -> None:
+        """Quota was freed in these queues: try again what is parked anywhere in their trees."""
+        for root in {queue.root: None for queue in queues}:
+            self.changed.add(root)
+            for line in self._by_root[root]:
+                line.retry(self._labels_of)
+                self._note(line)
+
+    def _note(self, line: Line) -> None:
+        if len(line) and line.queue.is_active:
+            self._ready[line.queue.name] = None
+        else:
+            self._ready.pop(line.queue.name, None)

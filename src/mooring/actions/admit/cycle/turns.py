@@ -1,0 +1,182 @@
+"""The turns of a cycle: each entry against what the ones before it took.
+
+Nothing here is for good: usage that is taken or kept free stands in the ledger until the cycle rolls it back. Victims
+hold their quota until their pods are gone, so they count as gone only where a later entry asks whether it would fit.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from mooring.actions.admit.cycle.grades import Mode
+from mooring.actions.admit.cycle.nominate import Entry, Nominator
+from mooring.actions.admit.cycle.pending import Requeue
+from mooring.actions.admit.lifecycle.conditions import NO_LONGER_FITS, OVERLAPPING_TARGETS
+from mooring.actions.admit.policies.held_room import ROOM_HELD_MESSAGE, HeldRoom
+from mooring.actions.admit.quota.ledger import Ledger
+from mooring.actions.admit.workload_info import Holder
+from mooring.model.api.kueue import ANY
+
+
+class Refusal(NamedTuple):
+    """Why a workload may not start although there is quota for it."""
+
+    why: Requeue
+    message: str
+
+
+MayStart = Callable[[Entry], Refusal | None]
+"""Asked of each entry that has quota, last of all; whoever is let through is admitted."""
+
+
+def anybody(entry: Entry) -> None:
+    """Refuse nobody."""
+
+
+class Turns:
+    """Gives each entry its turn; `admitted`, `preempting` and `deferred` are those that got something."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        nominator: Nominator,
+        held: HeldRoom | None = None,
+        may_start: MayStart = anybody,
+        may_use: MayStart = anybody,
+    ) -> None:
+        """`may_use` is asked before quota is given or anybody preempted, `may_start` once there is quota."""
+        self._ledger = ledger
+        self._nominator = nominator
+        self._held = held
+        self._may_start = may_start
+        self._may_use = may_use
+        self._served: set[str] = set()
+        self._leaving: dict[int, dict[str, Holder]] = {}
+        """By root of the tree, the victims so far."""
+        self._promised: dict[int, list[tuple[int, Mapping[int, int]]]] = {}
+        """By root of the tree, what counts as used and is not yet: by whom (as a node), and how much."""
+        self.admitted: list[Entry] = []
+        self.preempting: list[Entry] = []
+        self.deferred: list[Entry] = []
+        """Those for whom it is enough that somebody else's victims go."""
+
+    def take(self, entry: Entry) -> None:
+        """Decide one entry: admit it, preempt for it, or say where it goes back to."""
+        if self._overlaps(entry):
+            self._plan_around(entry)
+        assignment = entry.assignment
+        if assignment.mode == Mode.NO_FIT:
+            entry.requeue = Requeue.NO_FIT
+        elif assignment.mode == Mode.PREEMPT and not entry.victims:
+            entry.requeue = Requeue.NO_CANDIDATES
+            self._keep_free(entry)
+        elif assignment.mode != Mode.DEFERRED_FIT and self._overlaps(entry):
+            _refuse(entry, Requeue.PASSED_OVER, OVERLAPPING_TARGETS)
+        elif assignment.mode != Mode.DEFERRED_FIT and not self._fits(entry):
+            _refuse(entry, Requeue.PASSED_OVER, NO_LONGER_FITS)
+        elif others := self._held_for_others(entry):
+            _refuse(entry, Requeue.ROOM_HELD, ROOM_HELD_MESSAGE.format(others=", ".join(others)))
+        elif refusal := self._may_use(entry):
+            _refuse(entry, refusal.why, refusal.message)
+        elif assignment.mode == Mode.DEFERRED_FIT or (assignment.mode == Mode.FIT and not self._fits_already(entry)):
+            self._promise(entry)
+            self.deferred.append(entry)
+            self._wait(entry)
+        elif assignment.mode == Mode.PREEMPT:
+            self._promise(entry)
+            leaving = self._leaving.setdefault(entry.queue.root, {})
+            leaving.update((victim.holder.applicant.key, victim.holder) for victim in entry.victims)
+            self.preempting.append(entry)
+            self._wait(entry)
+        elif refusal := self._may_start(entry):
+            _refuse(entry, refusal.why, refusal.message)
+        else:
+            self._use(entry)
+            self.admitted.append(entry)
+
+    def _overlaps(self, entry: Entry) -> bool:
+        leaving = self._leaving.get(entry.queue.root)
+        return leaving is not None and any(victim.holder.applicant.key in leaving for victim in entry.victims)
+
+    def _remove_leaving(self, root: int) -> None:
+        for holder in self._leaving.get(root, {}).values():
+            self._ledger.remove(holder)
+
+    def _plan_around(self, entry: Entry) -> None:
+        """Someone else already makes a victim go: see whether that is enough, or whom else it would take."""
+        mark = self._ledger.checkpoint()
+        self._remove_leaving(entry.queue.root)
+        again = self._nominator.plan_again(entry)
+        self._ledger.rollback(mark)
+        if again.assignment.mode == Mode.FIT:
+            entry.assignment, entry.victims = again.assignment, []
+            entry.assignment.mode = Mode.DEFERRED_FIT
+        elif again.victims:
+            entry.assignment, entry.victims = again.assignment, again.victims
+
+    def _fits(self, entry: Entry) -> bool:
+        ledger = self._ledger
+        mark = ledger.checkpoint()
+        self._remove_leaving(entry.queue.root)
+        for victim in entry.victims:
+            ledger.remove(victim.holder)
+        fits = ledger.fits(entry.queue.node, entry.assignment.usage)
+        ledger.rollback(mark)
+        return fits
+
+    def _fits_already(self, entry: Entry) -> bool:
+        """Whether there is room for an entry while the victims of others are still there.
+
+        Kueue does not ask: where victims leave more than they were made to go for, it hands out the rest before they
+        are gone, and more is in use than there is. Here, whoever needs it waits for them like those they go for.
+        """
+        if not self._leaving.get(entry.queue.root):
+            return True
+        ledger = self._ledger
+        mark = ledger.checkpoint()
+        for node, usage in self._promised.get(entry.queue.root, ()):
+            ledger.remove_usage(node, usage)
+        fits = ledger.fits(entry.queue.node, entry.assignment.usage)
+        ledger.rollback(mark)
+        return fits
+
+    def _held_for_others(self, entry: Entry) -> list[str]:
+        if self._held is None:
+            return []
+        return self._held.in_the_way(entry, self._served, self._leaving.get(entry.queue.root, {}).values())
+
+    def _promise(self, entry: Entry) -> None:
+        """Count what an entry will use, once others are gone."""
+        self._promised.setdefault(entry.queue.root, []).append((entry.queue.node, entry.assignment.usage))
+        self._use(entry)
+
+    def _use(self, entry: Entry) -> None:
+        self._served.add(entry.applicant.key)
+        self._ledger.add_usage(entry.queue.node, entry.assignment.usage)
+
+    def _wait(self, entry: Entry) -> None:
+        """It is first in line now; when it comes up again, its search for flavors starts anew."""
+        entry.requeue = Requeue.PENDING_PREEMPTION
+        entry.applicant.position = None
+
+    def _keep_free(self, entry: Entry) -> None:
+        """Nobody can be made to go: keep the quota for it, lest smaller ones behind it take every bit that frees up.
+
+        A queue that may take back its quota from anybody needs no such protection.
+        """
+        if entry.queue.reclaim == ANY:
+            return
+        tree, node = self._ledger.tree, entry.queue.node
+        kept: dict[int, int] = {}
+        for column, amount in entry.assignment.usage.items():
+            nominal, used = tree.nominal_of(node, column), tree.usage_of(node, column)
+            if entry.assignment.borrow_height == 0:
+                amount = max(0, min(amount, nominal - used))
+            elif (limit := tree.borrowing_limit_of(node, column)) is not None:
+                amount = min(amount, nominal + limit - used)
+            kept[column] = amount
+        self._ledger.add_usage(node, kept)
+        self._promised.setdefault(entry.queue.root, []).append((node, kept))
+
+
+def _refuse(entry: Entry, why: Requeue, message: str) -> None:
+    entry.requeue, entry.message = why, message

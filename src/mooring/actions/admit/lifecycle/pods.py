@@ -1,0 +1,161 @@
+"""The pods of a work: which of them are to run, and letting them go or holding them back accordingly.
+
+A pod that is held back carries Kueue's scheduling gate. Letting it go takes the gate off and sends it to the nodes of
+its flavors. Both are done to the state at once; the driver does the same to the world when it carries the decision out.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from mooring.actions.admit.lifecycle.admission_checks import checks_terms
+from mooring.actions.admit.lifecycle.stages import Stage, Work
+from mooring.engine.profile import Profile
+from mooring.engine.queue.queue import Queue
+from mooring.model.api.pods import Pod, PodStatus, SchedulingGate
+from mooring.model.decisions import PodSetFlavors
+from mooring.model.events import PodSeen
+from mooring.model.queued.labels import ADMISSION_GATE, QUEUE_GATES
+from mooring.model.queued.workloads import flavor_terms, resume_pods
+from mooring.state.cluster import Cluster
+from mooring.state.pods import PodRecord
+
+READY = "Ready"
+
+
+@dataclass(frozen=True, slots=True)
+class PodsOfWork:
+    """Reads and changes the pods of works in one cluster and its queue."""
+
+    cluster: Cluster
+    queue: Queue
+    profiles: Mapping[str, Profile]
+    now: float
+
+    # Reading.
+
+    def records(self, work: Work, pod_set: str = "") -> Iterator[PodRecord]:
+        """The pods of a work, or of one of its sets, that are there."""
+        known = self.cluster.pods.records
+        for name, keys in work.queued.pods.items():
+            if not pod_set or name == pod_set:
+                for key in keys:
+                    if key in known:
+                        yield known[key]
+
+    def placed(self, work: Work) -> list[PodRecord]:
+        """Those that have a node."""
+        return [record for record in self.records(work) if record.node_name]
+
+    def waiting(self, work: Work) -> list[PodRecord]:
+        return [record for record in self.records(work) if not record.node_name]
+
+    def held(self, work: Work) -> list[PodRecord]:
+        """Those behind Kueue's gate."""
+        return [record for record in self.records(work) if _is_held(record.pod)]
+
+    def finished(self, work: Work) -> dict[str, int]:
+        """By pod set, how many pods are done."""
+        return self.cluster.tenants.finished_pods(work.key)
+
+    def is_done(self, work: Work) -> bool:
+        """Whether every pod of the work is done."""
+        finished = self.finished(work)
+        pod_sets = work.workload.spec.pod_sets
+        return bool(finished) and all(found.count <= finished.get(found.name, 0) for found in pod_sets)
+
+    def to_run(self, work: Work, given: PodSetFlavors) -> int:
+        """How many pods of a set run at a time: as many as were admitted, or as are left to do."""
+        total = next((found.count for found in work.workload.spec.pod_sets if found.name == given.name), given.count)
+        return max(0, min(given.count, total - self.finished(work).get(given.name, 0)))
+
+    def is_ready(self, work: Work) -> bool:
+        """Whether as many pods of each set as are to run have a node, and are ready where they say so."""
+        return all(
+            sum(1 for record in self.records(work, given.name) if _has_started(record)) >= self.to_run(work, given)
+            for given in work.pod_sets
+        )
+
+    # Changing.
+
+    def bring_in_line(self, work: Work) -> list[PodRecord]:
+        """Let go or hold back the pods of a work by its stage; the pods that were let go."""
+        if work.stage is Stage.DONE:
+            return []
+        if work.stage is not Stage.ADMITTED:
+            self._hold_back(work)
+            return []
+        let_go: list[PodRecord] = []
+        for record in self.waiting(work):
+            if not _is_held(record.pod) and record.key not in work.let_go:
+                self._restore(work, record)  # it has what an earlier admission gave it, or was never held back
+        for given in work.pod_sets:
+            records = list(self.records(work, given.name))
+            running = sum(1 for record in records if not _is_held(record.pod))
+            held = [record for record in records if _is_held(record.pod)]
+            missing = max(0, self.to_run(work, given) - running)
+            let_go += self._let_go(work, given, held[:missing])
+        return let_go
+
+    def resumed(self, work: Work, given: PodSetFlavors) -> list[Pod]:
+        """The pods of a set as they would be let go, first come first; raise ResumeError if that cannot be."""
+        held = [record.pod for record in self.records(work, given.name) if not record.node_name]
+        return self._resume(work, given, held[: self.to_run(work, given)])
+
+    def _resume(self, work: Work, given: PodSetFlavors, pods: list[Pod]) -> list[Pod]:
+        if not pods:
+            return []
+        selector, tolerations = flavor_terms(self.cluster.tenants.flavors, given.flavors.values())
+        more_selector, more_tolerations = checks_terms(work, given.name)
+        return resume_pods(resume_pods(pods, selector, tolerations), more_selector, more_tolerations)
+
+    def _let_go(self, work: Work, given: PodSetFlavors, records: list[PodRecord]) -> list[PodRecord]:
+        held = [record.pod for record in records]
+        work.held_pods.update((pod.key, pod) for pod in held)
+        work.let_go.update(pod.key for pod in held)
+        return [self._replace(pod) for pod in self._resume(work, given, held)]
+
+    def _hold_back(self, work: Work) -> None:
+        for record in self.waiting(work):
+            if not _is_held(record.pod):
+                self._restore(work, record)
+
+    def _restore(self, work: Work, record: PodRecord) -> None:
+        """Make a pod again what it was before it was let go."""
+        before = work.held_pods.pop(record.key, None)
+        is_same = before is not None and before.metadata.uid == record.pod.metadata.uid
+        self._replace(before if before is not None and is_same else _with_gate(record.pod))
+
+    def _replace(self, pod: Pod) -> PodRecord:
+        """Let the state see a pod as it now is, and queue it accordingly."""
+        self.queue.remove(pod.key)
+        self.cluster.observe(PodSeen(pod))
+        record = self.cluster.pods.records[pod.key]
+        profile = self.profiles.get(pod.spec.scheduler_name)
+        if profile is not None and pod.metadata.deletion_timestamp is None:
+            self.queue.add(record, profile, self.now)
+        return record
+
+
+def _is_held(pod: Pod) -> bool:
+    return any(gate.name in QUEUE_GATES for gate in pod.spec.scheduling_gates or ())
+
+
+def _has_started(record: PodRecord) -> bool:
+    if not record.node_name:
+        return False
+    said = [found.status == "True" for found in record.pod.status.conditions or () if found.type == READY]
+    return all(said)
+
+
+def unbound(pod: Pod) -> Pod:
+    """A pod as its controller would create it again, with no node of its own."""
+    if not pod.spec.node_name:
+        return pod
+    return replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
+
+
+def _with_gate(pod: Pod) -> Pod:
+    gates = [*(pod.spec.scheduling_gates or ()), SchedulingGate(name=ADMISSION_GATE)]
+    return replace(pod, spec=replace(pod.spec, scheduling_gates=gates))

@@ -1,0 +1,56 @@
+"""When to stop: cycles run back to back until another one could decide nothing new.
+
+A strict queue tries its head in every cycle, and so does whoever waits for victims to go. In a tree of cohorts in which
+nothing was decided, and whose heads are those of an earlier such cycle, the next cycle would be the same again: it
+sleeps until something happens in it.
+"""
+
+from collections.abc import Collection, Iterable
+
+from mooring.actions.admit.quota.structure import Structure
+from mooring.actions.admit.workload_info import Applicant
+
+Signature = tuple[object, ...]
+
+
+class Settling:
+    """Which trees sleep, by root."""
+
+    def __init__(self, structure: Structure) -> None:
+        self._structure = structure
+        self.asleep: set[int] = set()
+        self._seen: dict[int, set[Signature]] = {}
+
+    def wake(self, roots: Iterable[int]) -> None:
+        """Something happened in these trees."""
+        for root in roots:
+            self.asleep.discard(root)
+            self._seen.pop(root, None)
+
+    def wake_all(self) -> None:
+        self.asleep.clear()
+        self._seen.clear()
+
+    def note_cycle(self, heads: Iterable[Applicant], decided: Collection[int]) -> None:
+        """A cycle tried these heads, and decided something in those trees."""
+        self.wake(decided)
+        by_root: dict[int, list[object]] = {}
+        for applicant in heads:
+            root = self._structure.queues[applicant.queue_name].root
+            by_root.setdefault(root, []).append((applicant.key, _scan_state(applicant)))
+        for root, found in by_root.items():
+            if root in decided:
+                continue
+            signature = tuple(found)
+            seen = self._seen.setdefault(root, set())
+            if signature in seen:
+                self.asleep.add(root)
+            seen.add(signature)
+
+
+def _scan_state(applicant: Applicant) -> object:
+    """Where the search for flavors goes on; a finished one starts anew."""
+    position = applicant.position
+    if position is None or not position.is_pending:
+        return None
+    return tuple(tuple(sorted(tried.items())) for tried in position.tried)

@@ -1,0 +1,116 @@
+"""Works on their way: from the line to quota, from quota to running, and back.
+
+    OUTSIDE --> WAITING --> RESERVED --> ADMITTED --> DONE
+       ^          ^             |            |
+       |          |             +--LEAVING<--+
+       +------ BACKOFF <-----------+
+
+A work outside is in no line: its queue is missing or stopped, or it is deactivated. A reserved one holds quota and
+waits for admission checks. One that is leaving was told to stop, and holds its quota until its pods are gone.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from mooring.actions.admit.lifecycle.conditions import NO_WORDS, Words
+from mooring.actions.admit.workload_info import ADMISSION_CHECK, PODS_READY_TIMEOUT
+from mooring.model.api.kueue import Workload
+from mooring.model.api.pods import Pod
+from mooring.model.decisions import PodSetFlavors
+from mooring.model.queued.workloads import QueuedWork
+
+CLUSTER_QUEUE_STOPPED, LOCAL_QUEUE_STOPPED = "ClusterQueueStopped", "LocalQueueStopped"
+DEACTIVATED = "Deactivated"
+
+
+class Stage(Enum):
+    """How far a work has come."""
+
+    OUTSIDE = "outside"
+    BACKOFF = "backoff"
+    WAITING = "waiting"
+    RESERVED = "reserved"
+    ADMITTED = "admitted"
+    LEAVING = "leaving"
+    DONE = "done"
+
+
+HOLDING = frozenset({Stage.RESERVED, Stage.ADMITTED, Stage.LEAVING})
+"""The stages in which a work holds quota."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """Why a work had to stop, and when it was told."""
+
+    reason: str
+    message: str
+    at: float
+    preemptor: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """A work and what has become of it so far."""
+
+    queued: QueuedWork
+    stage: Stage = Stage.OUTSIDE
+    words: Words = NO_WORDS
+    """Why it waits."""
+    told: Words = NO_WORDS
+    """What was last said of that."""
+    pod_sets: tuple[PodSetFlavors, ...] = ()
+    """What it was given, while it holds quota."""
+    eviction: Eviction | None = None
+    admitted_at: float = 0.0
+    is_ready: bool = False
+    was_ready: bool = False
+    """Whether all its pods were there at some time since it was admitted."""
+    ready_by: float | None = None
+    stop_by: float | None = None
+    """When it has run for as long as it may."""
+    past_seconds: float = 0.0
+    """How long it ran before it was last evicted."""
+    requeue_count: int = 0
+    """How often it was evicted because its pods did not get ready."""
+    requeue_at: float | None = None
+    is_deactivated: bool = False
+    """By us; the world is yet to say so itself."""
+    outdated_checks: QueuedWork | None = None
+    """What the world said before the last eviction: the checks in it are to be passed again."""
+    held_pods: dict[str, Pod] = field(default_factory=dict)
+    """The pods that were let go, as they were before: they go back to that when they have to wait again."""
+    let_go: set[str] = field(default_factory=set)
+    """The pods that were let go since it was admitted."""
+    stopping: set[str] = field(default_factory=set)
+    """The pods that were told to go since it was evicted."""
+    admitted_in_run: int = 0
+    """In which run of the action it was last given quota."""
+    key: str = field(init=False)
+    """namespace/name of its workload"""
+
+    def __post_init__(self) -> None:
+        self.key = self.queued.workload.key
+
+    @property
+    def workload(self) -> Workload:
+        return self.queued.workload
+
+    @property
+    def is_holding(self) -> bool:
+        return self.stage in HOLDING
+
+    @property
+    def local_queue(self) -> str:
+        workload = self.workload
+        return f"{workload.metadata.namespace}/{workload.spec.queue_name}"
+
+    @property
+    def queued_since(self) -> float | None:
+        """From when it stands in line if not from its creation: evictions of some kinds cost it its place."""
+        if self.eviction is None or self.eviction.reason not in (PODS_READY_TIMEOUT, ADMISSION_CHECK):
+            return None
+        return self.eviction.at
+
+    def flavors(self) -> set[str]:
+        return {flavor for pods in self.pod_sets for flavor in pods.flavors.values()}

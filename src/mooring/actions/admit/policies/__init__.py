@@ -1,0 +1,1 @@
+"""Policies of our own beside Kueue's, each off unless it is set."""

@@ -1,0 +1,114 @@
+"""What LocalQueues used over time, and what that means for the order in their ClusterQueue: Kueue's admission fair
+sharing.
+
+With the configuration's admissionFairSharing, in a ClusterQueue whose admissionMode is UsageBasedAdmissionFairSharing,
+the workload comes first whose LocalQueue has used least:
+
+    usage = sum over resources of weight(r) * average(r), divided by the LocalQueue's own weight
+
+CPU counts in cores, memory in bytes, anything else in units. Averages are those of `decayed.py`: exact, where Kueue
+takes samples. As in Kueue, whoever is admitted is at once charged with what it would use in one sampling interval; else
+one LocalQueue could fill the queue before any time has passed.
+"""
+
+from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush
+from math import inf
+
+from mooring.actions.admit.cycle.pending import HeapEntry, Line
+from mooring.actions.admit.policies.decayed import DecayedAverages
+from mooring.actions.admit.quota.structure import Queue
+from mooring.actions.admit.quota.tree import FlavorResource
+from mooring.actions.admit.workload_info import Applicant, Holder
+from mooring.config.queueing import UsageHistory
+from mooring.model.api.kueue import LocalQueue
+from mooring.model.values.quantity import NANO, parse_quantity
+from mooring.model.values.requests import CPU
+
+MILLIS = 1000
+
+
+class LocalUsage:
+    """The usage of every LocalQueue, by namespace/name."""
+
+    def __init__(self, history: UsageHistory) -> None:
+        self._history = history
+        self.now = 0.0
+        # Without a half-life nothing is remembered; any will do for averages that are not asked for.
+        self._averages: DecayedAverages[str] = DecayedAverages(history.half_life_seconds or 1.0)
+        self._charge = 1.0 - self._averages.kept_after(history.sampling_seconds)
+        self._amounts: dict[str, dict[str, float]] = {}
+        self._weights: dict[str, float] = {}
+        self._columns: tuple[FlavorResource, ...] = ()
+
+    def attach(self, columns: Iterable[FlavorResource], local_queues: Iterable[LocalQueue]) -> None:
+        """Go on with other queues, in which nobody uses anything yet."""
+        self._columns = tuple(columns)
+        self._weights = {f"{found.metadata.namespace}/{found.metadata.name}": _weight(found) for found in local_queues}
+        self._amounts.clear()
+        self._averages.clear(self.now)
+
+    def note_change(self, holder: Holder, before: Mapping[int, int], after: Mapping[int, int]) -> None:
+        """What a workload holds changed just now."""
+        name = holder.applicant.local_queue
+        amounts = self._amounts.setdefault(name, {})
+        for usage, sign in ((before, -1), (after, 1)):
+            for resource, amount in self._in_units(usage).items():
+                amounts[resource] = amounts.get(resource, 0.0) + sign * amount
+        self._averages.set(name, amounts, self.now)
+
+    def charge(self, holder: Holder) -> None:
+        """A workload was admitted just now."""
+        amounts = {name: self._charge * amount for name, amount in self._in_units(holder.usage).items()}
+        self._averages.add(holder.applicant.local_queue, amounts, self.now)
+
+    def usage(self, local_queue: str) -> float:
+        """What counts for the order; less comes first."""
+        if self._history.half_life_seconds <= 0:
+            return 0.0
+        weight = self._weights.get(local_queue, 1.0)
+        if weight <= 0:
+            return inf
+        counts = self._history.weights
+        averages = self._averages.at(local_queue, self.now)
+        return sum(counts.get(name, 1.0) * amount for name, amount in averages.items()) / weight
+
+    def _in_units(self, usage: Mapping[int, int]) -> dict[str, float]:
+        amounts: dict[str, float] = {}
+        for column, amount in usage.items():
+            resource = self._columns[column].resource
+            amounts[resource] = amounts.get(resource, 0.0) + (amount / MILLIS if resource == CPU else amount)
+        return amounts
+
+
+class LineByUsage(Line):
+    """The line of a queue in which LocalQueues take turns by what they used."""
+
+    def __init__(self, queue: Queue, usage: LocalUsage) -> None:
+        super().__init__(queue)
+        self._usage = usage
+        self._heaps: dict[str, list[HeapEntry]] = {}
+        """By LocalQueue; entries of workloads that left the line otherwise are skipped when they come up."""
+
+    def _push(self, applicant: Applicant, entry: HeapEntry) -> None:
+        heappush(self._heaps.setdefault(applicant.local_queue, []), entry)
+
+    def _pop_first(self) -> HeapEntry:
+        for name, heap in list(self._heaps.items()):
+            while heap and not self._is_valid(heap[0]):
+                self._in_heap.discard(heappop(heap))
+            if not heap:
+                del self._heaps[name]
+        name = min(self._heaps, key=lambda found: (self._usage.usage(found), self._heaps[found][0]))
+        return heappop(self._heaps[name])
+
+    def in_order(self, *, with_parked: bool = False) -> list[Applicant]:
+        found = list(self.waiting() if with_parked else self._active.values())
+        usage = {name: self._usage.usage(name) for name in {applicant.local_queue for applicant in found}}
+        sticky = "" if self.queue.is_strict else self._sticky
+        return sorted(found, key=lambda found: (found.key != sticky, usage[found.local_queue], *found.queue_order))
+
+
+def _weight(found: LocalQueue) -> float:
+    sharing = found.spec.fair_sharing
+    return 1.0 if sharing is None or sharing.weight is None else parse_quantity(sharing.weight) / NANO

@@ -1,0 +1,82 @@
+"""Our own policies as far as they decide within a cycle of admission, put together. All of them are off unless set."""
+
+from collections.abc import Callable, Iterable
+from math import inf
+
+from mooring.actions.admit.cycle.pending import Line, Pending
+from mooring.actions.admit.policies.local_usage import LineByUsage, LocalUsage
+from mooring.actions.admit.policies.minimum_runtime import MinimumRuntime
+from mooring.actions.admit.policies.past_shares import PastBorrowing, SharesWithPast
+from mooring.actions.admit.quota.fair_sharing import Shares
+from mooring.actions.admit.quota.ledger import Ledger
+from mooring.actions.admit.quota.structure import Queue
+from mooring.actions.admit.quota.tree import QuotaTree
+from mooring.config.queueing import UsageHistory
+from mooring.model.api.kueue import LocalQueue
+
+LOOKS_PER_HALF_LIFE = 32
+"""How often past shares are compared anew while nothing happens: meanwhile they move by two in a hundred."""
+
+
+class OwnRules:
+    """What outlasts a change of queues: who is too young to give, and what was used in the past."""
+
+    def __init__(
+        self,
+        minimum_runtime_seconds: float = 0.0,
+        usage_half_life_seconds: float = 0.0,
+        local_history: UsageHistory | None = None,
+    ) -> None:
+        self.runtime = MinimumRuntime(minimum_runtime_seconds)
+        self.past = PastBorrowing(usage_half_life_seconds) if usage_half_life_seconds > 0 else None
+        self.local = LocalUsage(local_history) if local_history is not None else None
+        self._looked_at = -inf
+
+    def set_time(self, now: float) -> None:
+        """All that happens from here on happens at this moment."""
+        self.runtime.now = now
+        if self.past is not None:
+            self.past.now = now
+        if self.local is not None:
+            self.local.now = now
+
+    def attach(self, ledger: Ledger, local_queues: Iterable[LocalQueue]) -> None:
+        """Follow a new ledger, in which nobody holds anything yet."""
+        if self.runtime.seconds > 0:
+            ledger.spares = self.runtime.spares
+        past, local = self.past, self.local
+        if past is not None:
+            past.attach(ledger.tree)
+            ledger.watchers.append(lambda holder, before, after: past.note_change(holder.node))
+        if local is not None:
+            local.attach(ledger.tree.columns, local_queues)
+            ledger.watchers.append(local.note_change)
+            ledger.local_usage = lambda holder: local.usage(holder.applicant.local_queue)
+
+    def look_again(self, pending: Pending) -> None:
+        """Have those tried again for whom time alone may have changed something."""
+        queues = [pending.lines[name].queue for name in self.runtime.came_of_age() if name in pending.lines]
+        if self.past is not None and self.past.now >= self._looked_at + self._seconds_between_looks:
+            self._looked_at = self.past.now
+            queues += [line.queue for line in pending if line.is_waited_in]
+        pending.retry(queues)
+
+    def next_look(self, pending: Pending) -> float | None:
+        """When to look again though nothing happens; None if there is no need."""
+        times = [self.runtime.next]
+        if self.past is not None and any(line.is_waited_in for line in pending):
+            times.append(self._looked_at + self._seconds_between_looks)
+        return min((time for time in times if time is not None), default=None)
+
+    @property
+    def _seconds_between_looks(self) -> float:
+        return self.past.half_life_seconds / LOOKS_PER_HALF_LIFE if self.past is not None else inf
+
+    def make_shares(self, tree: QuotaTree) -> Shares:
+        return Shares(tree) if self.past is None else SharesWithPast(tree, self.past)
+
+    def line_maker(self) -> Callable[[Queue], Line]:
+        local = self.local
+        if local is None:
+            return Line
+        return lambda queue: LineByUsage(queue, local) if queue.orders_by_usage else Line(queue)

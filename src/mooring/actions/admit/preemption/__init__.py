@@ -1,0 +1,1 @@
+"""Preemption targets among workloads that hold quota, classical and by fair share."""

@@ -1,0 +1,272 @@
+"""Victims by share: whoever borrows most gives first, as long as that makes the shares more even.
+
+Two rules decide whether a workload of another queue may be taken (KEP-1714): by S2-a the preemptor's share afterwards
+must not exceed what the victim's queue is left with; by S2-b it must be less than what the victim's queue had before.
+Where the past counts, S2-b must hold by present shares as well, and the preemptor must come before the victim in the
+order of turns once both are out (`order.py`): else two queues would take from each other for ever.
+The shares compared are those of the two children of the lowest cohort above both queues. A queue that stays within its
+nominal quota takes back what is its own without asking.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from mooring.actions.admit.preemption.targets import (
+    IN_CLUSTER_QUEUE,
+    IN_COHORT_FAIR_SHARING,
+    IN_COHORT_RECLAMATION,
+    Preemptor,
+    Victim,
+    candidate_order,
+    candidates_in,
+    fill_back,
+    has_room,
+)
+from mooring.actions.admit.quota.fair_sharing import Share, Shares
+from mooring.actions.admit.quota.ledger import Ledger
+from mooring.actions.admit.workload_info import Holder
+from mooring.errors import InvariantBroken
+from mooring.model.api.kueue import NEVER
+
+FINAL_SHARE, INITIAL_SHARE = "LessThanOrEqualToFinalShare", "LessThanInitialShare"
+
+Rule = Callable[[Share, Share, Share], bool]
+"""Decides by the preemptor's new share, the victim's old share and the victim's new share."""
+
+RULES: dict[str, Rule] = {
+    FINAL_SHARE: lambda preemptor_new, victim_old, victim_new: preemptor_new <= victim_new,
+    INITIAL_SHARE: lambda preemptor_new, victim_old, victim_new: (
+        preemptor_new < victim_old and preemptor_new.by_present < victim_old.by_present
+    ),
+}
+
+
+class FairPreemption:
+    """Finds victims under fair sharing, by one rule or by two in turn."""
+
+    def __init__(self, shares: Shares, strategies: Sequence[str] = (FINAL_SHARE, INITIAL_SHARE)) -> None:
+        self._shares = shares
+        self._first_rule = RULES[strategies[0]]
+        self._has_second_rule = len(strategies) > 1
+
+    def find_victims(self, ledger: Ledger, preemptor: Preemptor) -> list[Victim]:
+        """Find victims, or none if no rule yields enough of them. The ledger is left as it was."""
+        candidates = _collect(ledger, preemptor)
+        if not candidates:
+            return []
+        mark = ledger.checkpoint()
+        # The shares to compare are those with the preemptor admitted.
+        ledger.add_usage(preemptor.queue.node, preemptor.usage)
+        attempt = _Attempt(ledger, self._shares, preemptor)
+        left = attempt.run_first(candidates, self._first_rule)
+        if not attempt.has_room and self._has_second_rule:
+            attempt.run_second(left)
+        ledger.remove_usage(preemptor.queue.node, preemptor.usage)
+        victims = attempt.victims
+        if attempt.has_room:
+            victims = fill_back(ledger, preemptor, victims, may_borrow=True)
+        ledger.rollback(mark)
+        return victims if attempt.has_room else []
+
+
+def _collect(ledger: Ledger, preemptor: Preemptor) -> list[Holder]:
+    queue, tree = preemptor.queue, ledger.tree
+    found: list[Holder] = []
+    if queue.within_queue != NEVER:
+        found += candidates_in(ledger, queue.node, preemptor, queue.within_queue)
+    if queue.has_cohort and queue.reclaim != NEVER:
+        for node in _queues_below(ledger, queue.root):
+            if node != queue.node and any(tree.exceeds(node, column) for column in preemptor.short_columns):
+                found += candidates_in(ledger, node, preemptor, queue.reclaim)
+    found.sort(key=lambda holder: candidate_order(holder, queue.node))
+    return found
+
+
+def _queues_below(ledger: Ledger, cohort: int) -> Iterator[int]:
+    for child in ledger.tree.child_cohorts[cohort]:
+        yield from _queues_below(ledger, child)
+    yield from ledger.tree.child_queues[cohort]
+
+
+class _Attempt:
+    """Victims as they are chosen; they leave the ledger at once, so that every share is the current one."""
+
+    def __init__(self, ledger: Ledger, shares: Shares, preemptor: Preemptor) -> None:
+        self._ledger = ledger
+        self._shares = shares
+        self._preemptor = preemptor
+        self.victims: list[Victim] = []
+        self.has_room = False
+
+    def run_first(self, candidates: Iterable[Holder], rule: Rule) -> list[Holder]:
+        """Choose until there is room; return those that the rule spared."""
+        spared: list[Holder] = []
+        turns = _Turns(self._ledger, self._shares, self._preemptor, candidates)
+        is_entitled = self._is_within_nominal()
+        while not self.has_room and (node := turns.next_queue()) is not None:
+            if node == self._preemptor.queue.node:
+                self._choose(turns.pop(node), IN_CLUSTER_QUEUE)
+            elif is_entitled:
+                self._choose(turns.pop(node), IN_COHORT_RECLAMATION)
+            else:
+                self._choose_one_by(rule, turns, node, spared)
+        return spared
+
+    def _choose_one_by(self, rule: Rule, turns: "_Turns", node: int, spared: list[Holder]) -> None:
+        """Choose the first of a queue that the rule allows; shares move with every victim, so at most one."""
+        preemptor_new, victim_old = self._compare(node)
+        if preemptor_new > victim_old:
+            # A victim's going can only lower its queue's share, so neither rule would allow any of them.
+            spared += turns.pop_all(node)
+            return
+        while turns.has(node):
+            holder = turns.pop(node)
+            if rule(preemptor_new, victim_old, self._share_without(holder)) and self._comes_before(holder):
+                self._choose(holder, IN_COHORT_FAIR_SHARING)
+                return
+            spared.append(holder)
+
+    def run_second(self, spared: Iterable[Holder]) -> None:
+        """Go through the queues once more with the milder rule, at most one victim from each."""
+        turns = _Turns(self._ledger, self._shares, self._preemptor, spared)
+        while not self.has_room and (node := turns.next_queue()) is not None:
+            preemptor_new, victim_old = self._compare(node)
+            if RULES[INITIAL_SHARE](preemptor_new, victim_old, victim_old):
+                holder = turns.pop(node)
+                if self._comes_before(holder):
+                    self._choose(holder, IN_COHORT_FAIR_SHARING)
+            turns.drop(node)
+
+    def _choose(self, holder: Holder, reason: str) -> None:
+        ledger, preemptor = self._ledger, self._preemptor
+        ledger.remove(holder)
+        self.victims.append(Victim(holder, reason))
+        ledger.remove_usage(preemptor.queue.node, preemptor.usage)
+        self.has_room = has_room(ledger, preemptor, may_borrow=True)
+        ledger.add_usage(preemptor.queue.node, preemptor.usage)
+
+    def _is_within_nominal(self) -> bool:
+        tree, preemptor = self._ledger.tree, self._preemptor
+        return not any(tree.exceeds(preemptor.queue.node, column) for column in preemptor.short_columns)
+
+    def _compare(self, node: int) -> tuple[Share, Share]:
+        ours, theirs = self._rivals(node)
+        return self._shares.share(ours), self._shares.share(theirs)
+
+    def _share_without(self, holder: Holder) -> Share:
+        mark = self._ledger.checkpoint()
+        self._ledger.remove(holder)
+        share = self._shares.share(self._rivals(holder.node)[1])
+        self._ledger.rollback(mark)
+        return share
+
+    def _comes_before(self, holder: Holder) -> bool:
+        """Tell whether the preemptor gets what a victim leaves; without a past that follows from the rules."""
+        if not self._shares.looks_back:
+            return True
+        ledger, preemptor = self._ledger, self._preemptor
+        mark = ledger.checkpoint()
+        ledger.remove(holder)
+        ledger.remove_usage(preemptor.queue.node, preemptor.usage)
+        ours, theirs = self._compare(holder.node)
+        ledger.rollback(mark)
+        return ours.value < theirs.value
+
+    def _rivals(self, node: int) -> tuple[int, int]:
+        """The children of the lowest cohort above both queues: ours and theirs."""
+        paths = self._ledger.tree.paths
+        ours = paths[self._preemptor.queue.node]
+        for below, cohort in pairwise(paths[node]):
+            if cohort in ours:
+                return ours[ours.index(cohort) - 1], below
+        raise InvariantBroken("candidates for preemption come from one tree of cohorts")
+
+
+class _Turns:
+    """Whose turn it is to give: from the root down, always the child with the highest share."""
+
+    def __init__(self, ledger: Ledger, shares: Shares, preemptor: Preemptor, candidates: Iterable[Holder]) -> None:
+        self._tree = ledger.tree
+        self._shares = shares
+        self._own = preemptor.queue.node
+        self._root = preemptor.queue.root
+        self._own_path = frozenset(self._tree.paths[self._own])
+        self._left: dict[int, list[Holder]] = {}
+        for holder in candidates:
+            self._left.setdefault(holder.node, []).append(holder)
+        self._done: set[int] = set()
+        # Nodes without candidates never get a turn, so only those with some are looked at.
+        self._queues: dict[int, list[int]] = {}
+        self._alive = set[int]()
+        for node, holders in self._left.items():
+            holders.reverse()
+            path = self._tree.paths[node]
+            self._alive.update(path)
+            if len(path) > 1:
+                self._queues.setdefault(path[1], []).append(node)
+
+    def has(self, node: int) -> bool:
+        return bool(self._left.get(node))
+
+    def pop(self, node: int) -> Holder:
+        return self._left[node].pop()
+
+    def pop_all(self, node: int) -> list[Holder]:
+        return self._left.pop(node)[::-1]
+
+    def drop(self, node: int) -> None:
+        self._done.add(node)
+
+    def next_queue(self) -> int | None:
+        if self._root == self._own:
+            return self._own if self.has(self._own) and self._own not in self._done else None
+        while self._root not in self._done:
+            node = self._highest(self._root)
+            if node is not None:
+                return node
+        return None
+
+    def _highest(self, cohort: int) -> int | None:
+        """The queue whose turn it is below a cohort; None if looking only showed that some have nothing to give."""
+        queue, queue_share = self._highest_queue(cohort)
+        child, child_share = self._highest_cohort(cohort)
+        if queue is None and child is None:
+            self._done.add(cohort)
+            return None
+        # On a tie the cohort: inside it the one that is most in the wrong can be found.
+        if child is not None and (queue_share is None or (child_share is not None and child_share >= queue_share)):
+            return self._highest(child)
+        return queue
+
+    def _highest_queue(self, cohort: int) -> tuple[int | None, Share | None]:
+        best, best_share = None, None
+        for queue in self._queues.get(cohort, ()):
+            if queue in self._done:
+                continue
+            if not self._left.get(queue):
+                self._done.add(queue)
+                continue
+            share = self._shares.share(queue)
+            if share.is_zero and queue != self._own:
+                self._done.add(queue)
+            elif best is None or best_share is None or share > best_share:
+                best, best_share = queue, share
+            elif share == best_share and self._order(queue) < self._order(best):
+                best = queue
+        return best, best_share
+
+    def _order(self, queue: int) -> tuple[bool, bool, float, int, float, str]:
+        return candidate_order(self._left[queue][-1], self._own)
+
+    def _highest_cohort(self, cohort: int) -> tuple[int | None, Share | None]:
+        best, best_share = None, None
+        for child in self._tree.child_cohorts[cohort]:
+            if child in self._done or child not in self._alive:
+                continue
+            share = self._shares.share(child)
+            # Along the preemptor's own path there may be something to even out below, whatever the share here.
+            if share.is_zero and child not in self._own_path:
+                self._done.add(child)
+            elif best is None or best_share is None or share >= best_share:
+                best, best_share = child, share
+        return best, best_share

@@ -1,0 +1,101 @@
+"""Victims: who may be asked to go by whom, and how a sufficient set is made smaller.
+
+A preemptor comes with what it needs (amounts by column) and the columns in which it is short; a candidate must hold
+something in one of these.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mooring.actions.admit.quota.ledger import Ledger
+from mooring.actions.admit.quota.structure import Queue
+from mooring.actions.admit.workload_info import Applicant, Holder
+from mooring.model.api.kueue import ANY, LOWER_OR_NEWER_EQUAL_PRIORITY, LOWER_PRIORITY
+
+IN_CLUSTER_QUEUE = "InClusterQueue"
+IN_COHORT_RECLAMATION = "InCohortReclamation"
+IN_COHORT_FAIR_SHARING = "InCohortFairSharing"
+IN_COHORT_RECLAIM_WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
+
+
+class Victim(NamedTuple):
+    """A holder that is to go, and for which of the four reasons."""
+
+    holder: Holder
+    reason: str
+
+
+@dataclass(slots=True)  # not frozen: that makes making one three times as slow, and one is made for every head
+class Preemptor:
+    """A workload that looks for victims."""
+
+    applicant: Applicant
+    queue: Queue
+    usage: Mapping[int, int]
+    short_columns: frozenset[int]
+
+
+FindVictims = Callable[[Ledger, Preemptor], list[Victim]]
+
+
+def may_preempt(preemptor: Applicant, candidate: Applicant, policy: str) -> bool:
+    """Compare two workloads by a preemption policy."""
+    if policy == ANY:
+        return True
+    if policy not in (LOWER_PRIORITY, LOWER_OR_NEWER_EQUAL_PRIORITY):
+        return False
+    if preemptor.priority != candidate.priority:
+        return preemptor.priority > candidate.priority
+    return policy == LOWER_OR_NEWER_EQUAL_PRIORITY and preemptor.queued_at < candidate.queued_at
+
+
+def candidates_in(ledger: Ledger, node: int, preemptor: Preemptor, policy: str) -> list[Holder]:
+    """The holders in one queue that the policy allows, and that hold something of what is short.
+
+    Those that are too young are spared by other queues; not by their own.
+    """
+    short = preemptor.short_columns
+    found = [
+        holder
+        for holder in ledger.holders_in(node)
+        if not short.isdisjoint(holder.usage) and may_preempt(preemptor.applicant, holder.applicant, policy)
+    ]
+    is_own = node == preemptor.queue.node
+    if ledger.local_usage is not None:
+        for holder in found:
+            holder.local_usage = ledger.local_usage(holder) if is_own and preemptor.queue.orders_by_usage else 0.0
+    if ledger.spares is None or is_own:
+        return found
+    return [holder for holder in found if not ledger.spares(holder)]
+
+
+def candidate_order(holder: Holder, own_node: int) -> tuple[bool, bool, float, int, float, str]:
+    """Who goes first: those on their way out, other queues' workloads, low priorities, those that started last."""
+    is_staying, usage, priority, newest, uid = holder.victim_order
+    return (is_staying, holder.node == own_node, usage, priority, newest, uid)
+
+
+def has_room(ledger: Ledger, preemptor: Preemptor, *, may_borrow: bool) -> bool:
+    tree, node = ledger.tree, preemptor.queue.node
+    for column, amount in preemptor.usage.items():
+        if not may_borrow and tree.exceeds(node, column, amount):
+            return False
+        if amount > tree.available(node, column):
+            return False
+    return True
+
+
+def fill_back(ledger: Ledger, preemptor: Preemptor, victims: list[Victim], *, may_borrow: bool) -> list[Victim]:
+    """Let those stay after all, last chosen first, without whom there is room as well.
+
+    The last victim is what made the room, so it goes in any case.
+    """
+    for index in range(len(victims) - 2, -1, -1):
+        ledger.put_back(victims[index].holder)
+        if has_room(ledger, preemptor, may_borrow=may_borrow):
+            victims[index] = victims[-1]
+            victims.pop()
+        else:
+            ledger.remove(victims[index].holder)
+    return victims

@@ -1,0 +1,1 @@
+"""Quotas that change by the clock."""

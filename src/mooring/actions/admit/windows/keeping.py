@@ -1,0 +1,212 @@
+"""Quota windows at work: what they will take is announced, not given away shortly before, and taken when it is time.
+
+    notice   so long before quota is taken, whoever will have to give some back is told
+    gate     nobody is admitted to quota that it would lose while it runs, as far as that is known
+    reclaim  once quota is taken, whoever holds too much is suspended: if somebody waits for it, or in any case
+
+Only trees of cohorts in which some queue has a window are looked at, and there only what windows speak of.
+"""
+
+from collections.abc import Iterator
+from math import inf
+from typing import NamedTuple
+
+from mooring.actions.admit.lifecycle.following import make_structure
+from mooring.actions.admit.lifecycle.known_ends import known_end
+from mooring.actions.admit.lifecycle.lifecycle import Desk
+from mooring.actions.admit.lifecycle.stages import Eviction, Stage
+from mooring.actions.admit.quota.ledger import Ledger
+from mooring.actions.admit.quota.structure import Structure
+from mooring.actions.admit.quota.tree import QuotaTree
+from mooring.actions.admit.windows.giving_back import find_overdrafts, wanted_by_right, who_gives_back
+from mooring.actions.admit.windows.windows import QuotaSchedule, Switch
+from mooring.actions.admit.workload_info import Holder
+from mooring.model.api.meta import timestamp_text
+from mooring.model.decisions import Notice
+from mooring.state.tenants import TenantTable
+
+QUOTA_WINDOW = "QuotaWindow"
+"""The reason of a suspension because of a window."""
+
+
+class WatchedTree(NamedTuple):
+    """A tree of cohorts in which quotas change by the clock."""
+
+    nodes: tuple[int, ...]
+    """Parents first."""
+    columns: tuple[int, ...]
+    """Those of which windows speak."""
+    windows: frozenset[int]
+    evicts_always: frozenset[int]
+    """The columns in which who holds too much goes in any case."""
+
+
+class WindowKeeper:
+    """Knows the trees that windows speak of, as they are and as they will be."""
+
+    def __init__(self, schedule: QuotaSchedule, tenants: TenantTable, desk: Desk) -> None:
+        self.schedule = schedule
+        self.longest_notice = max((window.notice_seconds for window in schedule.windows), default=0)
+        self.desk = desk
+        self._tenants = tenants
+        self._version = -1
+        self._watched: dict[int, WatchedTree] = {}
+        self._trees: dict[tuple[int, ...], QuotaTree] = {}
+        """By the windows that are open: all quotas, and no usage."""
+        self._told: set[tuple[str, float]] = set()
+        self._looked: dict[tuple[float, int], tuple[Ledger, int]] = {}
+        """By switch and tree, the ledger and how often it had changed when we last looked who is to be told."""
+
+    # What there is.
+
+    def watched(self) -> dict[int, WatchedTree]:
+        """By root, the trees to look at."""
+        if self._version != self._tenants.version:
+            self._version = self._tenants.version
+            self._trees.clear()
+            self._watched = self._find_watched(self.desk.admission.structure)
+        return self._watched
+
+    def _find_watched(self, structure: Structure) -> dict[int, WatchedTree]:
+        windows: dict[int, dict[int, int]] = {}
+        for index, key in enumerate(self.schedule.keys):
+            queue, column = structure.queues.get(key.queue), structure.column_of.get(key.column)
+            if queue is not None and column is not None:
+                windows.setdefault(queue.root, {})[index] = column
+        nodes: dict[int, list[int]] = {root: [] for root in windows}
+        for node, path in enumerate(structure.tree.paths):
+            if path[-1] in nodes:
+                nodes[path[-1]].append(node)
+        always = {index for index, key in enumerate(self.schedule.keys) if self.schedule.evicts_always(key)}
+        return {
+            root: WatchedTree(
+                tuple(nodes[root]),
+                tuple(sorted(set(found.values()))),
+                frozenset(found),
+                frozenset(column for index, column in found.items() if index in always),
+            )
+            for root, found in windows.items()
+        }
+
+    def tree_at(self, moment: float) -> QuotaTree:
+        """The quotas as they will be, with nobody using any; whoever adds usage takes it away again."""
+        is_open = self.schedule.open_at(moment)
+        if is_open not in self._trees:
+            self._trees[is_open] = make_structure(self._tenants, self.schedule.overrides(moment)).tree
+        return self._trees[is_open]
+
+    def notice_seconds(self, switch: Switch, watched: WatchedTree) -> float:
+        """How long before a switch a tree hears of it; less than 0 if it is none of its business."""
+        windows = self.schedule.windows
+        return max((windows[index].notice_seconds for index in switch.windows if index in watched.windows), default=-1)
+
+    def staying(self, root: int, until: float) -> Iterator[Holder]:
+        """Who in a tree will hold quota at a moment to come, as far as that is known."""
+        ledger, works = self.desk.admission.ledger, self.desk.works
+        for node in self.watched()[root].nodes:
+            for holder in ledger.holders_in(node):
+                end = known_end(works[holder.applicant.key])
+                if not holder.is_evicted and (end is None or end > until):
+                    yield holder
+
+    # Notice.
+
+    def give_notice(self, now: float) -> None:
+        """Tell those who will have to give quota back, each once for every time that it is taken."""
+        self._told = {(key, at) for key, at in self._told if at > now}
+        self._looked = {found: seen for found, seen in self._looked.items() if found[0] > now}
+        for switch in self._switches_ahead(now):
+            for root, watched in self.watched().items():
+                if switch.at - self.notice_seconds(switch, watched) <= now:
+                    self._look_ahead(switch.at, root, watched)
+
+    def _switches_ahead(self, now: float) -> Iterator[Switch]:
+        for switch in self.schedule.switches(now):
+            if switch.at - self.longest_notice > now:
+                return
+            yield switch
+
+    def _look_ahead(self, at: float, root: int, watched: WatchedTree) -> None:
+        desk, ledger = self.desk, self.desk.admission.ledger
+        seen = ledger, sum(ledger.generation[node] for node in watched.nodes)
+        if self._looked.get((at, root)) == seen:
+            return
+        self._looked[at, root] = seen
+        future = Ledger(self.tree_at(at))
+        for holder in self.staying(root, at):
+            future.reserve(holder)
+        overdrawn = {found.column for found in find_overdrafts(future.tree, watched.nodes, watched.columns)}
+        least = desk.admission.own.runtime.seconds
+        wanted = dict.fromkeys(watched.columns, inf)
+        for holder in who_gives_back(future, watched.nodes, wanted):
+            key = holder.applicant.key
+            if (key, at) not in self._told:
+                self._told.add((key, at))
+                columns = [column for column in sorted(overdrawn) if holder.usage.get(column)]
+                is_certain = any(column in watched.evicts_always for column in columns)
+                goes_at = max(at, holder.running_since + least)
+                message = _announcement(future.tree, holder, columns, at, goes_at, is_certain)
+                desk.decisions.append(Notice(key, message, goes_at))
+        for holder in list(future.holders()):
+            future.release(holder.applicant.key)
+
+    # Reclaim.
+
+    def take_back(self, now: float) -> None:
+        """Suspend whoever holds what is no longer there, as far as it is wanted."""
+        admission = self.desk.admission
+        tree = admission.structure.tree
+        for watched in self.watched().values():
+            overdrawn = {found.column for found in find_overdrafts(tree, watched.nodes, watched.columns)}
+            wanted = {
+                column: inf if column in watched.evicts_always else self._missing(watched, column)
+                for column in sorted(overdrawn)
+            }
+            for holder in who_gives_back(admission.ledger, watched.nodes, wanted):
+                work = self.desk.works[holder.applicant.key]
+                # Who is too young goes later; nobody else goes in its place.
+                if work.stage in (Stage.RESERVED, Stage.ADMITTED) and not admission.own.runtime.spares(holder):
+                    columns = [column for column in wanted if holder.usage.get(column)]
+                    self.desk.evict(work, Eviction(QUOTA_WINDOW, _explanation(tree, holder, columns), now))
+
+    def _missing(self, watched: WatchedTree, column: int) -> float:
+        """How much of what is waited for by right is not idle anywhere in the tree."""
+        admission = self.desk.admission
+        tree = admission.structure.tree
+        owned = sum(tree.nominal_of(node, column) for node in watched.nodes)
+        held = sum(tree.usage_of(node, column) for node in watched.nodes if tree.nodes[node].is_queue)
+        return max(0, wanted_by_right(admission, watched.nodes, column) - max(0, owned - held))
+
+    # Time.
+
+    def next_wake(self, now: float) -> float | None:
+        """When there is something to announce or to take, though nothing happens."""
+        times = [self.schedule.next_change(now)]
+        for switch in self.schedule.switches(now):
+            if times[0] is None or switch.at - self.longest_notice >= times[0]:
+                break
+            notices = (switch.at - self.notice_seconds(switch, watched) for watched in self.watched().values())
+            times += [time for time in notices if now < time < switch.at]
+        return min((time for time in times if time is not None), default=None)
+
+
+def _names(tree: QuotaTree, columns: list[int]) -> str:
+    return ", ".join(f"{tree.columns[column].resource} of flavor {tree.columns[column].flavor}" for column in columns)
+
+
+def _announcement(
+    tree: QuotaTree, holder: Holder, columns: list[int], at: float, goes_at: float, is_certain: bool
+) -> str:
+    when = "" if goes_at == at else f" at {timestamp_text(goes_at)}"
+    condition = "" if is_certain else " if somebody waits for it"
+    return (
+        f"At {timestamp_text(at)} there will be less quota of {_names(tree, columns)} than "
+        f"ClusterQueue {holder.applicant.queue_name} uses: the workload will be suspended{when}{condition}"
+    )
+
+
+def _explanation(tree: QuotaTree, holder: Holder, columns: list[int]) -> str:
+    return (
+        f"Suspended because there is less quota of {_names(tree, columns)} now than "
+        f"ClusterQueue {holder.applicant.queue_name} uses"
+    )

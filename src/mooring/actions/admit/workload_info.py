@@ -1,0 +1,265 @@
+"""Workloads as admission sees them: applicants that ask for quota, holders that have it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mooring.actions.admit.quota.resource_rules import ResourceRules
+from mooring.actions.admit.quota.tree import FlavorResource
+from mooring.model.api.kueue import PodSet, Workload, default_queueing
+from mooring.model.api.pods import Container, Pod, PodSpec
+from mooring.model.decisions import PodSetFlavors
+from mooring.model.loading.defaults import default_pod_spec
+from mooring.model.values.quantity import parse_quantity
+from mooring.model.values.requests import PODS, pod_requests, to_column_units
+
+QUOTA_RESERVED, EVICTED = "QuotaReserved", "Evicted"
+PODS_READY_TIMEOUT, ADMISSION_CHECK = "PodsReadyTimeout", "AdmissionCheck"
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetRequest:
+    """One pod set: how many pods, what each asks for in column units, and which nodes they select."""
+
+    name: str
+    count: int
+    min_count: int
+    per_pod: Mapping[str, int]
+    spec: PodSpec
+    selection: int
+    """Equal numbers select nodes equally."""
+
+    def total(self, count: int, with_pods: bool) -> dict[str, int]:
+        """What so many of the pods ask for, by resource name."""
+        total = {name: amount * count for name, amount in self.per_pod.items()}
+        if with_pods:
+            total[PODS] = count
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPosition:
+    """Where the search through the flavors stopped, so that the next try goes on behind it."""
+
+    cycle: int
+    generation: int
+    """The queue's generation then; what was admitted to or released from the queue since raises it."""
+    tried: tuple[Mapping[str, int], ...]
+    """For each pod set that was reached: by resource, the index of the last flavor tried, -1 if that was the last."""
+
+    @property
+    def is_pending(self) -> bool:
+        return any(index != -1 for by_resource in self.tried for index in by_resource.values())
+
+    def next_flavor(self, pod_set: int, resource: str) -> int:
+        if pod_set >= len(self.tried):
+            return 0
+        return self.tried[pod_set].get(resource, -1) + 1
+
+
+@dataclass(slots=True, eq=False)
+class Applicant:
+    """A workload that asks for quota. Only its place in the line and its scan position ever change."""
+
+    key: str
+    namespace: str
+    uid: str
+    priority: int
+    queued_at: float
+    """Since when it stands in line: its creation, or its last eviction where that is what counts."""
+    queue_name: str
+    pod_sets: tuple[PodSetRequest, ...]
+    shape: int
+    """Equal numbers in one queue get equal answers."""
+    position: ScanPosition | None = None
+    local_queue: str = ""
+    """namespace/name"""
+
+    @property
+    def queue_order(self) -> tuple[int, float, str]:
+        return (-self.priority, self.queued_at, self.uid)
+
+    @property
+    def can_shrink(self) -> bool:
+        return any(pod_set.min_count < pod_set.count for pod_set in self.pod_sets)
+
+
+class PodSetClaim(NamedTuple):
+    """What the pods of one set hold: so much in all, as long as none of them has finished."""
+
+    pods: PodSetFlavors
+    amounts: Mapping[FlavorResource, int]
+
+
+@dataclass(slots=True, eq=False)
+class Holder:
+    """A workload that holds quota."""
+
+    applicant: Applicant
+    node: int
+    claims: tuple[PodSetClaim, ...]
+    reserved_at: float
+    is_evicted: bool = False
+    """Told to go, but its pods are not gone yet, and neither is its claim on the quota."""
+    reclaimed: Mapping[str, int] = field(default_factory=dict)
+    """By pod set, how many pods have finished and hold nothing any more."""
+    usage: Mapping[int, int] = field(default_factory=dict)
+    """Amounts by column, as the ledger counts them."""
+    started_at: float | None = None
+    """When its pods were let go, if that was after it got its quota."""
+    local_usage: float = 0.0
+    """Of victims of their own queue: what their LocalQueue has used, where that counts. Who used more goes first."""
+
+    @property
+    def running_since(self) -> float:
+        return self.reserved_at if self.started_at is None else self.started_at
+
+    @property
+    def pod_sets(self) -> tuple[PodSetFlavors, ...]:
+        return tuple(claim.pods for claim in self.claims)
+
+    def count_usage(self, column_of: Mapping[FlavorResource, int]) -> None:
+        """Work out what is held by column; what nobody has a quota for does not count."""
+        usage: dict[int, int] = {}
+        for claim in self.claims:
+            given, gone = claim.pods.count, self.reclaimed.get(claim.pods.name, 0)
+            for found, amount in claim.amounts.items():
+                column = column_of.get(found)
+                if column is not None:
+                    left = amount // given * max(0, given - gone) if gone and given else amount
+                    usage[column] = usage.get(column, 0) + left
+        self.usage = usage
+
+    @property
+    def victim_order(self) -> tuple[bool, float, int, float, str]:
+        """Who goes first among candidates of one class: evicted already, of large usage, low priority, started last."""
+        applicant = self.applicant
+        return (not self.is_evicted, -self.local_usage, applicant.priority, -self.reserved_at, applicant.uid)
+
+
+@dataclass(slots=True)
+class Intake:
+    """Turns Workload objects into applicants, numbering the shapes and selections that recur."""
+
+    rules: ResourceRules = field(default_factory=ResourceRules)
+    orders_by_eviction: bool = True
+    """Whether a workload that was evicted because its pods did not get ready goes to the end of the line."""
+    _numbers: dict[bytes, int] = field(default_factory=dict)
+
+    def make_applicant(
+        self, workload: Workload, queue_name: str, finished: Mapping[str, int] | None = None
+    ) -> Applicant:
+        """`finished` says how many pods of each set are done, if it is not what the workload's status says."""
+        default_queueing(workload)
+        spec = workload.spec
+        reclaimable = reclaimable_pods(workload) if finished is None else finished
+        pod_sets = tuple(self._make_pod_set(found, reclaimable.get(found.name, 0)) for found in spec.pod_sets)
+        priority = spec.priority or 0
+        shape = [priority, *(_shape(found, request) for found, request in zip(spec.pod_sets, pod_sets, strict=True))]
+        return Applicant(
+            key=workload.key,
+            namespace=workload.metadata.namespace,
+            uid=workload.metadata.uid,
+            priority=priority,
+            queued_at=queued_at(workload, orders_by_eviction=self.orders_by_eviction),
+            queue_name=queue_name,
+            pod_sets=pod_sets,
+            shape=self._number(shape),
+            local_queue=f"{workload.metadata.namespace}/{spec.queue_name}",
+        )
+
+    def _make_pod_set(self, found: PodSet, reclaimable: int) -> PodSetRequest:
+        spec = found.template.spec
+        default_pod_spec(spec)
+        amounts = self.rules.apply(pod_requests(Pod(spec=spec)))
+        count = max(0, found.count - reclaimable)
+        affinity = spec.affinity.node_affinity.required if spec.affinity and spec.affinity.node_affinity else None
+        return PodSetRequest(
+            name=found.name,
+            count=count,
+            min_count=count if found.min_count is None else min(found.min_count, count),
+            per_pod={name: max(0, to_column_units(name, nanos)) for name, nanos in sorted(amounts.items())},
+            spec=spec,
+            selection=self._number([spec.node_selector, spec.tolerations, affinity]),
+        )
+
+    def _number(self, value: Any) -> int:
+        return self._numbers.setdefault(msgspec.json.encode(value, order="sorted"), len(self._numbers))
+
+
+def _shape(found: PodSet, request: PodSetRequest) -> list[Any]:
+    """Everything that the answer depends on; names and images of containers do not count."""
+    spec = found.template.spec
+    return [
+        found.name,
+        request.count,
+        request.min_count,
+        request.per_pod,
+        [_container_shape(container) for container in spec.containers],
+        [_container_shape(container) for container in spec.init_containers or ()],
+        [spec.node_selector, spec.affinity, spec.tolerations, found.topology_request],
+    ]
+
+
+def _container_shape(container: Container) -> list[Any]:
+    requests = container.resources.requests if container.resources else None
+    return [{name: parse_quantity(text) for name, text in (requests or {}).items()}, container.ports]
+
+
+def parse_time(text: str | None) -> float:
+    """Seconds since 1970 of an RFC 3339 time; an absent one is the beginning."""
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
+
+
+def queued_at(workload: Workload, *, orders_by_eviction: bool) -> float:
+    """Since when a workload stands in line: its creation, unless it was evicted in a way that costs it its place."""
+    evicted = workload.condition(EVICTED)
+    if evicted is not None:
+        loses_place = evicted.reason == ADMISSION_CHECK or (evicted.reason == PODS_READY_TIMEOUT and orders_by_eviction)
+        if loses_place and evicted.last_transition_time:
+            return parse_time(evicted.last_transition_time)
+    return parse_time(workload.metadata.creation_timestamp)
+
+
+def reclaimable_pods(workload: Workload) -> dict[str, int]:
+    """By pod set, how many pods are done according to the workload's status."""
+    return {pods.name: pods.count for pods in workload.status.reclaimable_pods or ()}
+
+
+def claims_of(applicant: Applicant, pod_sets: Iterable[PodSetFlavors]) -> tuple[PodSetClaim, ...]:
+    """What an applicant's pods hold, once they are given these flavors."""
+    requests = {found.name: found for found in applicant.pod_sets}
+    claims = []
+    for pods in pod_sets:
+        total = requests[pods.name].total(pods.count, with_pods=PODS in pods.flavors)
+        amounts = {FlavorResource(flavor, resource): total[resource] for resource, flavor in pods.flavors.items()}
+        claims.append(PodSetClaim(pods, amounts))
+    return tuple(claims)
+
+
+def make_holder(workload: Workload, applicant: Applicant, node: int) -> Holder:
+    """Read what a workload holds from its admission; pods that finished already hold nothing."""
+    admission = workload.status.admission
+    assert admission is not None
+    counts = {pod_set.name: pod_set.count for pod_set in applicant.pod_sets}
+    claims = []
+    for assignment in admission.pod_set_assignments:
+        given = assignment.count if assignment.count is not None else counts.get(assignment.name, 0)
+        flavors = dict(assignment.flavors or {})
+        amounts = {
+            FlavorResource(flavors.get(resource, ""), resource): to_column_units(resource, parse_quantity(text))
+            for resource, text in (assignment.resource_usage or {}).items()
+        }
+        claims.append(PodSetClaim(PodSetFlavors(assignment.name, given, flavors), amounts))
+    reserved = workload.condition(QUOTA_RESERVED)
+    return Holder(
+        applicant=applicant,
+        node=node,
+        claims=tuple(claims),
+        reserved_at=parse_time(reserved.last_transition_time if reserved else None),
+        is_evicted=workload.condition(EVICTED) is not None,
+        reclaimed=reclaimable_pods(workload),
+    )

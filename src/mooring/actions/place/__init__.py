@@ -1,0 +1,1 @@
+"""Place: pods and gangs onto free capacity."""

@@ -1,0 +1,59 @@
+"""Whether a gang's members still fit where they are when others come back: asked in earnest, filter by filter."""
+
+from collections.abc import Sequence
+
+from mooring.actions.preempt.gangs.demand import Want
+from mooring.actions.preempt.pods.what_if import WhatIf
+from mooring.engine.plugin import PreFilter
+from mooring.state.cluster import Cluster
+from mooring.state.pods import PodRecord
+
+MOST_CHECKS = 2_000
+"""How many members are asked about at most; whoever has not been brought back by then has to go."""
+
+
+class MembersInPlace:
+    """The members of a gang on a cluster where they have their places, and those who might come back have not."""
+
+    def __init__(self, cluster: Cluster, wants: Sequence[Want]) -> None:
+        self._cluster = cluster
+        self._left = MOST_CHECKS
+        self._asked = [(want, self._what_if(want)) for want in wants]
+
+    def _what_if(self, want: Want) -> WhatIf:
+        filters = [
+            (plugin, plugin.pre_filter(want.shape, self._cluster) if isinstance(plugin, PreFilter) else None)
+            for plugin, _ in (*want.by_usage, *want.elsewhere)
+        ]
+        return WhatIf(self._cluster, want.shape, filters)
+
+    def let_back(self, pods: Sequence[tuple[PodRecord, int]]) -> bool:
+        """Bring pods back to their rows if every member can keep its place."""
+        for record, row in pods:
+            self._cluster.assume(record.key, row)
+        self._count(pods, 1)
+        if self._left > 0 and self.all_fit():
+            return True
+        for record, _ in pods:
+            self._cluster.release(record.key)
+        self._count(pods, -1)
+        return False
+
+    def _count(self, pods: Sequence[tuple[PodRecord, int]], sign: int) -> None:
+        for _, what_if in self._asked:
+            what_if.count(pods, sign)
+
+    def all_fit(self) -> bool:
+        """Whether each member could come to its place, with all others in theirs; one for each row and shape."""
+        for want, what_if in self._asked:
+            one_a_row = {record.row: record for record in want.records if record.row >= 0}
+            for row, record in one_a_row.items():
+                self._left -= 1
+                self._cluster.release(record.key)
+                self._count([(record, row)], -1)
+                refused = what_if.refusal(row)
+                self._cluster.assume(record.key, row)
+                self._count([(record, row)], 1)
+                if refused is not None:
+                    return False
+        return True

@@ -1,0 +1,1 @@
+"""Room for one pod: who may go, from which node, at which cost."""

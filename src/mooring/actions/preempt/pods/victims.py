@@ -1,0 +1,121 @@
+"""Who might have to go from some rows: those of lower priority, by themselves or with their gang, protected or not."""
+
+from functools import cached_property
+
+import numpy as np
+
+from mooring.actions.preempt.cost import Cost
+from mooring.actions.preempt.gangs.pool import Pool, gather_pool
+from mooring.actions.preempt.gangs.units import ALONE
+from mooring.actions.preempt.pods.crowd import Crowd, Shares, Spared, gather_crowd
+from mooring.actions.preempt.running import NO_POD, Matrix, RunningPods
+from mooring.engine.plugin import Mask
+from mooring.state.rows import Rows
+
+
+class Victims:
+    """Who might have to go from some rows: those of lower priority, its own gang aside."""
+
+    def __init__(
+        self,
+        running: RunningPods,
+        shares: Shares,
+        priority: int,
+        rows: Rows,
+        pod_key: str,
+        cost: Cost | None = None,
+    ) -> None:
+        """`pod_key` names the pod for which room is made, or any of its gang; `running` is up to date."""
+        self.rows = rows
+        self.cost = cost
+        self._running = running
+        self._shares = shares
+        self._priority = priority
+        self._own = running.gangs.slots_of(pod_key)
+
+    @property
+    def has_gangs(self) -> bool:
+        return bool(len(self.rows) and self._running.gangs.units)
+
+    @property
+    def has_protected(self) -> bool:
+        """Whether anybody may be protected by a policy."""
+        return self.cost is not None and self.cost.args.protects
+
+    @cached_property
+    def going_alone(self) -> Crowd:
+        """Those that may go by themselves, and are not protected."""
+        if not self.has_gangs and not self.has_protected:
+            return self.everybody
+        return self._gather(self._is_spared)
+
+    @cached_property
+    def everybody(self) -> Crowd:
+        """All of them, whether they go alone and are protected or not."""
+        return self._gather(self._is_own if len(self._own) else None)
+
+    @cached_property
+    def unprotected(self) -> Crowd:
+        """Those that are not protected, whether they go alone or not."""
+        return self._gather(lambda index: self._is_own(index) | self._is_protected(index))
+
+    def _gather(self, spared: Spared | None) -> Crowd:
+        return gather_crowd(self._running, self._shares, self.rows, self._priority, spared, self.cost)
+
+    def pool(self, *, heed_protection: bool = True) -> Pool:
+        """Those that are not protected, by themselves or with their gang."""
+        on_rows = np.zeros(self._running.cluster.nodes.capacity, np.bool_)
+        on_rows[self.rows] = True
+        return gather_pool(
+            self._running,
+            self._priority,
+            on_rows,
+            own=self._own,
+            cost=self.cost,
+            heed_protection=heed_protection,
+        )
+
+    def _is_own(self, index: Matrix) -> Mask:
+        return np.isin(self._running.slots.ravel().take(index), self._own)
+
+    def _is_spared(self, index: Matrix) -> Mask:
+        slots = self._running.slots.ravel().take(index)
+        spared: Mask = self._running.gangs.cores(slots) != ALONE
+        if len(self._own):
+            spared |= np.isin(slots, self._own)
+        if self.has_protected:
+            spared |= self._is_protected(index)
+        return spared
+
+    def _is_protected(self, index: Matrix) -> Mask:
+        assert self.cost is not None
+        protected: Mask = self._protected_until(index) > self.cost.moment
+        return protected
+
+    def _protected_until(self, index: Matrix) -> Matrix:
+        """Until when each pod is protected; of a gang's core, until nobody of the gang is."""
+        assert self.cost is not None
+        until = self.cost.protected_until(index)
+        if not self.has_gangs:
+            return until
+        cores = self._running.gangs.cores(self._running.slots.ravel().take(index))
+        return np.maximum(until, self._gangs_protected_until[cores])
+
+    @cached_property
+    def _gangs_protected_until(self) -> Matrix:
+        """By a unit's code; the last entry is that of ALONE."""
+        assert self.cost is not None
+        running = self._running
+        index = np.flatnonzero(running.priorities.ravel() != NO_POD)
+        slots = running.slots.ravel()[index]
+        codes = np.maximum(running.gangs.cores(slots), running.gangs.surpluses(slots))
+        found = np.zeros(max(running.gangs.units) + 2, np.int64)
+        is_member = codes != ALONE
+        np.maximum.at(found, codes[is_member], self.cost.protected_until(index[is_member]))
+        return found
+
+    def seconds_protected(self, crowd: Crowd) -> int:
+        """How long it is until the first of those who are protected on some rows is so no more."""
+        assert self.cost is not None
+        until = self._protected_until(crowd.index)[crowd.gone]
+        return self.cost.seconds_left(int(until[until > self.cost.moment].min()))

@@ -1,0 +1,131 @@
+"""The action: pods and gangs of Volcano's queues, in the order of their queues' shares.
+
+What a queue deserves is worked out anew whenever anything has changed; then the best queue's best job has its turn, and
+again, until nobody is left whom the shares allow more. Whoever the shares refuse waits without evicting anybody; who
+found no node may reclaim (`mooring.actions.volcano.reclaim`), or preempt like others.
+"""
+
+from mooring.actions.gangs.members import needed_members
+from mooring.actions.gangs.placing import GangPlacer, bind_all
+from mooring.actions.volcano.queues import compile_queues
+from mooring.actions.volcano.settings import ShareSettings
+from mooring.actions.volcano.shared_jobs import SharedJob, role_key, shared_jobs
+from mooring.actions.volcano.sharing import Offer, Sharing
+from mooring.engine.plugin import Change
+from mooring.engine.queue.queue import Entry, Queue
+from mooring.engine.verdict import Rejection, Verdict
+from mooring.model.decisions import Bind, Decision, Wait
+from mooring.state.cluster import Cluster
+from mooring.state.pods import UNBOUND
+
+PLUGIN = "VolcanoQueue"
+"""Who speaks when a queue's share refuses somebody."""
+
+
+class Share:
+    """The action."""
+
+    def __init__(self, placer: GangPlacer, settings: ShareSettings | None = None) -> None:
+        self._placer = placer
+        self.settings = settings or ShareSettings()
+        self.sharing: Sharing | None = None
+        """How the queues stand, as of the last cycle in which anybody had a turn."""
+        self.jobs: dict[str, SharedJob] = {}
+        self.unplaced: list[SharedJob] = []
+        """Those of whom something still waits: whose share allows them more may reclaim it."""
+
+    def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
+        self.unplaced = []
+        if not cluster.related.volcano_queues:
+            return []
+        turns = queue.take_shared()
+        if not turns:
+            return []
+        # 1. Who there is, and what everybody holds.
+        sharing = self.sharing = new_sharing(cluster, self.settings)
+        self.jobs = shared_jobs(cluster, turns)
+        refused = {key: sharing.add(job.demand(cluster)) for key, job in self.jobs.items()}
+        # 2. Turn by turn, by shares.
+        decisions: list[Decision] = []
+        sharing.start_cycle(now)
+        no_node = dict[str, str]()
+        while (offer := sharing.next_job()) is not None:
+            job = self.jobs[offer.job]
+            made, message = self._take_turn(cluster, queue, job, offer)
+            decisions += made
+            if message:
+                no_node[job.key] = message
+                sharing.refuse(job.key, message)
+            else:
+                sharing.allocate(job.key, now=now)
+        # 3. The others wait, each with its reason.
+        for job in self.jobs.values():
+            message = no_node.get(job.key) or refused[job.key] or sharing.why(job.key)
+            waits = _park(queue, job, message, is_capped=job.key not in no_node)
+            decisions += waits
+            if waits and not refused[job.key]:
+                self.unplaced.append(job)
+        self.unplaced.sort(key=lambda job: (-job.priority, job.created))
+        return decisions
+
+    def _take_turn(self, cluster: Cluster, queue: Queue, job: SharedJob, offer: Offer) -> tuple[list[Decision], str]:
+        """Place what was offered: the members that make a gang whole, or one more."""
+        gang = job.gang
+        if gang is not None:
+            needed = needed_members(gang, cluster.gangs)
+            message = self._placer.try_together(cluster, gang, needed, with_steps=True)
+            if message is not None:
+                return [], f"gang {gang.name}: {message}"
+            job.gang = None
+            made = bind_all(queue, gang, needed)
+            job.spares += _spares(queue, job)
+            return made, ""
+        entry = _next_spare(cluster, job, offer)
+        if entry is None:
+            return [], "its members are not there"
+        outcome = self._placer.batches.place(cluster, [entry])
+        if not outcome.placed:
+            verdicts = [reason for _, verdict in outcome.rejected for reason in verdict.reasons]
+            return [], "; ".join(verdicts) or "no node has room for it"
+        job.spares.remove(entry)
+        queue.remove(entry.record.key)
+        queue.note(Change.POD_BOUND, entry.record.shape)
+        return [Bind(entry.record.key, entry.record.node_name)], ""
+
+
+def new_sharing(cluster: Cluster, settings: ShareSettings) -> Sharing:
+    """An empty book of all queues, for the whole cluster."""
+    nodes = cluster.rows()
+    total = {name: int(nodes.allocatable(name).sum()) for name in cluster.nodes.resources.values if name}
+    return Sharing(compile_queues(cluster.related.volcano_queues.values()), total, settings)
+
+
+def _spares(queue: Queue, job: SharedJob) -> list[Entry]:
+    """The members that a gang can grow by, which wait by themselves since it started."""
+    found = [turn for turn in queue.shared.values() if isinstance(turn, Entry)]
+    assert job.root is not None
+    members = {record.key for group in job.members.values() for record in group}
+    mine = [entry for entry in found if entry.record.key in members]
+    for entry in mine:
+        del queue.shared[entry.arrival]
+    return mine
+
+
+def _next_spare(cluster: Cluster, job: SharedJob, offer: Offer) -> Entry | None:
+    """The member of the role that is offered one more place."""
+    wanted = [key for key, count in zip(job.members, offer.members, strict=True) if count]
+    return next((entry for entry in job.spares if role_key(cluster, entry.record) in wanted), None)
+
+
+def _park(queue: Queue, job: SharedJob, message: str, *, is_capped: bool) -> list[Decision]:
+    """Let what is left of a job wait; say why."""
+    waits: list[Decision] = []
+    message = message or "it waits for the next turn of its queue"
+    if job.gang is not None:
+        waits += [Wait(key, message, (PLUGIN,)) for key in job.gang.entries]
+        queue.park_gang(job.gang, message, is_capped=is_capped)
+    for entry in job.spares:
+        if entry.record.row == UNBOUND:
+            waits.append(Wait(entry.record.key, message, (PLUGIN,)))
+            queue.park_alone(entry, Verdict(PLUGIN, Rejection((message,))), is_capped=is_capped)
+    return waits

@@ -1,0 +1,147 @@
+"""May a queue have more? Every no comes with the queue, the resource and the amounts behind it, in words."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from mooring.actions.volcano.ledger import Ledger
+from mooring.actions.volcano.queue_shares import QueueShares
+from mooring.actions.volcano.resources import Amount
+from mooring.actions.volcano.settings import Division, ShareSettings
+from mooring.actions.volcano.tree import ROOT_ROW
+
+
+class Refusal(NamedTuple):
+    """A no, as a value."""
+
+    queue: str
+    """The queue whose rule it is; the job's own, or one above it."""
+    resource: str
+    """Empty if it is not about one."""
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Shortage(NamedTuple):
+    """Where on the way from a leaf to the root there is too little, of what, and by how much."""
+
+    row: int
+    column: int
+    missing: int
+
+
+class Checks:
+    """The questions that are asked before a queue gets more."""
+
+    def __init__(self, ledger: Ledger, shares: QueueShares, settings: ShareSettings) -> None:
+        self._tree = ledger.tree
+        self._ledger = ledger
+        self._shares = shares
+        self._is_strict = settings.division is Division.PROPORTION and settings.stays_within_deserved
+
+    # Questions
+
+    def overused(self, leaf: int) -> Refusal | None:
+        """Where shares are strict: does the queue hold all that it deserves, of every resource?"""
+        if not self._is_strict:
+            return None
+        width, held, deserved = self._ledger.width, self._ledger.allocated_flat, self._shares.deserved_flat
+        for at in range(leaf * width, leaf * width + width):
+            if held[at] < deserved[at]:
+                return None
+        name = self._tree.name(leaf)
+        return Refusal(name, "", f"queue {name} holds all that it deserves")
+
+    def closed(self, leaf: int) -> Refusal | None:
+        name = self._tree.closed_by[leaf]
+        return Refusal(name, "", f"queue {name} is not open") if name else None
+
+    def allocatable(self, leaf: int, amount: Amount) -> Refusal | None:
+        """May the queue hold so much more, by its own limits and by those of every queue above it?"""
+        refusal = self.beyond_share(leaf, amount)
+        if refusal is not None:
+            return refusal
+        shortages = self.shortages(leaf, amount)
+        return self.describe(shortages, amount) if shortages else None
+
+    def shortages(self, leaf: int, amount: Amount) -> list[Shortage]:
+        """Everywhere that more would be held or claimed than the capability, from the leaf upwards."""
+        tree, width = self._tree, self._ledger.width
+        allocated, below = self._ledger.allocated_flat, self._ledger.below_flat
+        capability, guarantee = tree.capability_flat, tree.guarantee_flat
+        found = []
+        for column, value in amount.items():
+            change = value
+            for row in tree.paths[leaf]:
+                at = row * width + column
+                most = allocated[at] + value
+                if change:
+                    # Within its guarantee a queue claims nothing new, and may grow even where too much is claimed.
+                    kept, before = guarantee[at], below[at]
+                    after = before + change
+                    claim = after if after > kept else kept
+                    change = claim - (before if before > kept else kept)
+                    if change and claim > most:
+                        most = claim
+                if most > capability[at]:
+                    found.append(Shortage(row, column, most - capability[at]))
+        return found
+
+    def enqueueable(self, leaf: int, minimum: Amount) -> Refusal | None:
+        """May a job be let in that needs so much to be whole, beside what all others that are in need?"""
+        refusal = self.closed(leaf)
+        if refusal is not None:
+            return refusal
+        width, limits = self._ledger.width, self._tree.real_capability_flat
+        for row in self._tree.paths[leaf]:
+            for column, value in minimum.items():
+                needed = self._ledger.minimums_flat[row * width + column]
+                limit = limits[row * width + column]
+                if needed + value > limit:
+                    show, resource = self._show(column), self._tree.resources.names[column]
+                    message = (
+                        f"queue {self._tree.name(row)} can have {show(limit)} {resource}; jobs that were let in need"
+                        f" {show(needed)}, and this one {show(value)}"
+                    )
+                    return Refusal(self._tree.name(row), resource, message)
+        return None
+
+    def beyond_share(self, leaf: int, amount: Amount) -> Refusal | None:
+        """Where shares are strict: would the queue hold more than it deserves of something that is asked for?"""
+        if not self._is_strict:
+            return None
+        width, held, deserved = self._ledger.width, self._ledger.allocated_flat, self._shares.deserved_flat
+        for column, value in amount.items():
+            at = leaf * width + column
+            if held[at] + value > deserved[at]:
+                return self.beyond_deserved(leaf, column, value)
+        return None
+
+    # Words
+
+    def beyond_deserved(self, leaf: int, column: int, value: int) -> Refusal:
+        at = leaf * self._ledger.width + column
+        show, resource, name = self._show(column), self._tree.resources.names[column], self._tree.name(leaf)
+        holds, deserves = self._ledger.allocated_flat[at], self._shares.deserved_flat[at]
+        message = f"queue {name} deserves {show(deserves)} {resource} and holds {show(holds)};"
+        return Refusal(name, resource, f"{message} {show(value)} more asked for")
+
+    def describe(self, shortages: Sequence[Shortage], amount: Amount) -> Refusal:
+        """Say it of the first resource, and of the queue whose own limit it is: others only have it from above."""
+        tree, column = self._tree, shortages[0].column
+        value, rows = amount[column], [shortage.row for shortage in shortages if shortage.column == column]
+        row = next((row for row in rows if tree.resources.names[column] in tree.specs[row].capability), rows[-1])
+        at = row * self._ledger.width + column
+        show, resource, name = self._show(column), tree.resources.names[column], tree.name(row)
+        limit, holds = tree.capability_flat[at], self._ledger.allocated_flat[at]
+        has = "the cluster has" if row == ROOT_ROW and limit == tree.total[column] else f"queue {name} may hold"
+        message = f"{has} {show(limit)} {resource}, {show(holds)} of it held; {show(value)} more asked for"
+        kept = self._ledger.claim(row, column) - holds
+        if holds + value <= limit and kept > 0:
+            message += f", and {show(kept)} kept for guarantees"
+        return Refusal(name, resource, message)
+
+    def _show(self, column: int) -> Callable[[int], str]:
+        return partial(self._tree.resources.show, column)

@@ -1,0 +1,77 @@
+"""What shares are decided on: queues as they are meant to be, and what jobs ask for. Plain values, from any source.
+
+Amounts are whole numbers by resource name, in the units of the state's columns: thousandths of a CPU, bytes, devices.
+A resource is a name and no more, so that the memory of GPUs is one beside the GPUs themselves.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mooring.errors import InvariantBroken
+from mooring.model.api.volcano_queue import HierarchyStep
+
+Amounts = Mapping[str, int]
+
+LARGEST_DEMAND = 2**53
+"""Demands are added up as int64: a thousand jobs of this size fit, and none of this size fits any cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSpec:
+    """One queue. A parent that is empty, or "root", is the root, which needs no spec."""
+
+    name: str
+    parent: str = ""
+    weight: float = 1.0
+    priority: int = 0
+    created: float = 0.0
+    capability: Amounts = field(default_factory=dict)
+    """The most that it may hold; what is not named is limited by its parent only."""
+    deserved: Amounts = field(default_factory=dict)
+    guarantee: Amounts = field(default_factory=dict)
+    is_reclaimable: bool = True
+    is_open: bool = True
+    minimum_runtime_seconds: float | None = None
+    """How long a job runs before anything can be reclaimed from it; None: as for the parent."""
+    hierarchy: tuple[HierarchyStep, ...] = ()
+    """Its way from below the root for hierarchical dominant shares; empty: along the parents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Members of a job that are alike."""
+
+    request: Amounts
+    """What one member asks for."""
+    members: int = 1
+    minimum: int = 0
+    """How many of them the job cannot be without."""
+    held: int = 0
+    """How many of them run, or have their place."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobDemand:
+    """One job: its members, and how many of them make it whole."""
+
+    key: str
+    queue: str
+    roles: tuple[Role, ...]
+    min_members: int = 1
+    priority: int = 0
+    created: float = 0.0
+    started: float | None = None
+    is_preemptible: bool = True
+    is_enqueued: bool = True
+    """Whether it may be offered a turn; if not, it waits for `Sharing.enqueue`."""
+
+    def __post_init__(self) -> None:
+        for role in self.roles:
+            if not 0 <= role.held <= role.members or not 0 <= role.minimum <= role.members:
+                raise InvariantBroken(f"job {self.key}: a role of {role.members} members cannot have {role}")
+            if any(amount < 0 for amount in role.request.values()):
+                raise InvariantBroken(f"job {self.key}: a request is negative: {dict(role.request)}")
+
+    @property
+    def members(self) -> int:
+        return sum(role.members for role in self.roles)

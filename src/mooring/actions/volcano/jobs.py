@@ -1,0 +1,136 @@
+"""A job while shares are decided: how many of its members have a place, and what it is offered or gives back next."""
+
+from collections.abc import Sequence
+
+from mooring.actions.volcano.demands import LARGEST_DEMAND, JobDemand
+from mooring.actions.volcano.resources import Amount, ResourceTable
+
+Members = tuple[int, ...]
+"""How many members, by role."""
+
+
+class Job:
+    """What a job holds, role by role, and amounts for any number of its members."""
+
+    def __init__(self, demand: JobDemand, leaf: int, resources: ResourceTable) -> None:
+        self.demand = demand
+        self.key = demand.key
+        self.leaf = leaf
+        self.held = [role.held for role in demand.roles]
+        self.share = 0.0
+        self.is_enqueued = demand.is_enqueued
+        self.started = demand.started
+        self.line_key: tuple[int, bool, float, float, str] | None = None
+        """Its place in its queue's line; None while it is not in line."""
+        self.refusal = ""
+        """Why its last try failed."""
+        self._requests = [resources.amount(role.request) for role in demand.roles]
+        self._amounts: dict[Members, Amount] = {}
+        self._wanted: Members | None = None
+        self.is_whole = False
+        """Whether enough members have their place for the job to run."""
+        self.spare = 0
+        """How many members it holds beyond those in all that it needs."""
+        nothing = [0] * len(self.held)
+        self.minimum = tuple(nothing) if self._is_whole(nothing) else self._next_members(nothing)
+        self.asked = self.amount(tuple(role.members for role in demand.roles))
+        self._count()
+
+    # Amounts
+
+    def amount(self, members: Members) -> Amount:
+        """What so many members ask for."""
+        known = self._amounts.get(members)
+        if known is None:
+            known = {}
+            for request, count in zip(self._requests, members, strict=True):
+                for column, value in request.items() if count else ():
+                    known[column] = known.get(column, 0) + value * count
+            if len(self._amounts) > 64:  # a gang is asked about by few sizes; a long scan must not pile up
+                self._amounts.clear()
+            self._amounts[members] = known
+        return known
+
+    @property
+    def held_amount(self) -> Amount:
+        return self.amount(tuple(self.held))
+
+    @property
+    def minimum_amount(self) -> Amount:
+        """What it takes to be whole."""
+        return self.amount(self.minimum)
+
+    # Members
+
+    @property
+    def held_members(self) -> int:
+        return sum(self.held)
+
+    def _is_whole(self, held: Sequence[int]) -> bool:
+        roles = self.demand.roles
+        return sum(held) >= self.demand.min_members and all(
+            count >= role.minimum for count, role in zip(held, roles, strict=True)
+        )
+
+    @property
+    def wanted(self) -> Members:
+        """What to place next: all that is missing for the job to be whole, then one member at a time."""
+        if self._wanted is None:
+            self._wanted = self._next_members(self.held)
+        return self._wanted
+
+    def _next_members(self, held: Sequence[int]) -> Members:
+        roles = self.demand.roles
+        more = [0] * len(roles)
+        if self._is_whole(held):
+            for index, role in enumerate(roles):
+                if held[index] < role.members:
+                    more[index] = 1
+                    break
+            return tuple(more)
+        for index, role in enumerate(roles):
+            more[index] = max(0, role.minimum - held[index])
+        missing = self.demand.min_members - sum(held) - sum(more)
+        for index, role in enumerate(roles):
+            extra = max(0, min(missing, role.members - held[index] - more[index]))
+            more[index] += extra
+            missing -= extra
+        return tuple(more)
+
+    @property
+    def wants_more(self) -> bool:
+        return any(self.wanted)
+
+    def add(self, members: Members, sign: int = 1) -> None:
+        for index, count in enumerate(members):
+            self.held[index] += sign * count
+        self._count()
+
+    def _count(self) -> None:
+        self._wanted = None
+        self.is_whole = self._is_whole(self.held)
+        self.spare = sum(self.held) - self.demand.min_members if self.is_whole else 0
+
+    def surplus(self, held: Sequence[int]) -> list[Members]:
+        """Of so many members those it can do without, one by one in the order in which they go: the last role first."""
+        if not self._is_whole(held):
+            return []
+        roles = self.demand.roles
+        spare = sum(held) - self.demand.min_members
+        found: list[Members] = []
+        for index in reversed(range(len(roles))):
+            count = min(held[index] - roles[index].minimum, spare - len(found))
+            one = tuple(int(index == other) for other in range(len(roles)))
+            found += [one] * count
+        return found
+
+
+def refuse_demand(demand: JobDemand) -> str:
+    """Why a job can never be placed, whatever happens; empty if it may."""
+    if demand.min_members > demand.members:
+        return f"{demand.min_members} members must start together, and it has {demand.members}"
+    for role in demand.roles:
+        for name, amount in role.request.items():
+            if amount * demand.members > LARGEST_DEMAND:
+                return f"its members ask for more {name} than can be counted"
+    return ""

@@ -1,0 +1,50 @@
+"""What queues had of the cluster in the past, older use counting less and less: half as much after each half-life.
+
+Between two moments use is constant, so its decayed sum is known in closed form: from t0 to t1, with h the half-life,
+
+    held * integral of 0.5 ** ((t1 - t) / h) dt = held * h / ln 2 * (1 - 0.5 ** ((t1 - t0) / h))
+
+What is kept is such a sum for every queue and one, decayed alike, for all that the cluster had.
+"""
+
+import math
+
+import numpy as np
+
+from mooring.actions.volcano.proportion import Floats, Past
+from mooring.actions.volcano.resources import Columns, Row
+
+
+class PastUse:
+    """Decayed use by queue, shape (queues, resources)."""
+
+    def __init__(self, queues: int, resources: int, half_life_seconds: float, k_value: float) -> None:
+        self._half_life = half_life_seconds
+        self._k_value = k_value
+        self._used: Floats = np.zeros((queues, resources))
+        self._available: Floats = np.zeros(resources)
+        self._at: float | None = None
+
+    def observe(self, now: float, held: Columns, total: Row) -> None:
+        """Count that the queues held so much since the last time this was called."""
+        if self._at is None:
+            self._at = now
+        passed = max(0.0, now - self._at)
+        self._at = max(now, self._at)
+        if passed == 0:
+            return
+        kept = 0.5 ** (passed / self._half_life)
+        duration = self._half_life / math.log(2) * (1.0 - kept)
+        self._used = self._used * kept + held * duration
+        self._available = self._available * kept + total * duration
+
+    def widen(self, resources: int) -> None:
+        """Make room for further resources, behind those that are known."""
+        more = resources - len(self._available)
+        self._used = np.pad(self._used, ((0, 0), (0, more)))
+        self._available = np.pad(self._available, (0, more))
+
+    @property
+    def past(self) -> Past:
+        parts = np.divide(self._used, self._available, out=np.zeros_like(self._used), where=self._available > 0)
+        return Past(parts, self._k_value)

@@ -1,0 +1,67 @@
+"""How much of what it deserves each queue holds: what queues are ordered by.
+
+    share = max over resources of allocated / deserved
+
+Of a resource that it does not deserve at all, a queue that holds some holds all (1) if shares come from weights. If
+they come from specs, such a resource does not count, and a queue that deserves nothing has a share of 1: it comes after
+all that hold less than they deserve.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.actions.volcano.ledger import Ledger
+from mooring.actions.volcano.resources import Columns, flat, flat_floats
+from mooring.actions.volcano.settings import Division
+
+Floats = npt.NDArray[np.float64]
+
+
+class QueueShares:
+    """The share of every queue, kept up to date along the paths that change."""
+
+    def __init__(self, ledger: Ledger, division: Division) -> None:
+        self._ledger = ledger
+        self._counts_undeserved = division is Division.PROPORTION
+        self.set_deserved(np.zeros_like(ledger.allocated))
+
+    def set_deserved(self, deserved: Columns) -> None:
+        self.deserved = deserved
+        self.deserved_flat = flat(deserved)
+        self.has_deserved: list[bool] = [any(amounts) for amounts in deserved.tolist()]
+        self.shares = self.compute()
+        self._flat = flat_floats(self.shares)
+
+    def compute(self) -> Floats:
+        """All shares from nothing."""
+        held, deserved = self._ledger.allocated.astype(np.float64), self.deserved.astype(np.float64)
+        undeserved = (held > 0).astype(np.float64) if self._counts_undeserved else np.zeros_like(held)
+        parts = np.divide(held, deserved, out=undeserved, where=deserved > 0)
+        highest: Floats = parts.max(axis=1, initial=0.0)
+        if not self._counts_undeserved:
+            highest[~np.array(self.has_deserved)] = 1.0
+        return highest
+
+    def __getitem__(self, row: int) -> float:
+        return self._flat[row]
+
+    def update(self, leaf: int) -> None:
+        """What the leaf holds has changed."""
+        width, held, deserved = self._ledger.width, self._ledger.allocated_flat, self.deserved_flat
+        for row in self._ledger.tree.paths[leaf]:
+            if not self.has_deserved[row] and not self._counts_undeserved:
+                continue
+            highest = 0.0
+            for at in range(row * width, row * width + width):
+                amount, part = held[at], deserved[at]
+                if part:
+                    # As floats before the division: exactly what the columns would give.
+                    share = float(amount) / float(part)
+                    if share > highest:
+                        highest = share
+                elif amount and self._counts_undeserved and highest < 1.0:
+                    highest = 1.0
+            self._flat[row] = highest
+
+    def deserves(self, row: int, column: int) -> int:
+        return self.deserved_flat[row * self._ledger.width + column]

@@ -1,0 +1,98 @@
+"""The action: what a queue holds beyond its share goes back to one that starves within its own.
+
+It runs for those whom their share allowed more and who found no node. This is not preemption by priority: only who
+holds more than it deserves gives back. The room is held for the one it was freed for until it can be bound.
+"""
+
+from collections.abc import Sequence
+
+from mooring.actions.gangs.members import needed_members
+from mooring.actions.gangs.placing import GangPlacer
+from mooring.actions.preempt.nominations import Leaving, Nomination, Nominations, seat_of
+from mooring.actions.preempt.pods.search import Search
+from mooring.actions.volcano.allocate import PLUGIN, Share
+from mooring.actions.volcano.checks import Refusal
+from mooring.actions.volcano.reclaim_victims import Victim
+from mooring.actions.volcano.shared_jobs import SharedJob
+from mooring.engine.queue.queue import Entry, Queue
+from mooring.model.decisions import Decision, Evict, Wait
+from mooring.state.cluster import Cluster
+from mooring.state.pods import UNBOUND, PodRecord
+
+
+class Reclaim:
+    """The action; it goes by the book that `Share` has just kept."""
+
+    def __init__(self, share: Share, placer: GangPlacer) -> None:
+        self._share = share
+        self._placer = placer
+        self._search: Search | None = None
+        self._nominations = Nominations()
+
+    def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
+        if self._search is None or self._search.cluster is not cluster:
+            self._search = Search(cluster)
+        decisions = self._nominations.follow_up(self._search, queue, now)
+        for job in self._share.unplaced:
+            decisions += self._reclaim_for(job, cluster, queue, now)
+        return decisions
+
+    def _reclaim_for(self, job: SharedJob, cluster: Cluster, queue: Queue, now: float) -> list[Decision]:
+        sharing = self._share.sharing
+        entries = _next_members(job, cluster)
+        if sharing is None or not entries:
+            return []
+        found = sharing.find_victims(job.key, now, lambda victims: bool(self._rows(job, entries, victims, cluster)))
+        if isinstance(found, Refusal) or not found.victims:
+            return []
+        rows = self._rows(job, entries, found.victims, cluster)
+        if not rows:
+            return []
+        pods = self._pods_of(found.victims)
+        nominated = f"gang {job.gang.name}" if job.gang is not None else f"pod {entries[0].record.key}"
+        reason = f"Reclaimed by queue {job.queue} for {nominated}"
+        decisions: list[Decision] = []
+        for pod in pods:
+            cluster.gangs.expel(pod.key)
+            decisions.append(Evict(pod.key, pod.node_name, entries[0].record.key, reason))
+        seats = tuple(seat_of(entry, row, cluster) for entry, row in zip(entries, rows, strict=True))
+        leaving = tuple(Leaving(pod.key, pod.pod.metadata.uid, pod.row) for pod in pods)
+        if job.gang is not None:
+            queue.take(job.gang)
+        root = job.root.key if job.root is not None else ""
+        self._nominations.hold(Nomination(seats, leaving, root), cluster, queue)
+        for victim in found.victims:
+            sharing.release(victim.job, victim.members)
+        sharing.allocate(job.key, now=now)
+        message = f"room is made for it in the share of queue {job.queue}"
+        return [*decisions, *(Wait(seat.key, message, (PLUGIN,), seat.node) for seat in seats)]
+
+    def _rows(self, job: SharedJob, entries: Sequence[Entry], victims: Sequence[Victim], cluster: Cluster) -> list[int]:
+        """Where the job's next members would go if the victims were gone; nothing if there is no room even then."""
+        checkpoint = cluster.checkpoint()
+        for pod in self._pods_of(victims):
+            cluster.release(pod.key)
+        rows: list[int] = []
+        if job.gang is not None:
+            if self._placer.try_together(cluster, job.gang, entries) is None:
+                rows = [entry.record.row for entry in entries]
+        else:
+            row = self._placer.batches.choose(cluster, entries[0].profile, entries[0].record.shape)
+            rows = [row] if row >= 0 else []
+        cluster.rollback(checkpoint)
+        return rows
+
+    def _pods_of(self, victims: Sequence[Victim]) -> list[PodRecord]:
+        """The pods that have to go: of each role the last that came."""
+        found: dict[str, PodRecord] = {}
+        for victim in victims:
+            job = self._share.jobs[victim.job]
+            for records, count in zip(job.members.values(), victim.members, strict=True):
+                running = [record for record in records if record.row != UNBOUND and record.key not in found]
+                found.update((record.key, record) for record in running[::-1][:count])
+        return list(found.values())
+
+
+def _next_members(job: SharedJob, cluster: Cluster) -> list[Entry]:
+    """What the job's turn was about: the members that make it whole, or one more."""
+    return needed_members(job.gang, cluster.gangs) if job.gang is not None else job.spares[:1]

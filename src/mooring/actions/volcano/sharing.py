@@ -1,0 +1,260 @@
+"""Shares of a cluster among tenants' queues: who is next, who may have more, and who has to give back.
+
+A driver tells what happened (`add`, `remove`, `release`, `set_total`) and runs cycles:
+
+1. `start_cycle(now)`: work out anew what queues deserve; everybody may be tried again.
+2. `next_job()`: the best queue's best job and what to place of it, or None when nobody is left. Answer each offer with
+   `allocate` (it has its place) or `refuse` (no node takes it).
+3. `find_victims(key, now)`: for a job that was refused though its queue holds less than it deserves.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from mooring.actions.volcano.book import Book
+from mooring.actions.volcano.capacity import deserved_by_spec
+from mooring.actions.volcano.checks import Refusal
+from mooring.actions.volcano.demands import JobDemand, QueueSpec
+from mooring.actions.volcano.jobs import Job, Members, refuse_demand
+from mooring.actions.volcano.order import job_key
+from mooring.actions.volcano.past import PastUse
+from mooring.actions.volcano.proportion import deserved_by_weight
+from mooring.actions.volcano.reclaim_victims import Fits, Reclaim, Reclamation
+from mooring.actions.volcano.resources import Columns, ResourceTable
+from mooring.actions.volcano.settings import Division, ShareSettings
+from mooring.errors import InvariantBroken
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A turn: place so many members of this job, all of them or none."""
+
+    job: str
+    queue: str
+    members: Members
+
+
+@dataclass(frozen=True, slots=True)
+class QueueReport:
+    """How a queue stands; amounts by resource name."""
+
+    share: float
+    """The highest part that it holds of what it deserves."""
+    allocated: dict[str, int]
+    deserved: dict[str, int]
+    guarantee: dict[str, int]
+    real_capability: dict[str, int]
+    demand: dict[str, int]
+
+
+class Sharing:
+    """Decides on shares; time comes in as an argument."""
+
+    def __init__(
+        self, queues: Iterable[QueueSpec], total: Mapping[str, int], settings: ShareSettings | None = None
+    ) -> None:
+        self.settings = settings or ShareSettings()
+        self._queues = tuple(queues)
+        self._total = dict(total)
+        named = {
+            name for spec in self._queues for part in (spec.capability, spec.deserved, spec.guarantee) for name in part
+        }
+        self.book = Book(self._queues, ResourceTable(sorted(named | set(total))), total, self.settings)
+        self._past: PastUse | None = None
+        if self.settings.half_life_seconds is not None:
+            width = self.book.resources.width
+            self._past = PastUse(len(self.book.tree), width, self.settings.half_life_seconds, self.settings.k_value)
+        self._is_stale = True
+
+    # Cycles
+
+    def start_cycle(self, now: float) -> None:
+        """Work out anew what queues deserve, if anything that matters has changed, and let everybody try again."""
+        if self._past is not None:
+            self._past.observe(now, self.book.ledger.allocated, self.book.tree.total)
+            self._is_stale = True
+        self._divide()
+        self.book.bring_back()
+
+    def _divide(self) -> None:
+        if not self._is_stale:
+            return
+        self._is_stale = False
+        book = self.book
+        if self.settings.division is Division.CAPACITY:
+            book.set_deserved(deserved_by_spec(book.tree))
+        else:
+            past = None if self._past is None else self._past.past
+            book.set_deserved(deserved_by_weight(book.tree, book.ledger.demand, past))
+
+    def next_job(self) -> Offer | None:
+        """The next turn: of the best queue the best job that the queue's limits, and those above it, let grow."""
+        book, checks = self.book, self.book.checks
+        while True:
+            leaf = book.order.best()
+            if leaf is None:
+                return None
+            refusal = checks.closed(leaf) or checks.overused(leaf)
+            if refusal is not None:
+                book.set_aside(leaf, refusal.message)
+                continue
+            job = book.lines[leaf].head()
+            assert job is not None, "a queue takes part only while somebody is in its line"
+            refusal = checks.allocatable(leaf, job.amount(job.wanted))
+            if refusal is None:
+                return Offer(job.key, book.tree.name(leaf), job.wanted)
+            book.park(job, refusal.message)
+
+    def refuse(self, key: str, why: str) -> None:
+        """The job does not get a place in this cycle."""
+        self.book.park(self._job(key), why)
+
+    def allocate(self, key: str, members: Members | None = None, now: float | None = None) -> None:
+        """So many members of the job have their place: all that it wants next, if nothing else is said."""
+        job = self._job(key)
+        members = job.wanted if members is None else members
+        if members is not job.wanted:
+            missing = tuple(role.members - held for role, held in zip(job.demand.roles, job.held, strict=True))
+            if any(more > left for more, left in zip(members, missing, strict=True)):
+                raise InvariantBroken(f"job {key} has {missing} members without a place and cannot place {members}")
+        job.refusal = ""
+        if job.started is None:
+            job.started = now
+        self.book.change(job, members, 1)
+
+    def release(self, key: str, members: Members | None = None) -> None:
+        """So many members of the job are gone: all that it holds, if nothing is said. They wait for the next cycle."""
+        job = self._job(key)
+        members = tuple(job.held) if members is None else members
+        if any(held < fewer for held, fewer in zip(job.held, members, strict=True)):
+            raise InvariantBroken(f"job {key} holds {tuple(job.held)} members and cannot release {members}")
+        self.book.change(job, members, -1)
+        if not job.held_members:
+            job.started = None
+        self.book.park(job, "its place was taken or given up in this cycle")
+
+    def find_victims(self, key: str, now: float, fits: Fits | None = None) -> Reclamation | Refusal:
+        """Who has to give back what, so that a job of a queue within its share gets its next members placed.
+
+        `fits` tells whether they would find nodes if these victims were gone; without it amounts alone decide. It must
+        not turn to no when more victims are given. Nothing is changed: to carry it out, `release` the victims and
+        `allocate` the job.
+        """
+        self._divide()
+        return Reclaim(self.book, self.settings).find(self._job(key), now, fits)
+
+    # Jobs
+
+    def add(self, demand: JobDemand) -> str:
+        """Take in a job, with what it holds. Say why if it cannot wait in any queue."""
+        if demand.key in self.book.jobs:
+            raise InvariantBroken(f"job {demand.key} is there already")
+        reason = self._refuse_queue(demand.queue) or refuse_demand(demand)
+        if reason:
+            return reason
+        self._widen({name for role in demand.roles for name in role.request})
+        self.book.put(demand)
+        self._is_stale = True
+        return ""
+
+    def _refuse_queue(self, name: str) -> str:
+        row = self.book.tree.row_of.get(name)
+        if row is None:
+            return f"queue {name} does not exist"
+        if row not in self.book.lines:
+            return f"queue {name} has queues below it, and jobs wait in those"
+        return ""
+
+    def remove(self, key: str) -> None:
+        """The job is done or deleted."""
+        self._job(key)
+        self.book.drop(key)
+        self._is_stale = True
+
+    def set_total(self, total: Mapping[str, int]) -> None:
+        """The cluster has so much in all from now on."""
+        self._total = dict(total)
+        self._widen(total)
+        self.book.set_total(total)
+        self._is_stale = True
+
+    def _widen(self, names: Iterable[str]) -> None:
+        """Begin a new book if there are resources that the present one has no columns for."""
+        known = self.book.resources
+        if known.knows(names):
+            return
+        jobs = self.demands()
+        table = ResourceTable([*known.names, *sorted(set(names) - set(known.names))])
+        self.book = Book(self._queues, table, self._total, self.settings)
+        for demand in jobs:
+            self.book.put(demand)
+        if self._past is not None:
+            self._past.widen(table.width)
+        self._is_stale = True
+
+    # Being let in
+
+    def enqueueable(self, key: str) -> Refusal | None:
+        """Whether there will be room for the job to be whole, at every level, beside all that were let in before it."""
+        job = self._job(key)
+        return self.book.checks.enqueueable(job.leaf, job.minimum_amount)
+
+    def enqueue_waiting(self) -> list[str]:
+        """Let in those who wait to be let in, best queue and best job first, as far as there will be room."""
+        self._divide()
+        book, by_share = self.book, self.settings.orders_jobs_by_share
+        waiting: dict[int, list[Job]] = {}
+        for job in book.jobs.values():
+            if not job.is_enqueued:
+                waiting.setdefault(job.leaf, []).append(job)
+        let_in = []
+        # Being let in changes nobody's share, so each queue has its turn once, with all its jobs.
+        for leaf in book.in_order(waiting):
+            for job in sorted(waiting[leaf], key=lambda job: job_key(job, by_share)):
+                refusal = self.enqueueable(job.key)
+                if refusal is None:
+                    book.enqueue(job)
+                    let_in.append(job.key)
+                job.refusal = "" if refusal is None else refusal.message
+        return let_in
+
+    # Answers
+
+    def why(self, key: str) -> str:
+        """Why a job waits, as of its last try; empty if it was not refused."""
+        job = self._job(key)
+        if not job.wants_more:
+            return ""
+        return job.refusal or self.book.aside.get(job.leaf, "")
+
+    def report(self, queue: str) -> QueueReport:
+        self._divide()
+        book, row = self.book, self.book.tree.row_of[queue]
+
+        def by_name(columns: Columns) -> dict[str, int]:
+            return dict(zip(book.resources.names, columns[row].tolist(), strict=False))
+
+        return QueueReport(
+            share=book.shares[row],
+            allocated=by_name(book.ledger.allocated),
+            deserved=by_name(book.shares.deserved),
+            guarantee=by_name(book.tree.guarantee),
+            real_capability=by_name(book.tree.real_capability),
+            demand=by_name(book.ledger.demand),
+        )
+
+    def demands(self) -> list[JobDemand]:
+        """All jobs as they stand now: given to another `Sharing` of the same queues, it goes on from here."""
+        return [_as_demand(job) for job in self.book.jobs.values()]
+
+    def _job(self, key: str) -> Job:
+        job = self.book.jobs.get(key)
+        if job is None:
+            raise InvariantBroken(f"job {key} is not known")
+        return job
+
+
+def _as_demand(job: Job) -> JobDemand:
+    """The job as it stands now, to be taken in again."""
+    roles = tuple(replace(role, held=held) for role, held in zip(job.demand.roles, job.held, strict=True))
+    return replace(job.demand, roles=roles, started=job.started, is_enqueued=job.is_enqueued)

@@ -1,0 +1,57 @@
+"""`mooring explain`: why a pod is where it is, or what would make it fit."""
+
+from typing import Annotated
+
+import typer
+
+from mooring.cli.options import Config, Files, Format, MoreFiles, Output, PluginFiles, Quiet, Seed, Then
+from mooring.cli.output import make_console, print_data
+from mooring.cli.progress import ProgressBar
+from mooring.drivers.offline.driver import Inputs, read, remark_ignored
+
+
+def explain(
+    pod: Annotated[
+        str, typer.Argument(metavar="POD", help="name or namespace/name of a pod, or a workload such as job/train")
+    ],
+    filename: Files,
+    files: MoreFiles = None,
+    output: Output = Format.TABLE,
+    config: Config = None,
+    plugin: PluginFiles = None,
+    seed: Seed = 0,
+    every: Annotated[bool, typer.Option("--all", "-a", help="Show every node, not just the foremost.")] = False,
+    then: Then = None,
+    quiet: Quiet = False,
+) -> None:
+    """Say why a pod gets its node, or what keeps it waiting and which single change would make it fit.
+
+    A pod that gets a node is shown as the scheduler met it in queue order, with the pods before it in their places; a
+    pod that waits, as things stand at the end. What would help is computed from the plugins' answers: on the nodes
+    listed, nothing but that one change is missing. With --then, it is explained as things stand after the last step.
+
+    \b
+    Example:
+      mooring explain web-3 -f examples/zone-spread
+      mooring explain research/pretrain-7 -f examples/ai-platform -o json
+      mooring explain web-3 -f cluster.yaml --then 10m:finished.yaml
+    """
+    from mooring.drivers.offline.inquiry import inquire
+    from mooring.drivers.offline.story import parse_step, read_story
+    from mooring.model.loading.manifests import collector_paused
+
+    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed)
+    steps = [parse_step(text) for text in then or ()]
+    with collector_paused():
+        with ProgressBar(quiet=quiet) as progress:
+            loaded = read_story(inputs, steps, progress) if steps else read(inputs, progress)
+            finding = inquire(loaded, pod, progress)
+        if output is Format.TABLE:
+            from mooring.cli.explain.table import print_finding
+
+            print_finding(make_console(), finding, every=every)
+        else:
+            from mooring.report.explanations import to_data
+
+            print_data(to_data(finding), output)
+        remark_ignored(loaded.manifests, quiet=quiet)

@@ -1,0 +1,148 @@
+"""How queues stand, for people: a tree of cohorts and queues, their quotas, and who waits for whom."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.text import Text
+
+from mooring.cli.queues.volcano_table import print_volcano
+from mooring.cli.queues.waiting_table import print_waiting
+from mooring.cli.schedule.admissions_table import print_admissions
+from mooring.cli.tables import count, make_table, print_table
+from mooring.report.amounts import amount_text
+from mooring.report.queues.data import CohortStatus, LocalQueueStatus, QueuesResult, QueueStatus, QuotaStatus
+
+INDENT = "  "
+
+
+class Line(NamedTuple):
+    """A queue or a cohort at its place in the tree."""
+
+    depth: int
+    found: CohortStatus | QueueStatus
+
+    @property
+    def name(self) -> str:
+        cohort = "" if isinstance(self.found, QueueStatus) else "cohort "
+        return f"{INDENT * self.depth}{cohort}{self.found.name}"
+
+
+def print_queues(console: Console, result: QueuesResult, *, everyone: bool = False) -> None:
+    """Print all of it; `everyone` lists each workload that waits, however many they are."""
+    console.print(_summary(result), soft_wrap=True)
+    print_admissions(console, result.admitted, result.suspended)
+    lines = list(tree_lines(result))
+    if lines:
+        _print_states(console, lines)
+        _print_quotas(console, lines)
+    _print_local_queues(console, result.local_queues)
+    _print_inactive(console, result)
+    print_waiting(console, result, everyone=everyone)
+    print_volcano(console, result.volcano_queues)
+
+
+def _summary(result: QueuesResult) -> Text:
+    if not result.queues and not result.volcano_queues:
+        return Text("no queues", style="bold")
+    parts = []
+    if result.queues:
+        where = f" in {count(len(result.cohorts), 'cohort')}" if result.cohorts else ""
+        parts.append(f"{count(len(result.queues), 'ClusterQueue')}{where}")
+    if result.volcano_queues:
+        parts.append(count(len(result.volcano_queues), "Volcano queue"))
+    text = Text(", ".join(parts), style="bold")
+    if result.queues:
+        admitted = sum(queue.admitted for queue in result.queues)
+        waiting = sum(queue.waiting for queue in result.queues) + len(result.without_queue)
+        text.append(f": {count(admitted, 'workload')} admitted", style="bold green")
+        words = f"{waiting:,} {'waits' if waiting == 1 else 'wait'}"
+        text.append(", ", style="default not bold").append(words, style="bold yellow" if waiting else "bold green")
+    return text
+
+
+def tree_lines(result: QueuesResult) -> Iterator[Line]:
+    """Cohorts with what is below them, then the queues that are in none, each by name."""
+
+    def below(cohort: str, depth: int) -> Iterator[Line]:
+        for child in sorted(result.cohorts, key=lambda found: found.name):
+            if child.parent == cohort:
+                yield Line(depth, child)
+                yield from below(child.name, depth + 1)
+        for queue in result.queues:
+            if queue.cohort == cohort:
+                yield Line(depth, queue)
+
+    yield from below("", 0)
+
+
+# The tables.
+
+
+def _print_states(console: Console, lines: Sequence[Line]) -> None:
+    console.print()
+    table = make_table("QUEUE", ">WEIGHT", ">SHARE", ">ADMITTED", ">WAITING", "STRATEGY", "STATE")
+    for line in lines:
+        found = line.found
+        share = "endless" if found.weighted_share is None else f"{math.ceil(found.weighted_share):,}"
+        cells = ["", "", "", ""]
+        if isinstance(found, QueueStatus):
+            admitted = f"{found.admitted:,}" + (f" + {found.reserved:,}" if found.reserved else "")
+            cells = [admitted, f"{found.waiting:,}", found.strategy, "active" if found.active else "inactive"]
+        table.add_row(line.name, f"{found.weight:g}", share, *cells)
+    print_table(console, table)
+
+
+def _print_quotas(console: Console, lines: Sequence[Line]) -> None:
+    console.print()
+    table = make_table("QUEUE", "FLAVOR", "RESOURCE", ">NOMINAL", ">USED", ">BORROWED", ">LENT", ">FREE")
+    for line in lines:
+        name = line.name
+        has_parent = bool(line.found.parent if isinstance(line.found, CohortStatus) else line.found.cohort)
+        for quota in line.found.quotas:
+            table.add_row(name, quota.flavor, quota.resource, *_quota_cells(quota, has_parent=has_parent))
+            name = ""
+    print_table(console, table)
+
+
+def _quota_cells(quota: QuotaStatus, *, has_parent: bool) -> tuple[str, str, str, str, str]:
+    def shown(number: float) -> str:
+        return amount_text(quota.resource, number)
+
+    borrowed = lent = ""
+    if has_parent:
+        limit = "" if quota.borrowing_limit is None else f" of {shown(quota.borrowing_limit)}"
+        borrowed = f"{shown(quota.borrowed)}{limit}"
+        least, most = shown(quota.lent_at_least), shown(quota.lent_at_most)
+        lent = f"{least if least == most else f'{least}-{most}'} of {shown(quota.idle)}"
+    return shown(quota.nominal), shown(quota.used), borrowed, lent, shown(quota.available)
+
+
+def _print_local_queues(console: Console, local_queues: Sequence[LocalQueueStatus]) -> None:
+    if not local_queues:
+        return
+    console.print()
+    table = make_table("NAMESPACE", "LOCAL QUEUE", "QUEUE", ">ADMITTED", ">WAITING", "STATE")
+    for found in local_queues:
+        state = "active" if found.active else "inactive"
+        counts = (f"{found.admitted:,}", f"{found.waiting:,}")
+        table.add_row(found.namespace, found.name, found.cluster_queue, *counts, state)
+    print_table(console, table)
+
+
+def _print_inactive(console: Console, result: QueuesResult) -> None:
+    """Why queues admit nobody, a line each, not broken up."""
+    reasons = [(queue.name, queue.inactive_reason) for queue in result.queues if not queue.active]
+    known = {name for name, _ in reasons}
+    reasons += [
+        (f"{found.namespace}/{found.name}", found.inactive_reason)
+        for found in result.local_queues
+        if not found.active and found.cluster_queue not in known
+    ]
+    if not reasons:
+        return
+    console.print()
+    console.print("INACTIVE", style="bold")
+    for name, reason in reasons:
+        console.print(Text(name, style="bold yellow").append(f": {reason}", style="default not bold"), soft_wrap=True)

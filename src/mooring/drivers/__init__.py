@@ -1,0 +1,1 @@
+"""Who brings events from a world and carries decisions out in it."""

@@ -1,0 +1,44 @@
+"""The answers kept for shapes, those used least recently given up when there are too many."""
+
+from mooring.engine.answers.answers import ShapeAnswers
+from mooring.engine.answers.settled import SettledCache
+from mooring.engine.profile import Profile
+from mooring.state.cluster import Cluster
+from mooring.state.shapes import Shape
+
+MOST_BYTES = 256 * 1024 * 1024
+"""Enough for some thousand shapes on 10,000 nodes; more shapes than that are asked about anew, which is only slower."""
+
+
+class KeptAnswers:
+    """Answers by profile and shape, within a budget of memory."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._settled = SettledCache()
+        self._known: dict[tuple[str, int], ShapeAnswers] = {}
+        self._sizes: dict[tuple[str, int], int] = {}
+        self._total = 0
+
+    def fresh(self, profile: Profile, cluster: Cluster, shape: Shape) -> ShapeAnswers:
+        """A shape's answers, up to date."""
+        key = (profile.name, shape.id)
+        answers = self._known.pop(key, None)
+        if answers is None or answers.cluster is not cluster:
+            answers = ShapeAnswers(profile, cluster, shape, self._settled)
+        self._known[key] = answers  # the last in the dictionary is the one used last
+        if answers.refresh():
+            self._account(key, answers.size_bytes)
+        return answers
+
+    def get(self, profile: Profile, shape: Shape) -> ShapeAnswers | None:
+        """A shape's answers as they were left, if they are kept."""
+        return self._known.get((profile.name, shape.id))
+
+    def _account(self, key: tuple[str, int], size: int) -> None:
+        self._total += size - self._sizes.get(key, 0)
+        self._sizes[key] = size
+        while self._total > self._most_bytes and len(self._known) > 1:
+            oldest = next(iter(self._known))
+            del self._known[oldest]
+            self._total -= self._sizes.pop(oldest)

@@ -1,0 +1,1 @@
+"""Who waits: to be tried now, backing off, parked, behind a gate, or for the rest of a gang."""

@@ -1,0 +1,132 @@
+"""Those that were tried in vain, and what could help them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from mooring.engine.plugin import Change
+from mooring.engine.profile import Profile
+from mooring.engine.queue.entry import Entry
+from mooring.engine.queue.gang_entry import GangEntry
+from mooring.engine.verdict import Verdict
+from mooring.state.shapes import Shape
+
+Turn: TypeAlias = Entry | GangEntry
+"""Who has a turn of its own: a pod, or a gang."""
+
+
+@dataclass(slots=True)
+class Parked:
+    """Pods of one shape that no node would take, or the members of a gang that does not fit."""
+
+    profile: Profile
+    helped_by: Change
+    moved_by: Callable[[Shape], bool] = lambda shape: True
+    by_pod: dict[str, Entry] = field(default_factory=dict)
+    verdict: Verdict | None = None
+    """Set if it was not the nodes that refused them."""
+    gang: GangEntry | None = None
+    since: float = 0.0
+    """When the first of them was set aside."""
+    is_capped: bool = False
+    """It is their queue's share that refused them: evicting others from nodes would not help."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        return list(self.by_pod.values())
+
+    def is_helped_by(self, change: Change, shape: Shape | None) -> bool:
+        if not self.helped_by & change:
+            return False
+        return change is not Change.POD_BOUND or shape is None or self.moved_by(shape)
+
+    def turns(self) -> Sequence[Turn]:
+        return self.entries if self.gang is None else [self.gang]
+
+
+Key: TypeAlias = tuple[str | int, ...]
+_POD_BOUND = Change.POD_BOUND.value  # plain integers where every pod asks
+
+
+class ParkingLot:
+    """Everybody who was tried in vain: pods by profile and shape, some by themselves, and gangs."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Key, Parked] = {}
+        self._group_of: dict[str, Parked] = {}
+        """By pod, for those that are not there with their gang."""
+        self._could_help = Change(0)
+        """What anybody here waits for."""
+
+    def __iter__(self) -> Iterator[Parked]:
+        return iter(self._groups.values())
+
+    def add(self, key: Key, new: Parked, entries: Sequence[Entry]) -> None:
+        """Set pods aside, with those that are there under the same key."""
+        parked = self._groups.setdefault(key, new)
+        parked.helped_by |= new.helped_by
+        parked.verdict = new.verdict
+        self._could_help |= new.helped_by
+        for entry in entries:
+            parked.by_pod[entry.record.key] = entry
+            self._group_of[entry.record.key] = parked
+
+    def add_gang(self, parked: Parked) -> None:
+        assert parked.gang is not None
+        self._could_help |= parked.helped_by
+        self._groups[_gang_key(parked.gang)] = parked
+
+    def remove(self, pod: str) -> None:
+        """Forget a pod; the others of its shape stay."""
+        parked = self._group_of.pop(pod, None)
+        if parked is not None:
+            del parked.by_pod[pod]
+
+    def remove_gang(self, gang: GangEntry) -> None:
+        self._groups.pop(_gang_key(gang), None)
+
+    def of(self, turn: Turn) -> Parked | None:
+        """How somebody was set aside; None for whoever was not."""
+        if isinstance(turn, Entry):
+            return self._group_of.get(turn.record.key)
+        return self._groups.get(_gang_key(turn))
+
+    def of_shape(self, entry: Entry) -> Parked | None:
+        """The pods of the same profile and shape."""
+        return self._groups.get(shape_key(entry))
+
+    def helped_by(self, change: Change, shape: Shape | None) -> list[Key]:
+        """Who could be helped by something that happened, to a pod of some shape if one is given."""
+        if not self._could_help.value & change.value:
+            return []
+        return [key for key, parked in self._groups.items() if parked.is_helped_by(change, shape)]
+
+    def helped_by_binding(self, shape: Shape) -> Iterator[Turn]:
+        """Who could be helped by a pod of a shape once that is bound."""
+        if self._could_help.value & _POD_BOUND:
+            for key in self.helped_by(Change.POD_BOUND, shape):
+                yield from self._groups[key].turns()
+
+    def where(self, holds: Callable[[Parked], bool]) -> list[Key]:
+        return [key for key, parked in self._groups.items() if holds(parked)]
+
+    def take(self, keys: Sequence[Key]) -> list[Turn]:
+        """Let some go."""
+        found: list[Turn] = []
+        for key in keys:
+            found += self._groups.pop(key).turns()
+        for turn in found:
+            self._group_of.pop(turn.turn_name, None)
+        if keys:
+            self._could_help = Change(0)
+            for parked in self._groups.values():
+                self._could_help |= parked.helped_by
+        return found
+
+
+def shape_key(entry: Entry) -> Key:
+    return entry.profile.name, entry.record.shape.id
+
+
+def _gang_key(gang: GangEntry) -> Key:
+    return "gang", gang.root.key

@@ -1,0 +1,237 @@
+"""Who waits, in order: pods come and go, wait behind a gate or for their gang, and have their turns.
+
+The pods of a gang wait as one. What becomes of those who were tried in vain is in `waiting.py`.
+"""
+
+from collections.abc import Callable, Iterator
+
+from mooring.engine.profile import Profile
+from mooring.engine.queue.backoff import Backoff
+from mooring.engine.queue.entry import Entry
+from mooring.engine.queue.gang_entry import GangEntry
+from mooring.engine.queue.gang_room import GangRoom
+from mooring.engine.queue.parked import Parked, Turn
+from mooring.engine.queue.waiting import Waiting
+from mooring.engine.verdict import Rejection, Verdict
+from mooring.state.gangs import GangRecord, GangTable
+from mooring.state.pods import PodRecord
+
+__all__ = ["Entry", "GangEntry", "Parked", "Queue", "Turn"]
+
+_BY_ITSELF = ("active", "backoff", "parked", "shared")
+
+
+class Queue(Waiting):
+    """Active, backing off, parked and gated pods and gangs."""
+
+    def __init__(
+        self,
+        gangs: GangTable | None = None,
+        backoff: Backoff | None = None,
+        is_shared: Callable[[Turn], bool] = lambda turn: False,
+    ) -> None:
+        super().__init__(backoff, is_shared)
+        self.gangs = GangRoom(GangTable() if gangs is None else gangs)
+        self._gated: dict[str, tuple[Entry, Verdict]] = {}
+        self._arrivals = 0
+
+    def __len__(self) -> int:
+        """How many pods and gangs are to be tried now."""
+        self._settle_gangs()
+        return len(self._turns) + len(self.shared)
+
+    # Coming and going.
+
+    def add(self, record: PodRecord, profile: Profile, now: float) -> None:
+        """Let a pod wait for its turn, with its gang, or behind the gate that holds it."""
+        entry = Entry(profile.queue_sort.sort_key(record.pod, now), self._new_arrival(), record, profile, now)
+        self._entry_of[record.key] = entry
+        for plugin in profile.pre_enqueue:
+            rejection = plugin.pre_enqueue(record.pod)
+            if rejection is not None:
+                self._gated[record.key] = (entry, Verdict(plugin.name, rejection))
+                self._where[record.key] = "gated"
+                return
+        self._enter(entry)
+
+    def update(self, record: PodRecord, profile: Profile, now: float) -> None:
+        """A pod that waits was seen anew: it keeps its place if nothing changed that decides on it."""
+        entry = self._entry_of.get(record.key)
+        if entry is None:
+            self.add(record, profile, now)
+            return
+        key = profile.queue_sort.sort_key(record.pod, entry.queued_at)
+        where = self._where.get(record.key)
+        is_same = entry.record is record and entry.profile is profile and entry.key == key
+        if not is_same or where == "gated" or not self.gangs.is_in_place(entry):
+            self.remove(record.key)
+            self.add(record, profile, entry.queued_at)
+
+    def _enter(self, entry: Entry) -> None:
+        if self.gangs.join(entry):
+            self._mark(entry, "gang")
+        else:
+            self._activate(entry)
+
+    def remove(self, key: str) -> None:
+        """Forget a pod that is gone or bound."""
+        where, entry = self._where.pop(key, ""), self._entry_of.pop(key, None)
+        if where in ("active", "backoff"):
+            self._turns.give_up(key)
+        elif where == "shared" and entry is not None:
+            self.shared.pop(entry.arrival, None)
+        elif where == "gated":
+            self._gated.pop(key, None)
+        elif where == "gang":
+            self.gangs.leave(key)
+        elif where == "parked":
+            self._parked.remove(key)
+
+    def _new_arrival(self) -> int:
+        self._arrivals += 1
+        return self._arrivals
+
+    # Taking turns.
+
+    def peek(self) -> Turn | None:
+        """Whose turn it is, left in its place; those who stay behind come when nobody else is there."""
+        self._settle_gangs()
+        return self._turns.peek()
+
+    def pop_batch(self, most: int) -> list[Entry]:
+        """The next pod, and those right behind it with its shape and profile, `most` in all; none before a gang."""
+        head = self.peek()
+        if not isinstance(head, Entry):
+            return []
+        shape, profile, node = head.record.shape, head.profile, head.nominated_node
+        most = 1 if node else most
+
+        def is_alike(turn: Turn) -> bool:
+            if not isinstance(turn, Entry) or turn.record.shape is not shape or turn.profile is not profile:
+                return False
+            return turn.nominated_node == node
+
+        batch: list[Entry] = []
+        while len(batch) < most and isinstance(entry := self._turns.pop_if(is_alike), Entry):
+            self._where.pop(entry.record.key, None)
+            self._entry_of.pop(entry.record.key, None)
+            batch.append(entry)
+        return batch
+
+    def pop_gang(self) -> GangEntry:
+        """The gang whose turn it is."""
+        gang = self.peek()
+        assert isinstance(gang, GangEntry)
+        self._turns.pop()
+        gang.where = "taken"
+        return gang
+
+    def count_ahead_of(self, key: str) -> int:
+        """How many of the turns to be taken now come before this pod's; all of them if it has none."""
+        ahead = self._turns.active()
+        mine = (i for i, turn in enumerate(ahead) if turn.has(key))
+        return next(mine, len(ahead))
+
+    def take_shared(self) -> list[Turn]:
+        """Everybody whose turn comes by shares, those tried in vain included: with any change all shares are others."""
+        self._settle_gangs()
+        if self.shared:
+            self._bring_back(self._parked.where(lambda parked: any(map(self._is_shared, parked.turns()))))
+        taken, self.shared = list(self.shared.values()), {}
+        for turn in taken:
+            self._mark(turn, "taken")
+        return taken
+
+    def gated(self) -> Iterator[tuple[Entry, Rejection]]:
+        """The pods that may not be tried, each with the reason."""
+        for entry, verdict in self._gated.values():
+            yield entry, verdict.rejection
+        self._settle_gangs()
+        yield from self.gangs.gathering()
+
+    # Gangs.
+
+    def gang_changed(self, key: str) -> None:
+        """A gang was declared, changed or withdrawn: its members may belong together in another way."""
+        for gang in self.gangs.affected_by(key):
+            self._requeue(gang)
+            again = self.gangs.get(gang.root.key)
+            if again is not None:
+                again.first_tried = gang.first_tried  # it has waited as long as before
+        record = self.gangs.table.records.get(key)
+        if record is not None:
+            self.gather(record)
+        self.gangs.look_again_after(key)
+
+    def gather(self, gang: GangRecord) -> None:
+        """Let members that wait by themselves wait with their gang again, as far as it needs them."""
+        for part in self.gangs.table.parts_of(gang):
+            for key in part.members:
+                entry = self._entry_of.get(key)
+                if entry is not None and self._where[key] in _BY_ITSELF and not self.gangs.is_in_place(entry):
+                    self.remove(key)
+                    self._enter(entry)
+
+    def gang_shrank(self, root: GangRecord) -> None:
+        """Members of a gang are being evicted: it may need others again, or fit elsewhere now, or lack too many."""
+        self.gather(root)
+        self._bring_back(self._parked.where(lambda parked: parked.gang is not None and parked.gang.root is root))
+        self.review(root)
+
+    def review(self, root: GangRecord) -> None:
+        """Members of a gang came to nodes or went from them: whether it lacks something may be another matter now."""
+        self._settle_gangs()
+        gang = self.gangs.get(root.key)
+        if gang is None or gang.where == "taken":
+            return
+        is_gathering = gang.where == "gathering"
+        if self.gangs.is_complete(gang) == is_gathering:
+            self.gangs.look_again([gang])
+
+    def nothing_happened_for(self, gang: GangEntry) -> bool:
+        """Whether a gang was tried in vain, with nothing since that could help it."""
+        self._settle_gangs()
+        return gang.where == "parked"
+
+    def take(self, gang: GangEntry) -> bool:
+        """Take a gang out of its turn; False if it cannot be tried at all."""
+        self._settle_gangs()
+        if gang.where not in ("active", "backoff", "parked", "shared"):
+            return False
+        self._set_aside(gang)
+        gang.where = "taken"
+        return True
+
+    def bring_forward(self, gang: GangEntry) -> bool:
+        """Let a gang have its turn as if it had not been tried; False if it lacks something, or shares decide on it."""
+        if self._is_shared(gang) or not self.take(gang):
+            return False
+        self._activate(gang)
+        return True
+
+    def gang_started(self, gang: GangEntry) -> None:
+        """A gang runs; those of its members that it does not need wait by themselves."""
+        self._requeue(gang)
+        self.gangs.look_again_after(gang.root.key)
+
+    def _requeue(self, gang: GangEntry) -> None:
+        self._set_aside(gang)
+        for entry in self.gangs.disband(gang):
+            self._enter(entry)
+
+    def _settle_gangs(self) -> None:
+        """Let gangs take their places as soon as enough of them is there, and no longer than that."""
+        for gang, is_complete in self.gangs.settle():
+            self._set_aside(gang)
+            if is_complete:
+                gang.key = gang.sort_key()
+                self._activate(gang)
+
+    def _set_aside(self, gang: GangEntry) -> None:
+        if gang.where in ("active", "backoff"):
+            self._turns.give_up(gang.turn_name)
+        elif gang.where == "shared":
+            self.shared.pop(gang.arrival, None)
+        elif gang.where == "parked":
+            self._parked.remove_gang(gang)
+        gang.where = "gathering"

@@ -1,0 +1,134 @@
+"""Those to try now, those who stay behind for a while, and those that were tried in vain: how one becomes the other.
+
+Pods that were tried in vain are parked by shape, with the plugins that refused them; they come back when something
+happens that could help (a queueing hint), all pods of a shape together, because they get the same answer.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from mooring.engine.plugin import Change
+from mooring.engine.queue.backoff import UNSCHEDULABLE_SECONDS, Backoff
+from mooring.engine.queue.entry import Entry
+from mooring.engine.queue.gang_entry import PLUGIN, GangEntry
+from mooring.engine.queue.parked import Key, Parked, ParkingLot, Turn, shape_key
+from mooring.engine.queue.turns import Turns
+from mooring.engine.verdict import Rejection, Verdict
+from mooring.state.shapes import Shape
+
+
+class Waiting:
+    """Active, backing off and parked turns, of pods and of gangs."""
+
+    def __init__(self, backoff: Backoff | None = None, is_shared: Callable[[Turn], bool] = lambda turn: False) -> None:
+        self._backoff = backoff or Backoff()
+        self._turns = Turns()
+        self._parked = ParkingLot()
+        self._where: dict[str, str] = {}
+        self._entry_of: dict[str, Entry] = {}
+        """Every pod that waits, whether by itself, with its gang or behind a gate."""
+        self._now = 0.0
+        self._is_shared = is_shared
+        self.shared: dict[int, Turn] = {}
+        """By arrival: those whose turn comes by the shares of their queues, not by this one's order."""
+
+    def advance(self, now: float) -> None:
+        """Time has passed: who has stayed behind, or waited for nothing, long enough is to be tried."""
+        self._now = now
+        for turn in self._turns.come_forward(lambda expiry: self._backoff.is_over(expiry, now)):
+            self._mark(turn, "active")
+        self._bring_back(self._parked.where(lambda parked: now - parked.since > UNSCHEDULABLE_SECONDS))
+
+    def _activate(self, turn: Turn) -> None:
+        if self._is_shared(turn):
+            self._mark(turn, "shared")
+            self.shared[turn.arrival] = turn
+            return
+        self._mark(turn, "active")
+        self._turns.add(turn)
+
+    def _mark(self, turn: Turn, where: str) -> None:
+        if isinstance(turn, GangEntry):
+            turn.where = where
+        else:
+            self._where[turn.record.key] = where
+            self._entry_of[turn.record.key] = turn
+
+    def put_back(self, turns: Sequence[Turn]) -> None:
+        """Return those who were taken and not tried to their places."""
+        for turn in turns:
+            self._activate(turn)
+
+    # Waiting for something to happen.
+
+    def park(
+        self, entries: Sequence[Entry], helped_by: Change, moved_by: Callable[[Shape], bool] = lambda shape: True
+    ) -> None:
+        """Set pods of one shape aside until something happens that could help them.
+
+        `moved_by` says of which pods it matters to them that they were bound.
+        """
+        first = entries[0]
+        self._park(shape_key(first), entries, Parked(first.profile, helped_by, moved_by, since=self._now))
+
+    def park_alone(self, entry: Entry, verdict: Verdict, *, is_capped: bool = False) -> None:
+        """Set one pod aside that a node would take and a plugin refused: others of its shape may fare better."""
+        new = Parked(entry.profile, Change.ANY, verdict=verdict, since=self._now, is_capped=is_capped)
+        self._park((*shape_key(entry), entry.record.key), [entry], new)
+
+    def park_gang(
+        self,
+        gang: GangEntry,
+        message: str,
+        helped_by: Change = Change.ANY,
+        moved_by: Callable[[Shape], bool] = lambda shape: True,
+        *,
+        is_capped: bool = False,
+    ) -> None:
+        """Set a gang aside that does not fit as a whole."""
+        if gang.first_tried is None:
+            gang.first_tried = self._now
+        gang.attempts += 1
+        gang.tried_at = self._now
+        gang.where = "parked"
+        verdict = Verdict(PLUGIN, Rejection((message,)))
+        entries = dict(gang.entries)
+        self._parked.add_gang(Parked(gang.profile, helped_by, moved_by, entries, verdict, gang, self._now, is_capped))
+
+    def _park(self, key: Key, entries: Sequence[Entry], new: Parked) -> None:
+        self._parked.add(key, new, entries)
+        for entry in entries:
+            entry.attempts += 1
+            entry.tried_at = self._now
+            self._mark(entry, "parked")
+
+    def parked_with(self, entry: Entry) -> Parked | None:
+        """The pods of the same shape that were tried in vain, if nothing has happened since."""
+        return self._parked.of_shape(entry)
+
+    def note(self, change: Change, shape: Shape | None = None) -> None:
+        """Something happened, to a pod of some shape if one is given: whoever it could help is to be tried again."""
+        self._bring_back(self._parked.helped_by(change, shape))
+
+    def _bring_back(self, keys: Sequence[Key]) -> None:
+        for turn in self._parked.take(keys):
+            expiry = self._expiry(turn)
+            if self._backoff.is_over(expiry, self._now) or self._is_shared(turn):
+                self._activate(turn)
+            else:
+                self._mark(turn, "backoff")
+                self._turns.add_behind(turn, expiry)
+
+    def _expiry(self, turn: Turn) -> float:
+        return self._backoff.expiry(turn.tried_at, turn.attempts, turn.size)
+
+    def waits_for(self, shape: Shape) -> bool:
+        """Whether some pod that was tried in vain may be the next as soon as a pod of this shape is bound."""
+        helped = self._parked.helped_by_binding(shape)
+        return any(self._backoff.is_over(self._expiry(turn), self._now) for turn in helped)
+
+    def parked_as(self, turn: Turn) -> Parked | None:
+        """How somebody was set aside who was tried in vain; None for whoever was not."""
+        return self._parked.of(turn)
+
+    def parked(self) -> Iterator[Parked]:
+        return iter(self._parked)

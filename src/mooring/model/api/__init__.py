@@ -1,0 +1,1 @@
+"""The kinds that scheduling reads, field by field, as their projects spell them."""

@@ -1,0 +1,1 @@
+"""Gangs, whichever dialect declares them: what they are, who is in them."""

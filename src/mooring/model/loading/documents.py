@@ -1,0 +1,156 @@
+"""Files, folders and standard input as single documents, each with its place; lists are flattened."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import yaml
+
+from mooring.errors import ManifestError
+from mooring.model.loading.kinds import Source, decode
+from mooring.model.loading.places import Place, show
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _YamlLoader(_Loader):  # type: ignore[misc]
+    """YAML as Kubernetes reads it: a date is text, not a date."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, list[Any]]] = {
+        first: [(tag, form) for tag, form in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+    }
+
+
+class Document(msgspec.Struct, frozen=True, gc=False):
+    """One object as read: what it says it is, where it stood, and the text or mapping itself."""
+
+    api_version: str
+    kind: str
+    place: Place
+    source: Source
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+
+
+class _ListHead(msgspec.Struct):
+    items: list[msgspec.Raw] = []
+
+
+class _MappingListHead(msgspec.Struct):
+    items: list[Any] = []
+
+
+def read_documents(paths: Sequence[str | Path]) -> Iterator[Document]:
+    """Read every object of the given files, folders (recursive, by name) and `-` for standard input."""
+    for path in paths:
+        if str(path) == "-":
+            yield from _read_text(sys.stdin.buffer.read(), "<stdin>")
+            continue
+        for file in _files(Path(path)):
+            yield from _read_text(_content(file), str(file))
+
+
+def flatten(source: Source, place: Place, implied: tuple[str, str] = ("", "")) -> Iterator[Document]:
+    """Yield the document, or the items of a list; items may leave apiVersion and kind to their list."""
+    head = decode(source, _Head, place)
+    api_version, kind = head.api_version or implied[0], head.kind or implied[1]
+    if not kind:
+        raise place.error("kind", expected="a kind such as Pod or Node", found="none")
+    if not kind.endswith("List"):
+        yield Document(api_version, kind, place, source)
+        return
+    implied = (api_version, kind.removesuffix("List")) if kind != "List" else ("", "")
+    if isinstance(source, dict):
+        items: Iterable[Any] = decode(source, _MappingListHead, place, kind).items
+    else:
+        items = decode(source, _ListHead, place, kind).items
+    for index, item in enumerate(items):
+        inner = msgspec.structs.replace(place, item=index)
+        if not isinstance(item, dict | msgspec.Raw):
+            raise inner.error("", expected="an object", found=show(item), subject=kind)
+        yield from flatten(item, inner, implied)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+    if not found:
+        raise ManifestError(str(path), None, "", expected="a folder with *.yaml, *.yml or *.json files", found="none")
+    return found
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ManifestError(str(file), None, "", expected="a readable file", found=reason) from error
+
+
+def _read_text(content: bytes, file: str) -> Iterator[Document]:
+    is_json = file.endswith(".json") or (not file.endswith((".yaml", ".yml")) and content.lstrip()[:1] == b"{")
+    if is_json:
+        if content.strip():
+            yield from _read_json(content, file)
+    else:
+        yield from _read_yaml(content, file)
+
+
+def _read_json(content: bytes, file: str) -> Iterator[Document]:
+    place = Place(file)
+    try:
+        first = content.lstrip()[:1]
+        if first != b"{":
+            raise place.error("", expected="an object", found=show(msgspec.json.decode(content)))
+        yield from flatten(content, place)
+    except msgspec.DecodeError as error:
+        raise _malformed_json(content, file, error) from error
+
+
+def _malformed_json(content: bytes, file: str, error: msgspec.DecodeError) -> ManifestError:
+    """Say where the JSON breaks; the standard library's parser, far slower, knows line and column."""
+    try:
+        json.loads(content)
+    except json.JSONDecodeError as detail:
+        where = f"line {detail.lineno}, column {detail.colno}"
+        return ManifestError(file, None, where, expected="JSON", found=detail.msg[:1].lower() + detail.msg[1:])
+    except UnicodeDecodeError as detail:
+        return ManifestError(file, None, "", expected="JSON in UTF-8", found=f"a stray byte at {detail.start}")
+    return ManifestError(file, None, "", expected="JSON", found=str(error))
+
+
+def _read_yaml(content: bytes, file: str) -> Iterator[Document]:
+    documents = yaml.load_all(content, Loader=_YamlLoader)
+    number = 0
+    while True:
+        number += 1
+        try:
+            document = next(documents)
+        except StopIteration:
+            return
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+            raise ManifestError(file, number, where, expected="YAML", found=_yaml_problem(error)) from error
+        except yaml.YAMLError as error:
+            found = str(error).splitlines()[0]
+            raise ManifestError(file, number, "", expected="YAML", found=found) from error
+        if document is None:
+            continue
+        place = Place(file, number)
+        if not isinstance(document, dict):
+            raise place.error("", expected="an object", found=show(document))
+        yield from flatten(document, place)
+
+
+def _yaml_problem(error: yaml.MarkedYAMLError) -> str:
+    return " ".join(part.strip() for part in (error.context, error.problem) if part).replace("\n", " ")

@@ -1,0 +1,198 @@
+"""One walk through the manifests that finds everything that queues: jobs, then pods, then Workloads of who is not here.
+
+What has its work is not looked at again: the Jobs of a JobSet and the pods of a Job are admitted with their owner.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from mooring.model.api.kueue_workload import FINISHED, Workload
+from mooring.model.api.meta import ObjectMeta, OwnerReference
+from mooring.model.api.pods import Pod
+from mooring.model.jobs.kinds import JOB_KINDS, JobKind
+from mooring.model.jobs.pod_sets import MAIN, PodFinder
+from mooring.model.loading.expansion import OwnerKey, controller_of, index_owned, owner_key
+from mooring.model.loading.kinds import kind_of_type
+from mooring.model.queued.building import WorkloadBuilder, latest_creation, workload_name
+from mooring.model.queued.given import GivenWorkloads
+from mooring.model.queued.labels import PRIORITY_CLASS, QUEUE_NAME, pod_group, queue_name
+from mooring.model.queued.pods import PodGroup, gather_groups, pod_plan
+from mooring.model.queued.running import RunningWork
+
+if TYPE_CHECKING:
+    from mooring.model.loading.collection import Manifests
+
+POD_GROUP_KIND = "PodGroup"
+"""How the owner of a group of plain pods is called: it is no object, only a name that they share."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedWork:
+    """What is admitted as one: its Workload, whose it is, and its pods by pod set."""
+
+    workload: Workload
+    owner_key: OwnerKey
+    """Kind, namespace and name."""
+    pods: dict[str, list[str]]
+    """Keys of the pods that are not over, by the name of their pod set."""
+
+
+def objects_of(manifests: "Manifests", type_: type[Any]) -> Sequence[Any]:
+    """All objects of a kind, whichever list holds them."""
+    kind = kind_of_type(type_)
+    if kind is None or not kind.list_name:
+        return manifests.of(type_)
+    found: Sequence[Any] = getattr(manifests, kind.list_name)
+    return found
+
+
+class Gathering:
+    """The walk. `claimed` and `incomplete` are filled as the works are taken from it."""
+
+    def __init__(self, manifests: "Manifests") -> None:
+        self._manifests = manifests
+        self._finder = PodFinder(manifests.pods)
+        self._builder = WorkloadBuilder(manifests)
+        self._running = RunningWork(manifests)
+        self._given = GivenWorkloads(manifests.of(Workload))
+        self._parents: dict[OwnerKey, ObjectMeta] | None = None
+        self.claimed: set[str] = set()
+        """The pods that queue, by key."""
+        self.incomplete: list[PodGroup] = []
+        """Groups of plain pods that lack some of their pods."""
+
+    def works(self) -> Iterator[QueuedWork]:
+        for kind in JOB_KINDS:
+            for owner in objects_of(self._manifests, kind.type):
+                if queue_name(owner.metadata) and not self._is_part_of_queued(owner.metadata):
+                    yield from self._job_works(kind, owner)
+        yield from self._deployment_works()
+        yield from self._pod_works()
+        for workload in self._given.left():
+            yield QueuedWork(workload, _owner_of(workload), {pod_set.name: [] for pod_set in workload.spec.pod_sets})
+
+    def _job_works(self, kind: JobKind, owner: Any) -> Iterator[QueuedWork]:
+        key, metadata = owner_key(owner), owner.metadata
+        reference = _reference(owner.api_version, owner.kind, metadata)
+        for unit in kind.units(owner):
+            members = unit.members(self._finder)
+            self.claimed.update(pod.key for pods in members.values() for pod in pods)
+            name = workload_name(owner.kind, kind.group, unit.name, metadata.uid)
+            given = self._given.find(metadata, reference, name, f"{owner.kind.lower()}-{unit.name}-")
+            if kind.is_over(owner) or not any(plan.count for plan in unit.pod_sets):
+                continue
+            build = partial(
+                self._builder.build, name, metadata, [reference], unit.pod_sets, members, kind.priority_class(owner)
+            )
+            yield from self._work(given, build, key, members)
+
+    def _deployment_works(self) -> Iterator[QueuedWork]:
+        """Each pod of a Deployment on its own, in the Deployment's queue and with its priority."""
+        queued = [found for found in self._manifests.deployments if queue_name(found.metadata)]
+        owned = index_owned(self._manifests.replica_sets) if queued else {}
+        for deployment in queued:
+            for replica_set in owned.get(owner_key(deployment), ()):
+                namespace, name = replica_set.metadata.namespace, replica_set.metadata.name
+                for pod in self._finder.owned_by("apps", "ReplicaSet", namespace, name):
+                    yield from self._single(pod, deployment.metadata)
+
+    def _pod_works(self) -> Iterator[QueuedWork]:
+        """Pods that name a queue and belong to nobody who does, alone or in groups."""
+        grouped: list[tuple[str, Pod]] = []
+        for pod in self._manifests.pods:
+            if not queue_name(pod.metadata) or pod.key in self.claimed or self._is_part_of_queued(pod.metadata):
+                continue
+            group = pod_group(pod.metadata)
+            if group:
+                grouped.append((group, pod))
+            else:
+                yield from self._single(pod, pod.metadata)
+        for found in gather_groups(grouped):
+            self.claimed.update(pod.key for pod in found.pods)
+            given = self._given.named(found.namespace, found.name)
+            if found.is_over:
+                continue
+            if found.problem and given is None:
+                self.incomplete.append(found)
+            else:
+                yield from self._group(found, given)
+
+    def _single(self, pod: Pod, queued: ObjectMeta) -> Iterator[QueuedWork]:
+        if pod.is_terminal or pod.key in self.claimed:
+            return
+        self.claimed.add(pod.key)
+        metadata = pod.metadata
+        if queued is not metadata:
+            handed = {key: text for key, text in (queued.labels or {}).items() if key == PRIORITY_CLASS}
+            metadata = replace(metadata, labels={**(metadata.labels or {}), **handed, QUEUE_NAME: queue_name(queued)})
+        name = workload_name("Pod", "", metadata.name, metadata.uid)
+        key, members = ("Pod", metadata.namespace, metadata.name), {MAIN: [pod]}
+        reference = _reference("v1", "Pod", metadata)
+        given = self._given.find(metadata, reference, name, f"pod-{metadata.name}-")
+        build = partial(self._builder.build, name, metadata, [reference], [pod_plan(pod)], members)
+        yield from self._work(given, build, key, members)
+
+    def _group(self, group: PodGroup, given: Workload | None) -> Iterator[QueuedWork]:
+        members = group.members()
+        pods = [pod.metadata for found in members.values() for pod in found]
+        # It is a group since its last pod came.
+        metadata = replace(group.pods[0].metadata, creation_timestamp=latest_creation(pods))
+        references = [replace(_reference("v1", "Pod", found), controller=False) for found in pods]
+        build = partial(self._builder.build, group.name, metadata, references, group.pod_sets(), members)
+        yield from self._work(given, build, (POD_GROUP_KIND, group.namespace, group.name), members)
+
+    def _work(
+        self,
+        given: Workload | None,
+        build: Callable[[], Workload],
+        key: OwnerKey,
+        members: Mapping[str, Sequence[Pod]],
+    ) -> Iterator[QueuedWork]:
+        workload = given
+        if workload is None:
+            workload = build()
+            self._running.admit(workload, members)
+        elif workload.condition(FINISHED) is not None:
+            return
+        keys = {name: [pod.key for pod in pods if not pod.is_terminal] for name, pods in members.items()}
+        names = [pod_set.name for pod_set in workload.spec.pod_sets]
+        if len(names) == 1 and names[0] not in keys:  # a role by another name is the only role all the same
+            keys = {names[0]: [found for pods in keys.values() for found in pods]}
+        yield QueuedWork(workload, key, {name: keys.get(name, []) for name in names})
+
+    def _is_part_of_queued(self, metadata: ObjectMeta) -> bool:
+        """Whether something above it queues, so that it is admitted with that."""
+        owner = controller_of(metadata) if metadata.owner_references else None
+        seen: set[OwnerKey] = set()
+        while owner is not None:
+            key = (owner.kind, metadata.namespace, owner.name)
+            parent = self._metadata_of(key)
+            if parent is None or key in seen:
+                return False
+            if queue_name(parent):
+                return True
+            seen.add(key)
+            owner = controller_of(parent)
+        return False
+
+    def _metadata_of(self, key: OwnerKey) -> ObjectMeta | None:
+        if self._parents is None:
+            manifests = self._manifests
+            lists: list[Sequence[Any]] = [manifests.deployments, manifests.replica_sets]
+            lists += [objects_of(manifests, kind.type) for kind in JOB_KINDS]
+            self._parents = {owner_key(found): found.metadata for each in lists for found in each}
+        return self._parents.get(key)
+
+
+def _owner_of(workload: Workload) -> OwnerKey:
+    owners = workload.metadata.owner_references or []
+    kind, name = (owners[0].kind, owners[0].name) if owners else (workload.kind, workload.metadata.name)
+    return kind, workload.metadata.namespace, name
+
+
+def _reference(api_version: str, kind: str, metadata: ObjectMeta) -> OwnerReference:
+    return OwnerReference(api_version=api_version, kind=kind, name=metadata.name, uid=metadata.uid, controller=True)

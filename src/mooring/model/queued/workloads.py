@@ -1,0 +1,111 @@
+"""Everything that queues in Kueue's way, each with its Workload and its pods.
+
+A Workload that the manifests hold is used as it is; for the rest one is built as Kueue would. Work that is over is left
+out. `hold_queued` makes the pods wait until their work is admitted; `resume` lets one go.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from mooring.model.api.kueue import ResourceFlavor
+from mooring.model.api.kueue_workload import ADMITTED, PodSetAssignment, Workload
+from mooring.model.api.pods import Pod, Toleration
+from mooring.model.loading.places import Place
+from mooring.model.queued.gates import ResumeError as ResumeError
+from mooring.model.queued.gates import flavor_terms as flavor_terms
+from mooring.model.queued.gates import hold_pods, merge_selectors
+from mooring.model.queued.gates import resume as resume
+from mooring.model.queued.gates import resume_pods as resume_pods
+from mooring.model.queued.gathering import Gathering
+from mooring.model.queued.gathering import QueuedWork as QueuedWork
+from mooring.model.queued.labels import ROLE_HASH, pod_group
+from mooring.model.queued.pods import PodGroup, role_hash
+
+if TYPE_CHECKING:
+    from mooring.model.loading.collection import Manifests
+
+
+def queued_work(manifests: "Manifests") -> list[QueuedWork]:
+    """Find all work that queues or holds quota, jobs first, then pods, then Workloads of whatever is not here."""
+    return list(Gathering(manifests).works())
+
+
+def incomplete_groups(manifests: "Manifests") -> list[PodGroup]:
+    """The groups of plain pods that no Workload can be made for yet; their `problem` says why."""
+    gathering = Gathering(manifests)
+    for _ in gathering.works():
+        pass
+    return gathering.incomplete
+
+
+def hold_queued(manifests: "Manifests", places: Mapping[str, Place]) -> None:
+    """Make pods wait whose work is not admitted, and let those go whose work is; pods that run are left alone.
+
+    `places` says where the Workloads stood, by key. Raise ManifestError for one that was given flavors on which its
+    pods do not want to run.
+    """
+    gathering = Gathering(manifests)
+    works = list(gathering.works())
+    if not gathering.claimed:
+        return
+    by_key = {pod.key: pod for pod in manifests.pods if pod.key in gathering.claimed}
+    _name_roles(by_key)
+    flavors = {found.metadata.name: found for found in manifests.of(ResourceFlavor)}
+    started: set[str] = set()
+    for work in works:
+        workload = work.workload
+        if workload.status.admission is None or workload.condition(ADMITTED) is None:
+            continue
+        for assignment in workload.status.admission.pod_set_assignments:
+            pods = _let_go(assignment, [by_key[key] for key in work.pods.get(assignment.name, ())])
+            started.update(pod.key for pod in pods)
+            try:
+                _start(pods, *admission_terms(workload, assignment, flavors))
+            except ResumeError as error:
+                place = places.get(workload.key)
+                if place is None:  # nobody wrote this admission down; it is only what the other pods' nodes suggest
+                    _start(pods, {}, [])
+                    continue
+                expected = f"flavors that the pods of pod set {assignment.name} can run on"
+                raise place.error("status.admission", expected=expected, found=str(error), subject=workload) from error
+    hold_pods(pod for key, pod in by_key.items() if key not in started and _is_waiting(pod))
+
+
+def _is_waiting(pod: Pod) -> bool:
+    return not pod.spec.node_name and not pod.is_terminal
+
+
+def _name_roles(pods: Mapping[str, Pod]) -> None:
+    """Write the roles of grouped pods on them, as Kueue does: what admission adds to a pod must not change its role."""
+    for pod in pods.values():
+        if pod_group(pod.metadata):
+            annotations = {**(pod.metadata.annotations or {}), ROLE_HASH: role_hash(pod)}
+            pod.metadata = replace(pod.metadata, annotations=annotations)
+
+
+def _let_go(assignment: PodSetAssignment, pods: list[Pod]) -> list[Pod]:
+    """The waiting pods that quota was given for, besides those that run."""
+    waiting = [pod for pod in pods if _is_waiting(pod)]
+    if assignment.count is None:
+        return waiting
+    return waiting[: max(0, assignment.count - (len(pods) - len(waiting)))]
+
+
+def admission_terms(
+    workload: Workload, assignment: PodSetAssignment, flavors: Mapping[str, ResourceFlavor]
+) -> tuple[dict[str, str], list[Toleration]]:
+    """What flavors and admission checks add to the pods of a pod set."""
+    node_selector, tolerations = flavor_terms(flavors, (assignment.flavors or {}).values())
+    for check in workload.status.admission_checks or ():
+        for update in check.pod_set_updates or ():
+            if update.name == assignment.name:
+                node_selector = merge_selectors(node_selector, update.node_selector or {})
+                tolerations += [found for found in update.tolerations or () if found not in tolerations]
+    return node_selector, tolerations
+
+
+def _start(pods: list[Pod], node_selector: Mapping[str, str], tolerations: list[Toleration]) -> None:
+    for pod, started in zip(pods, resume_pods(pods, node_selector, tolerations), strict=True):
+        pod.spec = started.spec

@@ -1,0 +1,149 @@
+"""Checks of the kinds of jobs that other controllers run, like the webhooks that guard them."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mooring.model.jobs.jobset import JobSet
+from mooring.model.jobs.kubeflow import (
+    TRAINING_KINDS,
+    ElasticPolicy,
+    RunPolicy,
+    TrainingKind,
+    ordered_replicas,
+    replica_count,
+)
+from mooring.model.jobs.mpi import LAUNCHER, MPI_FIELD, MPI_TYPES, MpiJob
+from mooring.model.jobs.ray import HEAD, RayCluster, RayClusterSpec, RayJob
+from mooring.model.loading.places import show
+from mooring.model.loading.versions import check_version
+from mooring.model.validation.pods import check_pod_spec
+from mooring.model.validation.templates import check_count, check_job_spec
+from mooring.model.validation.terms import Subject, check_choice
+
+SUBMISSION_MODES = ("K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode")
+_MPI_KIND = TrainingKind(MPI_FIELD, MPI_TYPES, (LAUNCHER,), (LAUNCHER,))
+
+
+def _check_names(subject: Subject, path: str, field: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        if not name:
+            subject.refuse(f"{path}[{index}].{field}", expected="a name", found="none")
+        if name in seen:
+            subject.refuse(f"{path}[{index}].{field}", expected="a name that is not taken", found=show(name))
+        seen.add(name)
+
+
+def _check_job_set(subject: Subject, owner: JobSet) -> None:
+    path = "spec.replicatedJobs"
+    _check_names(subject, path, "name", (replicated.name for replicated in owner.spec.replicated_jobs))
+    for index, replicated in enumerate(owner.spec.replicated_jobs):
+        check_count(subject, f"{path}[{index}].replicas", replicated.replicas)
+        check_job_spec(subject, f"{path}[{index}].template.spec", replicated.template.spec)
+
+
+def _check_training_job(subject: Subject, owner: Any) -> None:
+    kind = TRAINING_KINDS[type(owner)]
+    _check_replicas(subject, owner, kind)
+    _check_elastic(subject, getattr(owner.spec, "elastic_policy", None))
+
+
+def _check_mpi_job(subject: Subject, owner: MpiJob) -> None:
+    _check_replicas(subject, owner, _MPI_KIND)
+
+
+def _check_replicas(subject: Subject, owner: Any, kind: TrainingKind) -> None:
+    path = f"spec.{kind.field}"
+    specs = owner.spec.replica_specs
+    if not specs:
+        subject.refuse(path, expected=f"at least one of {', '.join(kind.types)}", found="none")
+    spelled = {name.lower(): name for name in kind.types}
+    seen: dict[str, str] = {}
+    for key, spec in specs.items():
+        name = spelled.get(key.lower())
+        if name is None:
+            subject.refuse(path, expected=f"only {', '.join(kind.types)}", found=show(key))
+        if name in seen:
+            subject.refuse(f"{path}.{key}", expected="each type once", found=f"{seen[name]} as well")
+        seen[name] = key
+        check_count(subject, f"{path}.{key}.replicas", spec.replicas)
+        if name in kind.single and replica_count(spec) != 1:
+            subject.refuse(f"{path}.{key}.replicas", expected=f"1, as there is one {name}", found=show(spec.replicas))
+        check_pod_spec(subject, f"{path}.{key}.template.spec", spec.template.spec)
+    for name in kind.required:
+        if name not in seen:
+            subject.refuse(path, expected=f"a {name}", found=", ".join(specs))
+    total = sum(replica_count(spec) for _, _, spec in ordered_replicas(owner, kind.types))
+    _check_policy(subject, owner.spec.run_policy, total)
+
+
+def _check_policy(subject: Subject, policy: RunPolicy, total: int) -> None:
+    minimum = policy.scheduling_policy.min_available if policy.scheduling_policy is not None else None
+    if minimum is not None and not 1 <= minimum <= total:
+        expected = f"1 to {total}, the number of replicas"
+        subject.refuse("spec.runPolicy.schedulingPolicy.minAvailable", expected=expected, found=show(minimum))
+
+
+def _check_elastic(subject: Subject, policy: ElasticPolicy | None) -> None:
+    if policy is None:
+        return
+    least, most = policy.min_replicas, policy.max_replicas
+    for field, value in (("minReplicas", least), ("maxReplicas", most)):
+        if value is not None and value < 1:
+            subject.refuse(f"spec.elasticPolicy.{field}", expected="a number of at least 1", found=show(value))
+    if least is not None and most is not None and least > most:
+        subject.refuse("spec.elasticPolicy.minReplicas", expected=f"at most maxReplicas, {most}", found=show(least))
+
+
+def _check_ray_cluster(subject: Subject, owner: RayCluster) -> None:
+    _check_cluster_spec(subject, "spec", owner.spec)
+
+
+def _check_ray_job(subject: Subject, owner: RayJob) -> None:
+    spec = owner.spec
+    check_choice(subject, "spec.submissionMode", spec.submission_mode, SUBMISSION_MODES)
+    if spec.ray_cluster_spec is None and not spec.cluster_selector:
+        subject.refuse("spec.rayClusterSpec", expected="a cluster, as there is no clusterSelector", found="none")
+    if spec.ray_cluster_spec is not None:
+        _check_cluster_spec(subject, "spec.rayClusterSpec", spec.ray_cluster_spec)
+    if spec.submitter_pod_template is not None:
+        check_pod_spec(subject, "spec.submitterPodTemplate.spec", spec.submitter_pod_template.spec)
+
+
+def _check_cluster_spec(subject: Subject, path: str, spec: RayClusterSpec) -> None:
+    check_pod_spec(subject, f"{path}.headGroupSpec.template.spec", spec.head_group_spec.template.spec)
+    groups = spec.worker_group_specs or []
+    _check_names(subject, f"{path}.workerGroupSpecs", "groupName", (group.group_name for group in groups))
+    for index, group in enumerate(groups):
+        here = f"{path}.workerGroupSpecs[{index}]"
+        if group.group_name.lower() == HEAD:
+            subject.refuse(f"{here}.groupName", expected="a name other than the head's", found=show(group.group_name))
+        for field, count in (
+            ("replicas", group.replicas),
+            ("minReplicas", group.min_replicas),
+            ("maxReplicas", group.max_replicas),
+        ):
+            check_count(subject, f"{here}.{field}", count)
+        if group.num_of_hosts < 1:
+            subject.refuse(f"{here}.numOfHosts", expected="a number of at least 1", found=show(group.num_of_hosts))
+        least, most = group.min_replicas, group.max_replicas
+        if least is not None and most is not None and least > most:
+            subject.refuse(f"{here}.minReplicas", expected=f"at most maxReplicas, {most}", found=show(least))
+        check_pod_spec(subject, f"{here}.template.spec", group.template.spec)
+
+
+_CHECKS: dict[type, Callable[[Subject, Any], None]] = {
+    JobSet: _check_job_set,
+    MpiJob: _check_mpi_job,
+    RayCluster: _check_ray_cluster,
+    RayJob: _check_ray_job,
+    **dict.fromkeys(TRAINING_KINDS, _check_training_job),
+}
+
+
+def _check_kind(subject: Subject, owner: Any) -> None:
+    check_version(subject, owner)
+    _CHECKS[type(owner)](subject, owner)
+
+
+JOB_CHECKS = dict.fromkeys(_CHECKS, _check_kind)

@@ -1,0 +1,43 @@
+"""Checks of what workloads make pods from: templates, counts, and the spec of a Job wherever one is written."""
+
+from mooring.model.api.meta import LabelSelector
+from mooring.model.api.pods import PodTemplateSpec
+from mooring.model.api.workloads import JobSpec
+from mooring.model.gangs.dialects.annotations import check_annotations
+from mooring.model.loading.places import show
+from mooring.model.validation.pods import check_pod_spec
+from mooring.model.validation.terms import Subject, check_choice, check_label_selector
+from mooring.model.values.selectors import compile_label_selector
+
+COMPLETION_MODES = ("NonIndexed", "Indexed")
+
+
+def check_count(subject: Subject, path: str, count: int | None) -> None:
+    if count is not None and count < 0:
+        subject.refuse(path, expected="a number of at least 0", found=show(count))
+
+
+def check_template(
+    subject: Subject, template: PodTemplateSpec, selector: LabelSelector | None, path: str = "spec"
+) -> None:
+    """Check the template below `path`, and that the selector beside it selects its pods."""
+    check_pod_spec(subject, f"{path}.template.spec", template.spec)
+    check_annotations(subject, f"{path}.template.metadata.annotations", template.metadata)
+    if selector is None:
+        return
+    check_label_selector(subject, f"{path}.selector", selector)
+    labels = template.metadata.labels or {}
+    if not compile_label_selector(selector).matches(labels):
+        shown = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        expected = f"labels that match {path}.selector"
+        subject.refuse(f"{path}.template.metadata.labels", expected=expected, found=shown or "none")
+
+
+def check_job_spec(subject: Subject, path: str, spec: JobSpec) -> None:
+    check_count(subject, f"{path}.parallelism", spec.parallelism)
+    check_count(subject, f"{path}.completions", spec.completions)
+    if spec.completion_mode is not None:
+        check_choice(subject, f"{path}.completionMode", spec.completion_mode, COMPLETION_MODES)
+        if spec.completion_mode == "Indexed" and spec.completions is None:
+            subject.refuse(f"{path}.completions", expected="a number, as completionMode is Indexed", found="none")
+    check_template(subject, spec.template, None, path)

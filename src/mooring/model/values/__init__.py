@@ -1,0 +1,1 @@
+"""What fields hold, exactly as Kubernetes reads it: quantities, durations, selectors, tolerations, requests."""

@@ -1,0 +1,1 @@
+"""What people are shown, as typed data: commands and pages draw it."""

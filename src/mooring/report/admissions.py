@@ -1,0 +1,137 @@
+"""Which workloads were given quota, and which had to give it back, as values: one line of a result each."""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from mooring.actions.admit.action import Admit as AdmitAction
+from mooring.actions.admit.cycle.cycle import Admission
+from mooring.engine.cycle import Scheduler
+from mooring.model.decisions import Admit, Decision, Suspend
+from mooring.model.queued.workloads import QueuedWork
+from mooring.report.amounts import in_units
+
+
+class Admitted(Struct, rename="camel", omit_defaults=True):
+    """A workload that was given quota, and still has it."""
+
+    workload: str
+    """The name of the Workload."""
+    namespace: str
+    owner: str
+    """What a user would call it: Job/train."""
+    cluster_queue: str
+    pods: int
+    asked_pods: int
+    """How many pods it asked quota for; more than `pods` if it is admitted in part."""
+    flavors: dict[str, list[str]]
+    """By resource, the flavors that it is taken from."""
+    borrowed: dict[str, float]
+    """By resource, how much its queue uses beyond its nominal quota, now that all is decided."""
+    message: str
+    pending_checks: tuple[str, ...] = ()
+    """The admission checks that keep it from starting."""
+
+
+class Suspended(Struct, rename="camel", omit_defaults=True):
+    """A workload that had quota when we came, and had to give it back."""
+
+    workload: str
+    namespace: str
+    owner: str
+    cluster_queue: str
+    """Empty if its LocalQueue is not there any more."""
+    reason: str
+    """Kueue's: InCohortReclamation, PodsReadyTimeout and the like."""
+    message: str
+    preemptor: str = ""
+    """namespace/name of the Workload that gets the quota."""
+    preemptor_owner: str = ""
+
+
+def find_admission(scheduler: Scheduler) -> Admission | None:
+    """The ledger and the lines of quota; None if nothing has ever queued."""
+    desks = (action.desk for action in scheduler.actions if isinstance(action, AdmitAction))
+    return next((desk.admission for desk in desks if desk is not None), None)
+
+
+def owner_name(works: Mapping[str, QueuedWork], key: str) -> str:
+    """`Job/train`; the Workload's own name if nobody knows whose it is."""
+    work = works.get(key)
+    if work is None or not work.owner_key[-1]:
+        return f"Workload/{key.partition('/')[2]}"
+    kind, _, name = work.owner_key
+    return f"{kind}/{name}"
+
+
+def gather_admissions(scheduler: Scheduler, decisions: Iterable[Decision]) -> tuple[list[Admitted], list[Suspended]]:
+    """What became of workloads, in the order of the decisions; who came and went in between is not mentioned."""
+    works, admission = scheduler.cluster.tenants.works, find_admission(scheduler)
+    admitted: dict[str, Admit] = {}
+    suspended: dict[str, Suspend] = {}
+    came_here: set[str] = set()
+    for decision in decisions:
+        if isinstance(decision, Admit):
+            if decision.workload not in suspended:
+                came_here.add(decision.workload)
+            admitted.pop(decision.workload, None)
+            admitted[decision.workload] = decision
+        elif isinstance(decision, Suspend):
+            admitted.pop(decision.workload, None)
+            if decision.workload not in came_here:
+                suspended[decision.workload] = decision
+    return (
+        [_admitted(found, works, admission) for found in admitted.values()],
+        [_suspended(found, works, admission) for found in suspended.values()],
+    )
+
+
+def _admitted(found: Admit, works: Mapping[str, QueuedWork], admission: Admission | None) -> Admitted:
+    namespace, _, name = found.workload.partition("/")
+    flavors: dict[str, dict[str, None]] = {}
+    for pod_set in found.podsets:
+        for resource, flavor in pod_set.flavors.items():
+            flavors.setdefault(resource, {})[flavor] = None
+    given = sum(pod_set.count for pod_set in found.podsets)
+    holder = None if admission is None else admission.holder(found.workload)
+    return Admitted(
+        workload=name,
+        namespace=namespace,
+        owner=owner_name(works, found.workload),
+        cluster_queue=found.cluster_queue,
+        pods=given,
+        asked_pods=given if holder is None else sum(pod_set.count for pod_set in holder.applicant.pod_sets),
+        flavors={resource: list(names) for resource, names in flavors.items()},
+        borrowed={} if admission is None else _borrowed(admission, found.cluster_queue),
+        message=found.message,
+        pending_checks=found.pending_checks,
+    )
+
+
+def _borrowed(admission: Admission, queue: str) -> dict[str, float]:
+    tree, compiled = admission.structure.tree, admission.structure.queues.get(queue)
+    borrowed: dict[str, float] = {}
+    if compiled is None or not compiled.has_cohort:
+        return borrowed
+    for column in tree.declared[compiled.node]:
+        beyond = tree.usage_of(compiled.node, column) - tree.nominal_of(compiled.node, column)
+        if beyond > 0:
+            resource = tree.columns[column].resource
+            borrowed[resource] = borrowed.get(resource, 0) + in_units(resource, beyond)
+    return borrowed
+
+
+def _suspended(found: Suspend, works: Mapping[str, QueuedWork], admission: Admission | None) -> Suspended:
+    namespace, _, name = found.workload.partition("/")
+    work = works.get(found.workload)
+    local = admission.local_queue(work.workload) if admission is not None and work is not None else None
+    return Suspended(
+        workload=name,
+        namespace=namespace,
+        owner=owner_name(works, found.workload),
+        cluster_queue=local.spec.cluster_queue if local is not None else "",
+        reason=found.reason,
+        message=found.message,
+        preemptor=found.preemptor,
+        preemptor_owner=owner_name(works, found.preemptor) if found.preemptor else "",
+    )

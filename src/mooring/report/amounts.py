@@ -1,0 +1,30 @@
+"""Amounts of resources: whole numbers in the state, plain numbers in data, quantities in tables."""
+
+from collections.abc import Mapping
+
+from mooring.actions.admit.lifecycle.conditions import quantity_text
+from mooring.model.values.requests import CPU
+
+
+def in_units(resource: str, amount: int) -> float:
+    """A column's amount as cores, bytes or a count.
+
+    >>> in_units("cpu", 1500), in_units("cpu", 2000), in_units("nvidia.com/gpu", 8)
+    (1.5, 2, 8)
+    """
+    unit = 1000 if resource == CPU else 1
+    return amount // unit if amount % unit == 0 else amount / unit
+
+
+def amount_text(resource: str, number: float) -> str:
+    """A number of cores, bytes or devices as Kubernetes writes it.
+
+    >>> amount_text("cpu", 1.5), amount_text("memory", 3 << 30), amount_text("nvidia.com/gpu", 8)
+    ('1500m', '3Gi', '8')
+    """
+    return quantity_text(resource, round(number * 1000) if resource == CPU else round(number))
+
+
+def amounts_text(amounts: Mapping[str, float], nothing: str = "nothing") -> str:
+    """`6 nvidia.com/gpu, 24 cpu`"""
+    return ", ".join(f"{amount_text(name, number)} {name}" for name, number in amounts.items()) or nothing

@@ -1,0 +1,110 @@
+"""What a pod's gang adds to say of it: the priority that counts, the place it wants, which members do not count."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from mooring.engine.cycle import Scheduler
+from mooring.engine.queue.gang_parts import lacking
+from mooring.engine.queue.queue import Entry, GangEntry
+from mooring.engine.verdict import Rejection
+from mooring.model.api.pods import Pod
+from mooring.model.gangs.membership import membership
+from mooring.model.topology.requests import TopologyWish
+from mooring.state.gangs import GangRecord, GangTable
+from mooring.state.pods import UNBOUND
+
+
+class Priorities:
+    """What pods count for when others are evicted for them, or they for others: as much as their gangs do."""
+
+    def __init__(self, gangs: GangTable, pods: Iterable[Pod]) -> None:
+        self._gangs, self._pods = gangs, pods
+        self._most_urgent: dict[str, int] | None = None
+
+    def of(self, pod: Pod) -> int:
+        own = pod.spec.priority or 0
+        root = self._root_of(pod)
+        if root is None or root.gang is None:
+            return own
+        if root.gang.priority is not None:
+            return root.gang.priority
+        if self._most_urgent is None:
+            self._most_urgent = {}
+            for other in self._pods:
+                if (found := self._root_of(other)) is not None:
+                    urgency = max(other.spec.priority or 0, self._most_urgent.get(found.key, -(2**31)))
+                    self._most_urgent[found.key] = urgency
+        return self._most_urgent.get(root.key, own)
+
+    def _root_of(self, pod: Pod) -> GangRecord | None:
+        member = membership(pod) if self._gangs else None
+        record = self._gangs.records.get(member.gang) if member is not None else None
+        return None if record is None else self._gangs.root_of(record)
+
+
+def members_with(gangs: GangTable, key: str) -> set[str]:
+    """A pod, and whoever is placed at one moment with it."""
+    record = gangs.of(key)
+    parts = gangs.parts_of(gangs.root_of(record)) if record is not None else ()
+    return {key, *(member for part in parts for member in part.members)}
+
+
+def place_wanted(gangs: GangTable, key: str) -> str:
+    """Where a pod's gang wants to be, and the gangs and roles around it; empty if anywhere will do."""
+    record = gangs.of(key)
+    if record is None:
+        return ""
+    said: list[str] = []
+    for found in gangs.lineage(record):
+        gang = found.gang
+        if gang is None:
+            continue
+        role = found.roles.get(key, "")
+        for other in gang.roles:
+            if other.name == role and other.wish is not None:
+                said.append(f"its role {role} is to be {_in_words(other.wish)}")
+        said += [
+            f"{', '.join(group.roles)} of gang {gang.name} are to be {_in_words(group.wish)}"
+            for group in gang.role_groups
+            if role in group.roles
+        ]
+        if gang.wish is not None:
+            said.append(f"gang {gang.name} is to be {_in_words(gang.wish)}")
+    return ", ".join(said)
+
+
+def _in_words(wish: TopologyWish) -> str:
+    return " and ".join(wish.words) or "in few domains of the topology"
+
+
+class WhyHeld:
+    """Why pods may not be tried; of a gang that lacks members also which of them exist and are not counted."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._uncounted: dict[str, str] = {}
+        """By gang, as the same is said of all its members."""
+
+    def of(self, entry: Entry, rejection: Rejection) -> str:
+        message = ", ".join(rejection.reasons)
+        table = self._scheduler.cluster.gangs
+        record = table.of(entry.record.key)
+        gang = self._scheduler.queue.gangs.get(table.root_of(record).key) if record is not None else None
+        if gang is None or not gang.has(entry.record.key):
+            return message
+        if gang.root.key not in self._uncounted:
+            is_short = lacking(gang.root, gang.entries, table) == message
+            self._uncounted[gang.root.key] = self._not_counted(gang) if is_short else ""
+        return message + self._uncounted[gang.root.key]
+
+    def _not_counted(self, gang: GangEntry) -> str:
+        found: Counter[str] = Counter()
+        for part in self._scheduler.cluster.gangs.parts_of(gang.root):
+            for record in part.members.values():
+                if record.row != UNBOUND or gang.has(record.key):
+                    continue
+                if record.pod.spec.scheduler_name not in self._scheduler.profiles:
+                    found["for another scheduler"] += 1
+                elif record.pod.spec.scheduling_gates:
+                    found["behind a gate"] += 1
+        return "".join(f", and {number} more {where}" for where, number in found.items())

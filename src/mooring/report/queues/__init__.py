@@ -1,0 +1,1 @@
+"""How queues stand: quotas, shares, who holds, who waits and for what."""
