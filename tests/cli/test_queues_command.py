@@ -321,8 +321,8 @@ spec: {clusterQueue: nowhere}
 
 def test_in_a_strict_queue_the_second_waits_for_the_first(mooring: Call, write: Callable[..., Path]) -> None:
     strict = queue("strict", 8, spec="queueingStrategy: StrictFIFO")
-    works = job("busy", "strict", 4) + job("first", "strict", 6) + job("second", "strict", 2)
-    (found,) = as_data(mooring, "-f", write(CLUSTER + strict + works))["queues"]
+    workloads = job("busy", "strict", 4) + job("first", "strict", 6) + job("second", "strict", 2)
+    (found,) = as_data(mooring, "-f", write(CLUSTER + strict + workloads))["queues"]
 
     assert [(one["position"], one["owner"]) for one in found["waitingWorkloads"]] == [
         (1, "Job/first"),
@@ -337,9 +337,9 @@ def test_the_line_goes_by_priority(mooring: Call, write: Callable[..., Path]) ->
     urgent = (
         "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\nmetadata: {name: urgent}\nvalue: 100\n"
     )
-    works = job("busy", "queue", 8) + job("plain", "queue", 8)
+    workloads = job("busy", "queue", 8) + job("plain", "queue", 8)
     late = job("late", "queue", 8, labels=", kueue.x-k8s.io/priority-class: urgent")
-    file, then = write(CLUSTER + urgent + queue("queue", 8) + works), write(late, "late.yaml")
+    file, then = write(CLUSTER + urgent + queue("queue", 8) + workloads), write(late, "late.yaml")
 
     found = as_data(mooring, "-f", file, "--then", then)["steps"][1]["result"]["queues"][0]
 
@@ -361,8 +361,8 @@ def test_one_that_can_start_with_fewer_pods_says_with_how_many(mooring: Call, wr
 
 
 def test_a_long_line_is_cut_short_unless_it_is_asked_for(mooring: Call, write: Callable[..., Path]) -> None:
-    works = "".join(job(f"job-{index:02d}", "queue", 8) for index in range(14))
-    file = write(CLUSTER + queue("queue", 8) + works)
+    workloads = "".join(job(f"job-{index:02d}", "queue", 8) for index in range(14))
+    file = write(CLUSTER + queue("queue", 8) + workloads)
 
     short = mooring("queues", "-f", file).out
     long = mooring("queues", "-f", file, "--queue", "queue").out

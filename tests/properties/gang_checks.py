@@ -55,28 +55,28 @@ class Watch:
         members = self.world.bound(key)
         has_all = is_whole(gang, [*members, *self.world.finished(key)])
         assert has_all, f"{gang.name} was started in part: {[pod.key for pod in members]}"
-        if gang.wish is None:
+        if gang.topology_request is None:
             return
-        if gang.wish.required:
-            domains = {self._domain(pod, gang.wish.required) for pod in members}
+        if gang.topology_request.required:
+            domains = {self._domain(pod, gang.topology_request.required) for pod in members}
             assert len(domains) == 1 and "" not in domains, f"{gang.name} is in {domains}"
         if not self._ran[key] and not gang.roles:
             self._check_ranks(gang, members)
 
     def _check_ranks(self, gang: Gang, members: list[Pod]) -> None:
         """Of a gang that starts: each slice in one domain, and neighbours by rank near each other."""
-        wish = gang.wish
-        assert wish is not None
+        topology_request = gang.topology_request
+        assert topology_request is not None
         ranks = [int(pod.metadata.name.rpartition("-")[2]) for pod in members]
-        if wish.has_slices:
+        if topology_request.has_slices:
             if ranks != list(range(len(members))):
                 return  # where some are missing, slices are of those that were there when it started
-            for first in range(0, len(members), wish.slice_size):
-                of_slice = members[first : first + wish.slice_size]
-                domains = {self._domain(pod, wish.slice_level or "") for pod in of_slice}
+            for first in range(0, len(members), topology_request.slice_size):
+                of_slice = members[first : first + topology_request.slice_size]
+                domains = {self._domain(pod, topology_request.slice_level or "") for pod in of_slice}
                 assert len(domains) == 1, f"a slice of {gang.name} is torn: {domains}"
             return
-        for level in (HOSTNAME, *wish.levels):
+        for level in (HOSTNAME, *topology_request.levels):
             runs = [self._domain(pod, level) for pod in members]
             changes = sum(one != other for one, other in pairwise(runs))
             assert changes == len(set(runs)) - 1, f"ranks of {gang.name} go to and fro between {runs}"

@@ -12,7 +12,7 @@ from mooring.model.decisions import Bind, Decision, Evict
 from mooring.model.events import BindFailed, Event, GangLost, GangSeen, NodeLost, NodeSeen, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang, Role, gang_key
 from mooring.model.gangs.membership import VOLCANO_KIND
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.testing.builders import HOSTNAME, ZONE, make_affinity, make_node, make_pod, make_pod_term, make_taint
 from mooring.testing.random_clusters import Choose, one_in, one_of, with_node, with_phase
 
@@ -24,11 +24,11 @@ DURATION = "mooring.dev/duration"
 WISHES = (
     None,
     None,
-    TopologyWish(required=RACK),
-    TopologyWish(required=BLOCK, preferred=RACK),
-    TopologyWish(preferred=RACK),
-    TopologyWish(required=BLOCK, slice_size=2, slice_level=RACK),
-    TopologyWish(slice_size=2, slice_level=HOSTNAME),
+    TopologyRequest(required=RACK),
+    TopologyRequest(required=BLOCK, preferred=RACK),
+    TopologyRequest(preferred=RACK),
+    TopologyRequest(required=BLOCK, slice_size=2, slice_level=RACK),
+    TopologyRequest(slice_size=2, slice_level=HOSTNAME),
 )
 
 
@@ -75,7 +75,7 @@ def random_kind(choose: Choose, name: str, *, most: int = 6) -> Kind:
         roles,
         priority=one_of(choose, (None, None, 5)),
         timeout_seconds=one_of(choose, (None, 10.0)),
-        wish=one_of(choose, WISHES),
+        topology_request=one_of(choose, WISHES),
     )
     return Kind(gang, tuple(members))
 
@@ -220,7 +220,7 @@ class GangWorld:
         return [PodSeen(self.pods[key]) for key in told if key in self.pods]
 
     def _finish(self) -> list[Event]:
-        """A pod that runs, as the scheduler knows, has done its work; its object may stay or go."""
+        """A pod that runs, as the scheduler knows, has done its workload; its object may stay or go."""
         busy = {*self.leaving, *self.unconfirmed}
         running = [key for key, pod in self.pods.items() if pod.spec.node_name in self.nodes and key not in busy]
         if not running:

@@ -43,7 +43,9 @@ class NestedWorld(GangWorld):
 
     def _new_leaf(self, name: str, parent: str) -> Iterator[Event]:
         kind = random_kind(self.choose, name, most=3)
-        gang = replace(kind.gang, parent=parent, priority=None, wish=None, roles=(), minimum=len(kind.members))
+        gang = replace(
+            kind.gang, parent=parent, priority=None, topology_request=None, roles=(), minimum=len(kind.members)
+        )
         self.kinds[gang.key] = Kind(gang, kind.members)
         self.gangs[gang.key] = gang
         self._come(kind.members)

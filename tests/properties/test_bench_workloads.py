@@ -97,7 +97,7 @@ def test_the_recount_of_quotas_finds_what_the_tree_of_quotas_says(data: st.DataO
     cluster.observe(*map(ObjectSeen, cohorts), *map(ObjectSeen, queues))
     cluster.observe(*(ObjectSeen(make_local_queue(queue.metadata.name)) for queue in queues))
     for job in jobs:
-        cluster.observe(*map(PodSeen, job.pods), WorkloadSeen(job.work))
+        cluster.observe(*map(PodSeen, job.pods), WorkloadSeen(job.queued))
 
     given_flavors = (PodSetFlavors("main", 1, {"cpu": "default"}),)
     problems = QuotaWatch(cluster).note(

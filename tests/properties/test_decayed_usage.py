@@ -104,16 +104,16 @@ def test_what_queues_and_cohorts_borrowed_is_followed_through_every_change(
     admission = make_admission(queues, cohorts=cohorts, fair_sharing=True)
     past = PastBorrowing(HALF_LIFE)
     past.attach(admission.structure.tree)
-    admission.ledger.watchers.append(lambda holder, before, after: past.note_change(holder.node))
+    admission.ledger.watchers.append(lambda admitted, before, after: past.note_change(admitted.node))
     tree = admission.structure.tree
     watched = [admission.structure.queues["left"].node, admission.structure.queues["right"].node]
     watched.append(admission.structure.cohort_node["team"])
     histories: dict[int, list[Change]] = {node: [(0.0, 0.0)] for node in watched}
     for number, (passed, kind, size) in enumerate(story):
         past.now += passed
-        holders = sorted(holder.applicant.key for holder in admission.ledger.holders())
-        if kind == 0 and holders:
-            admission.finish([holders[size % len(holders)]])
+        admitted_workloads = sorted(admitted.pending.key for admitted in admission.ledger.admitted_workloads())
+        if kind == 0 and admitted_workloads:
+            admission.finish([admitted_workloads[size % len(admitted_workloads)]])
         else:
             queue = "left" if kind < 2 else "right"
             admission.add(hold(make_workload(f"w{number}", queue=queue, cpu=size), queue, usage={"cpu": size}))

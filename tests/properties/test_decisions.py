@@ -135,7 +135,7 @@ def test_no_pod_is_placed_before_one_of_higher_priority(choose: Choose, prioriti
 @pytest.mark.parametrize("size", [2, 7, 64])
 @given(choose=choices(), counts=st.lists(st.integers(1, 9), min_size=1, max_size=4))
 def test_batches_of_any_size_place_pods_as_one_by_one(size: int, choose: Choose, counts: list[int]) -> None:
-    """Pods without wishes about other pods: for those, whoever comes later cannot help whoever came before."""
+    """Pods that say nothing of other pods: for those, whoever comes later cannot help whoever came before."""
     templates = [_without_pod_terms(random_template(choose)) for _ in counts]
     nodes = [random_node(choose, f"node-{index}") for index in range(6)]
     pods = [

@@ -14,7 +14,7 @@ from mooring.model.decisions import Bind, Wait
 from mooring.model.events import Event, GangSeen, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import PLAIN_KIND
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.testing.builders import make_node, make_pod, make_scheduler
 from mooring.testing.random_clusters import Choose, one_in, one_of, with_node
 
@@ -23,7 +23,7 @@ AFTER = 10.0
 SECONDS_A_CYCLE = 5.0
 LONGEST = 100.0
 PROFILE = no_preemption(GangScheduling={"reserveAfterSeconds": AFTER})
-WISHES = (None, TopologyWish(required=RACK), TopologyWish(preferred=RACK))
+WISHES = (None, TopologyRequest(required=RACK), TopologyRequest(preferred=RACK))
 
 
 def make_gang(choose: Choose) -> tuple[Gang, list[Pod]]:
@@ -35,7 +35,7 @@ def make_gang(choose: Choose) -> tuple[Gang, list[Pod]]:
         make_pod(f"train-{i}", gpu=large if i < count // 2 else small, annotations=annotations) for i in range(count)
     ]
     key = gang_key(PLAIN_KIND, "default", "train")
-    return Gang(key, "default/train", count, wish=one_of(choose, WISHES)), members
+    return Gang(key, "default/train", count, topology_request=one_of(choose, WISHES)), members
 
 
 def fits_in_the_empty_cluster(nodes: list[Node], gang: Gang, members: list[Pod]) -> bool:

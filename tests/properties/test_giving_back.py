@@ -8,22 +8,22 @@ from test_queueing import Story, stories
 from mooring.actions.admit.cycle.cycle import Admission
 from mooring.actions.admit.preemption.concessions import Outlook, find_outlook
 from mooring.actions.admit.preemption.targets import Preemptor, has_room
-from mooring.actions.admit.workload_info import Applicant
+from mooring.actions.admit.workload_info import PendingWorkload
 
 
-def waiting(admission: Admission) -> list[Applicant]:
-    return [applicant for line in admission.pending for applicant in line.waiting()]
+def waiting(admission: Admission) -> list[PendingWorkload]:
+    return [pending for line in admission.pending for pending in line.waiting()]
 
 
-def fits_without(admission: Admission, applicant: Applicant, found: Outlook, spared: int) -> bool:
+def fits_without(admission: Admission, pending: PendingWorkload, found: Outlook, spared: int) -> bool:
     """Whether there is room on some flavors once all but one of those named have gone; -1 spares nobody."""
     ledger = admission.ledger
     mark = ledger.checkpoint()
     for index, concession in enumerate(found.concessions):
         if index != spared:
-            ledger.remove(concession.holder)
-    queue = admission.structure.queues[applicant.queue_name]
-    fits = has_room(ledger, Preemptor(applicant, queue, found.usage, frozenset()), may_borrow=True)
+            ledger.remove(concession.admitted)
+    queue = admission.structure.queues[pending.queue_name]
+    fits = has_room(ledger, Preemptor(pending, queue, found.usage, frozenset()), may_borrow=True)
     ledger.rollback(mark)
     return fits
 
@@ -34,19 +34,19 @@ def test_what_would_have_to_be_given_back_is_enough_and_not_too_much(story: Stor
     for _ in story.play(admission):
         pass
 
-    for applicant in waiting(admission):
+    for pending in waiting(admission):
         before = admission.structure.tree.usage.copy()
-        found = find_outlook(admission, applicant)
+        found = find_outlook(admission, pending)
         assert (admission.structure.tree.usage == before).all()
         if found.hopeless:
             assert not found.concessions
             continue
-        assert fits_without(admission, applicant, found, -1)
+        assert fits_without(admission, pending, found, -1)
         assert found.has_quota == (not found.concessions)
         if not any(concession.forbidden_by for concession in found.concessions):
             continue  # it is what a cycle would do, and that may take more, so that nothing is borrowed
         for spared in range(len(found.concessions)):
-            assert not fits_without(admission, applicant, found, spared)
+            assert not fits_without(admission, pending, found, spared)
 
 
 @given(stories())
@@ -55,5 +55,5 @@ def test_asking_changes_no_decision(story: Story) -> None:
 
     for report, other in zip(story.play(asked), story.play(silent), strict=True):
         assert report == other
-        for applicant in waiting(asked):
-            find_outlook(asked, applicant)
+        for pending in waiting(asked):
+            find_outlook(asked, pending)

@@ -13,7 +13,7 @@ from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Evict
 from mooring.model.events import GangSeen, NodeSeen, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.testing.builders import RACK, make_node, make_pod
 from mooring.testing.random_clusters import Choose, one_in, one_of
 
@@ -50,8 +50,10 @@ class Town:
         given: dict[str, Any] = {"cpu": 1 + choose(2), "priority": choose(4) * 10}
         if one_in(choose, 2):
             size = 2 + choose(3)
-            wish = TopologyWish(required=RACK) if one_in(choose, 4) else None
-            gang = self.gangs[name] = Gang(gang_key(name), f"default/{name}", 1 + choose(size), wish=wish)
+            topology_request = TopologyRequest(required=RACK) if one_in(choose, 4) else None
+            gang = self.gangs[name] = Gang(
+                gang_key(name), f"default/{name}", 1 + choose(size), topology_request=topology_request
+            )
             self.scheduler.handle(GangSeen(gang))
             self._see([make_member(f"{name}-{i}", name, **given) for i in range(size)])
         else:
@@ -94,7 +96,7 @@ class Town:
             running = self.running(name)
             assert not running or len(running) >= gang.minimum, f"{running} of {name} run, it needs {gang.minimum}"
             racks = {int(self.pods[key].spec.node_name.rpartition("-")[2]) % 2 for key in running}
-            assert gang.wish is None or len(racks) <= 1, f"{running} of {name} are in several racks"
+            assert gang.topology_request is None or len(racks) <= 1, f"{running} of {name} are in several racks"
         used: dict[str, int] = {}
         for pod in self.pods.values():
             if pod.spec.node_name:

@@ -1,4 +1,4 @@
-"""Whatever queues: no pod is in two works, all pods of a work wait, and its Workload is one that Kueue would take."""
+"""Whatever queues: no pod is in two workloads, all pods of a workload wait, its Workload is one Kueue would take."""
 
 from collections import Counter
 from typing import Any
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mooring.model.loading.manifests import Manifests, build_manifests
 from mooring.model.loading.places import Place
 from mooring.model.queued.labels import ADMISSION_GATE, POD_GROUP, POD_GROUP_TOTAL, QUEUE_NAME
-from mooring.model.queued.workloads import QueuedWork, queued_work, resume_pods
+from mooring.model.queued.workloads import QueuedWorkload, queued_workloads, resume_pods
 from mooring.model.validation.kueue import validate_queueing
 from mooring.testing.queueing_builders import make_admission, make_group, make_local_queue, make_queue, make_quota
 
@@ -105,18 +105,18 @@ def held(manifests: Manifests) -> set[str]:
     }
 
 
-def members(work: QueuedWork) -> list[str]:
-    return [key for keys in work.pods.values() for key in keys]
+def members(workload: QueuedWorkload) -> list[str]:
+    return [key for keys in workload.pods.values() for key in keys]
 
 
-def without_order(works: list[QueuedWork]) -> dict[str, Any]:
+def without_order(workloads: list[QueuedWorkload]) -> dict[str, Any]:
     return {
-        work.workload.key: (
-            work.owner_key,
-            work.pods,
-            [(found.name, found.count) for found in work.workload.spec.pod_sets],
+        workload.workload.key: (
+            workload.owner_key,
+            workload.pods,
+            [(found.name, found.count) for found in workload.workload.spec.pod_sets],
         )
-        for work in works
+        for workload in workloads
     }
 
 
@@ -125,9 +125,9 @@ def without_order(works: list[QueuedWork]) -> dict[str, Any]:
 def test_every_pod_that_waits_is_in_one_work_and_no_other_pod_waits(found: list[Document]) -> None:
     manifests = build_manifests(found)
 
-    works = queued_work(manifests)
+    workloads = queued_workloads(manifests)
 
-    listed = Counter(key for work in works for key in members(work))
+    listed = Counter(key for workload in workloads for key in members(workload))
     assert all(count == 1 for count in listed.values())
     assert listed.keys() <= held(manifests)
     left = held(manifests) - listed.keys()
@@ -137,10 +137,10 @@ def test_every_pod_that_waits_is_in_one_work_and_no_other_pod_waits(found: list[
 @settings(max_examples=60, deadline=None)
 @given(documents())
 def test_a_workload_is_valid_and_has_as_many_pods_as_it_says(found: list[Document]) -> None:
-    for work in queued_work(build_manifests(found)):
-        validate_queueing(work.workload, Place("<drawn>"))
-        assert {name: len(keys) for name, keys in work.pods.items()} == {
-            pod_set.name: pod_set.count for pod_set in work.workload.spec.pod_sets
+    for workload in queued_workloads(build_manifests(found)):
+        validate_queueing(workload.workload, Place("<drawn>"))
+        assert {name: len(keys) for name, keys in workload.pods.items()} == {
+            pod_set.name: pod_set.count for pod_set in workload.workload.spec.pod_sets
         }
 
 
@@ -151,7 +151,9 @@ def test_the_order_of_the_manifests_decides_only_who_is_first(found: list[Docume
     shuffled = list(jobs)
     random.shuffle(shuffled)
 
-    assert without_order(queued_work(build_manifests(jobs))) == without_order(queued_work(build_manifests(shuffled)))
+    assert without_order(queued_workloads(build_manifests(jobs))) == without_order(
+        queued_workloads(build_manifests(shuffled))
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -159,23 +161,25 @@ def test_the_order_of_the_manifests_decides_only_who_is_first(found: list[Docume
 def test_asking_twice_gives_the_same_works(found: list[Document]) -> None:
     manifests = build_manifests(found)
 
-    assert queued_work(manifests) == queued_work(manifests)
+    assert queued_workloads(manifests) == queued_workloads(manifests)
 
 
 @settings(max_examples=40, deadline=None)
 @given(documents())
 def test_every_work_can_be_admitted_and_then_none_of_its_pods_is_held(found: list[Document]) -> None:
     manifests = build_manifests(found)
-    works = queued_work(manifests)
+    workloads = queued_workloads(manifests)
     quotas = [make_quota(10_000), make_quota("1Ti", resource="memory")]  # a RayJob's submitter asks for memory too
     queue = make_queue("all", make_group(default=quotas))
     admission = make_admission([queue], local_queues=[make_local_queue("team", cluster_queue="all")])
-    assert [admission.add(work.workload) for work in works] == [""] * len(works)
+    assert [admission.add(workload.workload) for workload in workloads] == [""] * len(workloads)
 
-    admitted = {found.workload for cycle in range(len(works)) for found in admission.run_cycle(float(cycle)).admitted}
+    admitted = {
+        found.workload for cycle in range(len(workloads)) for found in admission.run_cycle(float(cycle)).admitted
+    }
 
-    assert admitted == {work.workload.key for work in works}
+    assert admitted == {workload.workload.key for workload in workloads}
     by_key = {pod.key: pod for pod in manifests.pods}
-    for work in works:
-        for pod in resume_pods([by_key[key] for key in members(work)], {"pool": "a"}, []):
+    for workload in workloads:
+        for pod in resume_pods([by_key[key] for key in members(workload)], {"pool": "a"}, []):
             assert pod.spec.scheduling_gates is None and pod.spec.node_selector == {"pool": "a"}

@@ -54,16 +54,20 @@ class Story:
         return make_admission(self.queues, workloads, cohorts=self.cohorts, fair_sharing=self.fair_sharing)
 
     def play(self, admission: Admission) -> Iterator[CycleReport]:
-        """Run cycles, yielding after each; victims go at once, and some holders finish."""
+        """Run cycles, yielding after each; victims go at once, and some admitted workloads finish."""
         for number in range(MOST_CYCLES):
             if not admission.pending.has_heads:
                 return
             report = admission.run_cycle(1_000_000.0 + number)
             yield report
             admission.finish_evictions([found.workload for found in report.preempted])
-            holders = sorted(holder.applicant.key for holder in admission.ledger.holders())
+            admitted_workloads = sorted(admitted.pending.key for admitted in admission.ledger.admitted_workloads())
             chosen = self.finishing[number] if number < len(self.finishing) else []
-            admission.finish({holders[index % len(holders)]: None for index in chosen} if holders else ())
+            admission.finish(
+                {admitted_workloads[index % len(admitted_workloads)]: None for index in chosen}
+                if admitted_workloads
+                else ()
+            )
 
 
 amounts = st.integers(0, 12)
@@ -171,9 +175,9 @@ def test_usage_is_what_a_recount_of_the_holders_gives(story: Story) -> None:
 
     for _ in story.play(admission):
         recount = np.zeros_like(tree.usage)
-        for holder in admission.ledger.holders():
-            for column, amount in holder.usage.items():
-                recount[holder.node, column] += amount
+        for admitted in admission.ledger.admitted_workloads():
+            for column, amount in admitted.usage.items():
+                recount[admitted.node, column] += amount
         for node in reversed(range(len(tree.nodes))):
             if tree.parent[node] != NO_PARENT:
                 recount[tree.parent[node]] += np.maximum(0, recount[node] - tree.local[node])
@@ -188,7 +192,7 @@ def test_nobody_passes_the_head_of_a_strict_queue(story: Story) -> None:
         for found in report.admitted:
             line = admission.pending.lines[found.queue]
             if line.queue.is_strict:
-                order = admission.ledger.holder(found.workload).applicant.queue_order
+                order = admission.ledger.admitted(found.workload).pending.queue_order
                 assert all(order < waiting.queue_order for waiting in line.in_order())
                 assert not line.parked
 
@@ -200,16 +204,16 @@ def test_rollback_restores_identical_columns(story: Story, data: st.DataObject) 
         pass
     ledger, tree = admission.ledger, admission.structure.tree
     nodes = [queue.node for queue in admission.structure.queues.values()]
-    usage, away = tree.usage.copy(), {node: list(ledger.holders_in(node)) for node in nodes}
+    usage, away = tree.usage.copy(), {node: list(ledger.admitted_in(node)) for node in nodes}
     outer = ledger.checkpoint()
 
     for _ in range(data.draw(st.integers(1, 4))):
         inner, before = ledger.checkpoint(), tree.usage.copy()
-        for holder in list(ledger.holders()):
-            if holder in ledger.holders_in(holder.node) and data.draw(st.booleans()):
-                ledger.remove(holder)
+        for admitted in list(ledger.admitted_workloads()):
+            if admitted in ledger.admitted_in(admitted.node) and data.draw(st.booleans()):
+                ledger.remove(admitted)
                 if data.draw(st.booleans()):
-                    ledger.put_back(holder)
+                    ledger.put_back(admitted)
         node = data.draw(st.sampled_from(nodes))
         ledger.add_usage(node, {column: data.draw(amounts) for column in tree.declared[node]})
         if data.draw(st.booleans()):
@@ -218,7 +222,7 @@ def test_rollback_restores_identical_columns(story: Story, data: st.DataObject) 
     ledger.rollback(outer)
 
     assert np.array_equal(tree.usage, usage)
-    assert {node: list(ledger.holders_in(node)) for node in nodes} == away
+    assert {node: list(ledger.admitted_in(node)) for node in nodes} == away
 
 
 @given(stories())
@@ -282,12 +286,12 @@ def test_what_was_admitted_elsewhere_counts_like_what_was_admitted_here(story: S
     tree = admission.structure.tree
     column_names = tree.columns
     written = []
-    for holder in admission.ledger.holders():
-        queue = admission.structure.queue_of_node[holder.node].name
-        for column, amount in holder.usage.items():
+    for admitted in admission.ledger.admitted_workloads():
+        queue = admission.structure.queue_of_node[admitted.node].name
+        for column, amount in admitted.usage.items():
             flavor, resource = column_names[column]
             quantity = f"{amount}m" if resource == "cpu" else amount
-            name = f"{holder.applicant.key.split('/')[1]}-{column}"
+            name = f"{admitted.pending.key.split('/')[1]}-{column}"
             written.append(hold(make_workload(name, queue=queue), queue, usage={resource: quantity}, flavor=flavor))
 
     again = make_admission(story.queues, written, cohorts=story.cohorts)

@@ -63,7 +63,7 @@ class Story:
             for _ in range(12):
                 made = world.cycle()
                 decisions += made
-                if world.action.desk is not None:
+                if world.action.lifecycle is not None:
                     look(world, made)
                 if not made:
                     break
@@ -84,10 +84,13 @@ class Story:
         )
 
     def _finish(self, world: TenantWorld) -> None:
-        for work in list(world.action.desk.works.values()) if world.action.desk is not None else ():
-            number = int(work.key.rpartition("-")[2])
-            if work.stage is Stage.ADMITTED and work.admitted_at + self.arrivals[number].hours * HOUR <= world.now:
-                world.succeed(f"{work.key}-0")
+        for workload in list(world.action.lifecycle.workloads.values()) if world.action.lifecycle is not None else ():
+            number = int(workload.key.rpartition("-")[2])
+            if (
+                workload.stage is Stage.ADMITTED
+                and workload.admitted_at + self.arrivals[number].hours * HOUR <= world.now
+            ):
+                world.succeed(f"{workload.key}-0")
 
 
 @st.composite

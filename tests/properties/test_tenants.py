@@ -127,7 +127,7 @@ class Story(Terse):
             for event in step:
                 event(world)
             decisions = world.cycle()
-            if world.action.desk is not None:
+            if world.action.lifecycle is not None:
                 look(decisions)
 
 
@@ -234,9 +234,9 @@ def check_quota(world: TenantWorld) -> None:
     """No node of the tree uses more than it may, and usage is what those who hold quota add up to."""
     tree = world.admission.structure.tree
     recount = np.zeros_like(tree.usage)
-    for holder in world.admission.ledger.holders():
-        for column, amount in holder.usage.items():
-            recount[holder.node, column] += amount
+    for admitted in world.admission.ledger.admitted_workloads():
+        for column, amount in admitted.usage.items():
+            recount[admitted.node, column] += amount
     for node in reversed(range(len(tree.nodes))):
         if tree.parent[node] != NO_PARENT:
             recount[tree.parent[node]] += np.maximum(0, recount[node] - tree.local[node])
@@ -252,32 +252,32 @@ def check_quota(world: TenantWorld) -> None:
 
 
 def check_pods(world: TenantWorld) -> None:
-    """Of every work, as many pods were let go as were admitted and are left to do, or none; and no others run."""
+    """Of every workload, as many pods were let go as were admitted and are left to do, or none; and no others run."""
     records, tenants = world.scheduler.cluster.pods.records, world.scheduler.cluster.tenants
-    for key, work in world.desk.works.items():
-        pods = [records[pod] for keys in work.queued.pods.values() for pod in keys if pod in records]
+    for key, workload in world.lifecycle.workloads.items():
+        pods = [records[pod] for keys in workload.queued.pods.values() for pod in keys if pod in records]
         free = [record for record in pods if not is_held(record)]
-        if work.stage is Stage.ADMITTED:
+        if workload.stage is Stage.ADMITTED:
             finished = tenants.finished_pods(key)
-            for given_ in work.pod_sets:
-                total = work.workload.spec.pod_sets[0].count
+            for given_ in workload.pod_sets:
+                total = workload.workload.spec.pod_sets[0].count
                 assert len(free) == min(given_.count, total - finished.get(given_.name, 0)), key
-        elif work.stage is Stage.LEAVING:
+        elif workload.stage is Stage.LEAVING:
             assert all(record.node_name for record in free), key
         else:
-            assert work.stage is Stage.DONE or not free, key
+            assert workload.stage is Stage.DONE or not free, key
 
 
 def check_bound(world: TenantWorld, decisions: list[Decision]) -> None:
-    """Only pods of admitted works get nodes."""
-    work_of = world.scheduler.cluster.tenants.work_of
+    """Only pods of admitted workloads get nodes."""
+    workload_of = world.scheduler.cluster.tenants.workload_of
     for found in decisions:
         if isinstance(found, Bind):
-            assert world.desk.works[work_of[found.pod]].stage is Stage.ADMITTED
+            assert world.lifecycle.workloads[workload_of[found.pod]].stage is Stage.ADMITTED
 
 
 def check_decisions(world: TenantWorld, decisions: list[Decision], holding: set[str]) -> None:
-    """Only those who have quota lose it, only those who have none get it, and the works are where that leaves them."""
+    """Only those who have quota lose it, only those who have none get it, workloads are where that leaves them."""
     for found in decisions:
         if isinstance(found, Admit):
             assert found.workload not in holding
@@ -285,9 +285,9 @@ def check_decisions(world: TenantWorld, decisions: list[Decision], holding: set[
         elif isinstance(found, Suspend):
             assert found.workload in holding
             holding.remove(found.workload)
-    works = world.desk.works
-    holding.difference_update([key for key in holding if works[key].stage is Stage.DONE])
-    assert holding == {key for key, work in works.items() if work.stage is Stage.ADMITTED}
+    workloads = world.lifecycle.workloads
+    holding.difference_update([key for key in holding if workloads[key].stage is Stage.DONE])
+    assert holding == {key for key, workload in workloads.items() if workload.stage is Stage.ADMITTED}
 
 
 def check_strict_queues(world: TenantWorld, decisions: list[Decision]) -> None:
@@ -296,10 +296,10 @@ def check_strict_queues(world: TenantWorld, decisions: list[Decision]) -> None:
     for found in decisions:
         if not isinstance(found, Admit) or found.workload in moved:
             continue
-        line, holder = world.admission.pending.lines[found.cluster_queue], world.admission.holder(found.workload)
-        if line.queue.is_strict and holder is not None:
+        line, admitted = world.admission.pending.lines[found.cluster_queue], world.admission.admitted(found.workload)
+        if line.queue.is_strict and admitted is not None:
             for waiting in line.waiting():
-                assert waiting.key in moved or holder.applicant.queue_order < waiting.queue_order
+                assert waiting.key in moved or admitted.pending.queue_order < waiting.queue_order
 
 
 @given(stories())
@@ -356,8 +356,8 @@ def test_with_reclaim_a_queue_gets_its_nominal_quota_whoever_borrows_it(
         structure = world.admission.structure
         for name, found in structure.queues.items():
             own = structure.tree.nominal_of(found.node, 0) - structure.tree.usage_of(found.node, 0)
-            for applicant in world.admission.pending.lines[name].waiting():
-                assert applicant.pod_sets[0].per_pod["cpu"] > own, (name, applicant.key)
+            for pending in world.admission.pending.lines[name].waiting():
+                assert pending.pod_sets[0].per_pod["cpu"] > own, (name, pending.key)
 
 
 @given(

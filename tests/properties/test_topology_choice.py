@@ -18,7 +18,7 @@ from mooring.actions.gangs.topology.domains import (
     fits_by_level,
 )
 from mooring.actions.gangs.topology.fill import fill
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.state.topology import TopologyTree
 from mooring.testing.topology_builders import make_tree
 
@@ -72,7 +72,7 @@ def test_a_required_domain_is_found_if_and_only_if_there_is_one_and_it_is_the_ti
 ) -> None:
     depth = data.draw(st.sampled_from(setting.depths))
 
-    answer = choose(setting.tree, setting.fits, setting.need, TopologyWish(required=setting.level(depth)))
+    answer = choose(setting.tree, setting.fits, setting.need, TopologyRequest(required=setting.level(depth)))
 
     totals = {path: setting.plain.total(rows) for path, rows in setting.plain.domains(depth).items()}
     enough = {path: total for path, total in totals.items() if total >= setting.need}
@@ -93,7 +93,7 @@ def test_a_required_domain_is_found_if_and_only_if_there_is_one_and_it_is_the_ti
 def test_inside_a_domain_as_few_of_the_next_level_are_used_as_possible(setting: Setting, data: st.DataObject) -> None:
     depth = data.draw(st.sampled_from(setting.depths))
 
-    answer = choose(setting.tree, setting.fits, setting.need, TopologyWish(required=setting.level(depth)))
+    answer = choose(setting.tree, setting.fits, setting.need, TopologyRequest(required=setting.level(depth)))
 
     if isinstance(answer, TooSmall):
         return
@@ -114,7 +114,7 @@ def test_a_preferred_level_gives_way_to_the_first_coarser_one_that_holds_all(
 ) -> None:
     depth = data.draw(st.sampled_from(setting.depths))
 
-    answer = choose(setting.tree, setting.fits, setting.need, TopologyWish(preferred=setting.level(depth)))
+    answer = choose(setting.tree, setting.fits, setting.need, TopologyRequest(preferred=setting.level(depth)))
 
     for tried in range(depth, -1, -1):
         sizes = [setting.plain.total(rows) for rows in setting.plain.domains(tried).values()]
@@ -138,11 +138,11 @@ def test_slices_have_a_place_if_and_only_if_packing_them_one_by_one_finds_one(
     required = data.draw(st.sampled_from([None, *setting.depths]))
     slices = data.draw(st.sampled_from(setting.depths))
     size = data.draw(st.integers(2, 4))
-    wish = TopologyWish(
+    topology_request = TopologyRequest(
         required=setting.level(required) if required else None, slice_size=size, slice_level=setting.level(slices)
     )
 
-    answer = choose(setting.tree, setting.fits, setting.need, wish)
+    answer = choose(setting.tree, setting.fits, setting.need, topology_request)
 
     holding = {
         path
@@ -169,11 +169,11 @@ def test_a_leader_has_a_place_beside_its_members_if_and_only_if_trying_every_row
     slices = data.draw(st.sampled_from(setting.depths))
     size = data.draw(st.integers(1, 3))
     beside = [data.draw(st.integers(-1, room)) for room in setting.plain.fits]
-    wish = TopologyWish(
+    topology_request = TopologyRequest(
         required=setting.level(required) if required else None, slice_size=size, slice_level=setting.level(slices)
     )
 
-    answer = choose(setting.tree, setting.fits, setting.need, wish, leader_fits=np.array(beside, np.int64))
+    answer = choose(setting.tree, setting.fits, setting.need, topology_request, leader_fits=np.array(beside, np.int64))
 
     plain = setting.plain
     can_be = any(
@@ -216,7 +216,7 @@ def test_a_domain_that_holds_several_kinds_together_is_among_the_candidates(
     weights = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
     needs = [data.draw(st.integers(1, 3)) for _ in weights]
     required = data.draw(st.sampled_from([None, *setting.depths]))
-    wish = TopologyWish(
+    topology_request = TopologyRequest(
         required=setting.level(required) if required else None,
         preferred=setting.level(data.draw(st.sampled_from(setting.depths))) if data.draw(st.booleans()) else None,
     )
@@ -229,11 +229,11 @@ def test_a_domain_that_holds_several_kinds_together_is_among_the_candidates(
     def plan(found: object) -> bool | None:
         return place(found.rows.tolist()) or None  # type: ignore[attr-defined]
 
-    answer = choose_together(setting.tree, kinds, wish, plan)
+    answer = choose_together(setting.tree, kinds, topology_request, plan)
 
     can_be = any(place(rows) for rows in setting.plain.domains(required or 0).values())
     assert (answer is True) == can_be
-    for candidate in candidates(setting.tree, kinds, wish):
+    for candidate in candidates(setting.tree, kinds, topology_request):
         inside = set(candidate.rows.tolist())
         assert all(sum(kind.fits[row] for row in inside) >= kind.need for kind in kinds)
         assert candidate.rows.tolist() == [row for row in setting.tree.rows.tolist() if row in inside]

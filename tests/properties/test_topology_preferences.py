@@ -1,4 +1,4 @@
-"""What is only preferred never keeps a gang waiting: whoever has a place without the wish has one with it."""
+"""What is only preferred never keeps a gang waiting: who has a place without it has one with it."""
 
 from dataclasses import replace
 
@@ -13,16 +13,16 @@ from mooring.model.decisions import Bind
 from mooring.model.events import GangSeen, ObjectSeen
 from mooring.model.gangs.gang import Gang, Role, gang_key
 from mooring.model.gangs.membership import VOLCANO_KIND
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.testing.builders import make_node, make_pod, make_scheduler
 
 BLOCK, RACK = "example.com/block", "example.com/rack"
 WISHES = [
     None,
-    TopologyWish(),
-    TopologyWish(preferred=RACK),
-    TopologyWish(preferred=BLOCK, topology="dc"),
-    TopologyWish(preferred="hypernode-tier/1"),
+    TopologyRequest(),
+    TopologyRequest(preferred=RACK),
+    TopologyRequest(preferred=BLOCK, topology="dc"),
+    TopologyRequest(preferred="hypernode-tier/1"),
 ]
 
 
@@ -60,9 +60,9 @@ def test_a_preference_never_keeps_a_gang_waiting(nodes: list[Node], data: st.Dat
         "default/train",
         len(pods),
         roles=roles,
-        wish=data.draw(st.sampled_from(WISHES)),
+        topology_request=data.draw(st.sampled_from(WISHES)),
     )
-    plain = replace(wishing, wish=None, roles=tuple(Role(role, count) for role, count in counts.items()))
+    plain = replace(wishing, topology_request=None, roles=tuple(Role(role, count) for role, count in counts.items()))
     is_described = data.draw(st.booleans())
 
     with_wish = placed(wishing, nodes, pods, is_described=is_described)

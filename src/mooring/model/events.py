@@ -20,7 +20,7 @@ from mooring.model.api.volumes import (
 )
 from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 from mooring.model.gangs.gang import Gang
-from mooring.model.queued.workloads import QueuedWork
+from mooring.model.queued.workloads import QueuedWorkload
 from mooring.model.topology.requests import HyperNode
 
 
@@ -88,7 +88,7 @@ class BindFailed:
 class WorkloadSeen:
     """Work that queues was added, or changed: its workload and its pods as they are now."""
 
-    work: QueuedWork
+    workload: QueuedWorkload
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""What can be watched while Mooring works."""
+"""What can be watched while Mooring workloads."""

@@ -29,7 +29,7 @@ class DefaultPreemptionArgs(KubeObject, forbid_unknown_fields=True):
 
 
 class DefaultPreemption(PostFilter):
-    """The switch: a profile that runs this plugin preempts. The work is the action `mooring.actions.preempt`'s.
+    """The switch: a profile that runs this plugin preempts. The workload is the action `mooring.actions.preempt`'s.
 
     An action can do what a plugin cannot: take pods away to see what would be, and return decisions about others.
     """

@@ -261,7 +261,7 @@ def _preference(
     key: str,
     other: Shape,
 ) -> int:
-    """What one more pod of another shape in a domain adds to the domain's worth: both sides' wishes."""
+    """What one more pod of another shape in a domain adds to the domain's worth: both sides' topology requests."""
     related = cluster.related
     worth = sum(term.weight for term in own if term.matches(other, related))
     if other.affinity is not None:

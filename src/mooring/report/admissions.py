@@ -8,7 +8,7 @@ from mooring.actions.admit.action import Admit as AdmitAction
 from mooring.actions.admit.cycle.cycle import Admission
 from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Admit, Decision, Suspend
-from mooring.model.queued.workloads import QueuedWork
+from mooring.model.queued.workloads import QueuedWorkload
 from mooring.report.amounts import in_units
 
 
@@ -51,22 +51,22 @@ class Suspended(Struct, rename="camel", omit_defaults=True):
 
 def find_admission(scheduler: Scheduler) -> Admission | None:
     """The ledger and the lines of quota; None if nothing has ever queued."""
-    desks = (action.desk for action in scheduler.actions if isinstance(action, AdmitAction))
-    return next((desk.admission for desk in desks if desk is not None), None)
+    lifecycles = (action.lifecycle for action in scheduler.actions if isinstance(action, AdmitAction))
+    return next((lifecycle.admission for lifecycle in lifecycles if lifecycle is not None), None)
 
 
-def owner_name(works: Mapping[str, QueuedWork], key: str) -> str:
+def owner_name(workloads: Mapping[str, QueuedWorkload], key: str) -> str:
     """`Job/train`; the Workload's own name if nobody knows whose it is."""
-    work = works.get(key)
-    if work is None or not work.owner_key[-1]:
+    workload = workloads.get(key)
+    if workload is None or not workload.owner_key[-1]:
         return f"Workload/{key.partition('/')[2]}"
-    kind, _, name = work.owner_key
+    kind, _, name = workload.owner_key
     return f"{kind}/{name}"
 
 
 def gather_admissions(scheduler: Scheduler, decisions: Iterable[Decision]) -> tuple[list[Admitted], list[Suspended]]:
     """What became of workloads, in the order of the decisions; who came and went in between is not mentioned."""
-    works, admission = scheduler.cluster.tenants.works, find_admission(scheduler)
+    workloads, admission = scheduler.cluster.tenants.workloads, find_admission(scheduler)
     admitted: dict[str, Admit] = {}
     suspended: dict[str, Suspend] = {}
     came_here: set[str] = set()
@@ -81,26 +81,26 @@ def gather_admissions(scheduler: Scheduler, decisions: Iterable[Decision]) -> tu
             if decision.workload not in came_here:
                 suspended[decision.workload] = decision
     return (
-        [_admitted(found, works, admission) for found in admitted.values()],
-        [_suspended(found, works, admission) for found in suspended.values()],
+        [_admitted(found, workloads, admission) for found in admitted.values()],
+        [_suspended(found, workloads, admission) for found in suspended.values()],
     )
 
 
-def _admitted(found: Admit, works: Mapping[str, QueuedWork], admission: Admission | None) -> Admitted:
+def _admitted(found: Admit, workloads: Mapping[str, QueuedWorkload], admission: Admission | None) -> Admitted:
     namespace, _, name = found.workload.partition("/")
     flavors: dict[str, dict[str, None]] = {}
     for pod_set in found.podsets:
         for resource, flavor in pod_set.flavors.items():
             flavors.setdefault(resource, {})[flavor] = None
     given = sum(pod_set.count for pod_set in found.podsets)
-    holder = None if admission is None else admission.holder(found.workload)
+    admitted = None if admission is None else admission.admitted(found.workload)
     return Admitted(
         workload=name,
         namespace=namespace,
-        owner=owner_name(works, found.workload),
+        owner=owner_name(workloads, found.workload),
         cluster_queue=found.cluster_queue,
         pods=given,
-        asked_pods=given if holder is None else sum(pod_set.count for pod_set in holder.applicant.pod_sets),
+        asked_pods=given if admitted is None else sum(pod_set.count for pod_set in admitted.pending.pod_sets),
         flavors={resource: list(names) for resource, names in flavors.items()},
         borrowed={} if admission is None else _borrowed(admission, found.cluster_queue),
         message=found.message,
@@ -121,17 +121,17 @@ def _borrowed(admission: Admission, queue: str) -> dict[str, float]:
     return borrowed
 
 
-def _suspended(found: Suspend, works: Mapping[str, QueuedWork], admission: Admission | None) -> Suspended:
+def _suspended(found: Suspend, workloads: Mapping[str, QueuedWorkload], admission: Admission | None) -> Suspended:
     namespace, _, name = found.workload.partition("/")
-    work = works.get(found.workload)
-    local = admission.local_queue(work.workload) if admission is not None and work is not None else None
+    workload = workloads.get(found.workload)
+    local = admission.local_queue(workload.workload) if admission is not None and workload is not None else None
     return Suspended(
         workload=name,
         namespace=namespace,
-        owner=owner_name(works, found.workload),
+        owner=owner_name(workloads, found.workload),
         cluster_queue=local.spec.cluster_queue if local is not None else "",
         reason=found.reason,
         message=found.message,
         preemptor=found.preemptor,
-        preemptor_owner=owner_name(works, found.preemptor) if found.preemptor else "",
+        preemptor_owner=owner_name(workloads, found.preemptor) if found.preemptor else "",
     )

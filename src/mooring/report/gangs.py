@@ -9,7 +9,7 @@ from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.engine.verdict import Rejection
 from mooring.model.api.pods import Pod
 from mooring.model.gangs.membership import membership
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.pods import UNBOUND
 
@@ -61,20 +61,20 @@ def place_wanted(gangs: GangTable, key: str) -> str:
             continue
         role = found.roles.get(key, "")
         for other in gang.roles:
-            if other.name == role and other.wish is not None:
-                said.append(f"its role {role} is to be {_in_words(other.wish)}")
+            if other.name == role and other.topology_request is not None:
+                said.append(f"its role {role} is to be {_in_words(other.topology_request)}")
         said += [
-            f"{', '.join(group.roles)} of gang {gang.name} are to be {_in_words(group.wish)}"
+            f"{', '.join(group.roles)} of gang {gang.name} are to be {_in_words(group.topology_request)}"
             for group in gang.role_groups
             if role in group.roles
         ]
-        if gang.wish is not None:
-            said.append(f"gang {gang.name} is to be {_in_words(gang.wish)}")
+        if gang.topology_request is not None:
+            said.append(f"gang {gang.name} is to be {_in_words(gang.topology_request)}")
     return ", ".join(said)
 
 
-def _in_words(wish: TopologyWish) -> str:
-    return " and ".join(wish.words) or "in few domains of the topology"
+def _in_words(topology_request: TopologyRequest) -> str:
+    return " and ".join(topology_request.words) or "in few domains of the topology"
 
 
 class WhyHeld:

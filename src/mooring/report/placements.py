@@ -167,7 +167,7 @@ def make_result(
 
     decisions = list(decisions)
     admitted, suspended = gather_admissions(scheduler, decisions)
-    works = scheduler.cluster.tenants.works
+    queued = scheduler.cluster.tenants.workloads
     placements = []
     pods = {pod.key: pod for pod in manifests.pods}
     ran = {key for key, pod in pods.items() if pod.spec.node_name} if ran is None else ran
@@ -183,7 +183,7 @@ def make_result(
             placements.append(Placement(meta.name, meta.namespace, decision.node, pod.spec.priority or 0, owner(pod)))
         elif isinstance(decision, Evict) and decision.pod in ran:
             pod, preemptor = pods[decision.pod], records.get(decision.preemptor)
-            work = works.get(decision.preemptor)
+            workload = queued.get(decision.preemptor)
             urgency = priorities.of(preemptor.pod) if preemptor is not None else 0
             evicted.append(
                 Evicted(
@@ -192,10 +192,10 @@ def make_result(
                     decision.node,
                     decision.preemptor,
                     priorities.of(pod),
-                    urgency if work is None else work.workload.spec.priority or 0,
+                    urgency if workload is None else workload.workload.spec.priority or 0,
                     owner(pod),
                     decision.reason,
-                    "" if work is None else owner_name(works, decision.preemptor),
+                    "" if workload is None else owner_name(queued, decision.preemptor),
                 )
             )
     waiting = []

@@ -82,10 +82,10 @@ class Cluster(Placements):
                 case ObjectLost(kind, key):
                     if not self.tenants.remove(kind, key):
                         self.related.remove(kind, key)
-                case WorkloadSeen(work):
-                    self.tenants.put_work(work)
+                case WorkloadSeen(workload):
+                    self.tenants.put_workload(workload)
                 case WorkloadLost(key):
-                    self.tenants.remove_work(key)
+                    self.tenants.remove_workload(key)
                 case GangSeen(gang):
                     self.gangs.put(gang)
                 case GangLost(key):

@@ -274,7 +274,7 @@ class GangTable:
         if not record.is_whole():
             return False
         return all(
-            found.gang is not None and not found.gang.has_wish and (found is record or self.is_whole(found))
+            found.gang is not None and not found.gang.has_topology_request and (found is record or self.is_whole(found))
             for found in self.lineage(record)
         )
 

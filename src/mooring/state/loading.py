@@ -8,7 +8,7 @@ from mooring.model.api.meta import Namespace, ObjectMeta
 from mooring.model.api.volcano_queue import Queue
 from mooring.model.events import GangSeen, ObjectSeen, Related, WorkloadSeen
 from mooring.model.loading.manifests import Manifests
-from mooring.model.queued.workloads import queued_work
+from mooring.model.queued.workloads import queued_workloads
 from mooring.model.topology.requests import HyperNode
 from mooring.state.cluster import Cluster
 
@@ -20,7 +20,7 @@ def populate(cluster: Cluster, manifests: Manifests) -> None:
     for gang in manifests.gangs:
         cluster.observe(GangSeen(gang))
     cluster.observe_many(manifests.nodes, manifests.pods)
-    cluster.observe(*(WorkloadSeen(work) for work in queued_work(manifests)))
+    cluster.observe(*(WorkloadSeen(workload) for workload in queued_workloads(manifests)))
 
 
 def imply_namespaces(manifests: Manifests) -> None:

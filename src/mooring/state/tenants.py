@@ -1,6 +1,6 @@
-"""What the world says of tenants' queues and of the work that queues in them.
+"""What the world says of tenants' queues and of the workload that queues in them.
 
-Nothing is decided here. Whoever decides on quota reads the objects, and learns from `touched` which works to look at
+Nothing is decided here. Whoever decides on quota reads the objects, and learns from `touched` which workloads to see
 again: those that came, changed or went, and those of whose pods that is so.
 """
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from mooring.model.api.pods import Pod
-from mooring.model.queued.workloads import QueuedWork
+from mooring.model.queued.workloads import QueuedWorkload
 
 MOST_TOUCHED = 1 << 16
 
 
 class TenantTable:
-    """Queues, cohorts, flavors and checks by name, and works by their workload's key; only the cluster writes to it."""
+    """Queues, cohorts, flavors and checks by name, workloads by key; only the cluster writes to it."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -32,8 +32,8 @@ class TenantTable:
             "ResourceFlavor": self.flavors,
             "AdmissionCheck": self.checks,
         }
-        self.works: dict[str, QueuedWork] = {}
-        self.work_of: dict[str, str] = {}
+        self.workloads: dict[str, QueuedWorkload] = {}
+        self.workload_of: dict[str, str] = {}
         """pod key -> workload key"""
         self._succeeded: dict[str, set[str]] = {}
         self._touched: list[str] = []
@@ -61,49 +61,49 @@ class TenantTable:
 
     # Works and their pods.
 
-    def put_work(self, work: QueuedWork) -> None:
-        key = work.workload.key
+    def put_workload(self, workload: QueuedWorkload) -> None:
+        key = workload.workload.key
         self._leave_pods(key)
-        self.works[key] = work
-        listed = {pod for pods in work.pods.values() for pod in pods}
-        self.work_of.update(dict.fromkeys(listed, key))
-        if work.workload.status.reclaimable_pods is not None:
+        self.workloads[key] = workload
+        listed = {pod for pods in workload.pods.values() for pod in pods}
+        self.workload_of.update(dict.fromkeys(listed, key))
+        if workload.workload.status.reclaimable_pods is not None:
             self._succeeded.pop(key, None)  # the world has counted them
         elif key in self._succeeded:
             self._succeeded[key] &= listed
         self._touch(key)
 
-    def remove_work(self, key: str) -> None:
+    def remove_workload(self, key: str) -> None:
         self._leave_pods(key)
-        self.works.pop(key, None)
+        self.workloads.pop(key, None)
         self._succeeded.pop(key, None)
         self._touch(key)
 
     def _leave_pods(self, key: str) -> None:
-        old = self.works.get(key)
+        old = self.workloads.get(key)
         for pods in old.pods.values() if old is not None else ():
             for pod in pods:
-                self.work_of.pop(pod, None)
+                self.workload_of.pop(pod, None)
 
     def note_pod(self, pod: Pod) -> None:
         """A pod was seen, as it is now."""
-        key = self.work_of.get(pod.key)
+        key = self.workload_of.get(pod.key)
         if key is not None:
             if pod.status.phase == "Succeeded":
                 self._succeeded.setdefault(key, set()).add(pod.key)
             self._touch(key)
 
     def note_pod_lost(self, pod_key: str) -> None:
-        key = self.work_of.get(pod_key)
+        key = self.workload_of.get(pod_key)
         if key is not None:
             self._touch(key)
 
     def finished_pods(self, key: str) -> dict[str, int]:
-        """By pod set of a work, how many of its pods are done, those included that the world has counted."""
-        work = self.works[key]
-        done = {found.name: found.count for found in work.workload.status.reclaimable_pods or ()}
+        """By pod set of a workload, how many of its pods are done, those included that the world has counted."""
+        workload = self.workloads[key]
+        done = {found.name: found.count for found in workload.workload.status.reclaimable_pods or ()}
         succeeded = self._succeeded.get(key)
-        for name, pods in work.pods.items() if succeeded else ():
+        for name, pods in workload.pods.items() if succeeded else ():
             count = sum(1 for pod in pods if pod in (succeeded or ()))
             if count:
                 done[name] = done.get(name, 0) + count
@@ -117,7 +117,7 @@ class TenantTable:
         return self._start + len(self._touched)
 
     def touched(self, position: int) -> list[str] | None:
-        """The works touched since a position, each once; None if that is no longer known: then look at all."""
+        """The workloads touched since a position, each once; None if that is no longer known: then look at all."""
         if position < self._start:
             return None
         return list(dict.fromkeys(self._touched[position - self._start :]))

@@ -9,7 +9,7 @@ import numpy as np
 from mooring.model.api.meta import Labels
 from mooring.model.api.nodes import Node
 from mooring.model.topology.hypernodes import map_hypernodes
-from mooring.model.topology.requests import HyperNode, TopologyWish, tier_level, tier_of
+from mooring.model.topology.requests import HyperNode, TopologyRequest, tier_level, tier_of
 from mooring.state.cluster import Cluster
 from mooring.state.columns import Interner
 from mooring.state.nodes import MISSING
@@ -41,19 +41,19 @@ class TopologyTrees:
         self._by_labels: dict[tuple[LevelKeys, LevelKeys], _Kept] = {}
         self._by_hypernodes: dict[bool, _Kept] = {}
 
-    def for_wish(
+    def for_topology_request(
         self,
-        wish: TopologyWish,
+        topology_request: TopologyRequest,
         topologies: Mapping[str, LevelKeys],
         hypernodes: Mapping[str, HyperNode],
     ) -> TopologyTree:
-        """The tree that a wish is about; `topologies` are the Topology objects: by name, their keys coarse to fine.
+        """The tree that a topology request is about; `topologies`: by name, their keys coarse to fine.
 
-        A wish that names no Topology is about the first, by name, that has all its levels. Is there none, its own
+        One that names no Topology is about the first, by name, that has all its levels. Is there none, its own
         levels make up a topology. One that is named and does not exist has no nodes: nothing stands in for it. A level
         that the tree lacks is for the reader of the tree to complain about.
         """
-        return self.for_levels(wish.levels, wish.topology, topologies, hypernodes)
+        return self.for_levels(topology_request.levels, topology_request.topology, topologies, hypernodes)
 
     def for_levels(
         self,
@@ -63,7 +63,7 @@ class TopologyTrees:
         hypernodes: Mapping[str, HyperNode],
         optional: Collection[str] | None = None,
     ) -> TopologyTree:
-        """The tree of some levels, coarse to fine, that one or more wishes name; see `for_wish`.
+        """The tree of some levels, coarse to fine, that one or more topology requests name; see `for_topology_request`.
 
         With `optional` levels, the tree has also nodes that lack these; if nothing else is asked for, all nodes.
         """

@@ -17,18 +17,18 @@ from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.decisions import Bind, Decision, Evict
 from mooring.model.events import Event, NodeSeen, PodLost, PodSeen, WorkloadSeen
-from mooring.model.queued.workloads import QueuedWork
+from mooring.model.queued.workloads import QueuedWorkload
 from mooring.model.values.durations import duration_seconds
 from mooring.testing.workloads import Churn, Workload
 
 
 class Arrival:
-    """Pods that come at one moment, with the work that they are, if it queues."""
+    """Pods that come at one moment, with the workload that they are, if it queues."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.pods: list[Pod] = []
-        self.works: list[QueuedWork] = []
+        self.workloads: list[QueuedWorkload] = []
 
 
 class World:
@@ -60,7 +60,7 @@ class World:
         while self._arrivals and self._arrivals[0].seconds <= self.now:
             arrival = self._arrivals.popleft()
             came += arrival.pods
-            self._scheduler.handle(*map(PodSeen, arrival.pods), *map(WorkloadSeen, arrival.works))
+            self._scheduler.handle(*map(PodSeen, arrival.pods), *map(WorkloadSeen, arrival.workloads))
         self._scheduler.handle(*self._endings())
         self._has_news = False
         return came
@@ -112,7 +112,7 @@ class World:
             return
         self._end_of.pop(key, None)
         self._scheduler.handle(PodLost(key))
-        if key in cluster.tenants.work_of:
+        if key in cluster.tenants.workload_of:
             self._scheduler.handle(PodSeen(unbound(record.pod)))
         self._has_news = True
 

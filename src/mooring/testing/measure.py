@@ -10,7 +10,7 @@ from mooring.config.settings import Settings, parse_settings
 from mooring.engine.cycle import Scheduler
 from mooring.errors import InvariantBroken
 from mooring.model.loading.manifests import Manifests, build_manifests
-from mooring.model.queued.workloads import queued_work
+from mooring.model.queued.workloads import queued_workloads
 from mooring.state.loading import imply_namespaces
 from mooring.testing.bench_world import Arrival, World
 from mooring.testing.tally import Measurement, Tally
@@ -79,14 +79,14 @@ def _load(workload: Workload, scheduler: Scheduler, nodes: int, coming: Sequence
 
 
 def _hold_back(manifests: Manifests, late: dict[str, float]) -> list[Arrival]:
-    """Take the pods that come later out of the manifests, with the work that they are."""
+    """Take the pods that come later out of the manifests, with the workload that they are."""
     if not late:
         return []
     by_time = {seconds: Arrival(seconds) for seconds in late.values()}
-    for work in queued_work(manifests):
-        times = [late[key] for keys in work.pods.values() for key in keys if key in late]
+    for workload in queued_workloads(manifests):
+        times = [late[key] for keys in workload.pods.values() for key in keys if key in late]
         if times:
-            by_time[max(times)].works.append(work)
+            by_time[max(times)].workloads.append(workload)
     for pod in manifests.pods:
         if pod.key in late:
             by_time[late[pod.key]].pods.append(pod)
@@ -113,7 +113,7 @@ def _run(workload: Workload, scheduler: Scheduler, world: World, tally: Tally, p
         tally.note_cycle(scheduler.cluster, decisions, came, seconds)
         problems += wrong_victims(scheduler.cluster, decisions)
         problems += quotas.note(decisions)
-        # What happens in between is part of the work: the answers it costs are missed by the next decisions.
+        # What happens in between is part of the workload: the answers it costs are missed by the next decisions.
         world.carry_out(decisions)
         has_untried = len(scheduler.queue) and len(tally.decided) < pods
         if len(tally.placed) == pods or not (has_untried or world.has_more):

@@ -11,7 +11,7 @@ import msgspec
 
 from mooring.actions.admit.cycle.cycle import DEFAULT_STRATEGIES, Admission, CycleReport
 from mooring.actions.admit.quota.structure import Structure
-from mooring.actions.admit.workload_info import Applicant, Holder, parse_time
+from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload, parse_time
 from mooring.model.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from mooring.model.decisions import PodSetFlavors
 from mooring.model.loading.places import Place
@@ -95,9 +95,9 @@ def _queue_state(admission: Admission) -> Any:
     )
 
 
-def _scan_state(applicant: Applicant, cycle: int) -> Any:
+def _scan_state(pending: PendingWorkload, cycle: int) -> Any:
     """Where the search for flavors goes on; a finished one starts anew, and ages beyond two cycles are all alike."""
-    position = applicant.position
+    position = pending.position
     if position is None or not position.is_pending:
         return None
     return tuple(tuple(sorted(tried.items())) for tried in position.tried), min(cycle - position.cycle, 2)
@@ -141,10 +141,13 @@ def _describe_admitted(workload: str, queue: str, pod_sets: Iterable[PodSetFlavo
 def _describe_end(admission: Admission, scenario: Json) -> Json:
     structure = admission.structure
     names = structure.queue_of_node
-    holders: list[Holder] = sorted(admission.ledger.holders(), key=lambda holder: holder.applicant.key)
+    admitted_workloads: list[AdmittedWorkload] = sorted(
+        admission.ledger.admitted_workloads(), key=lambda admitted: admitted.pending.key
+    )
     end: Json = {
         "admitted": [
-            _describe_admitted(holder.applicant.key, names[holder.node].name, holder.pod_sets) for holder in holders
+            _describe_admitted(admitted.pending.key, names[admitted.node].name, admitted.pod_sets)
+            for admitted in admitted_workloads
         ],
         "pending": {
             line.queue.name: {

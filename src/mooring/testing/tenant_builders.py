@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from mooring.actions.admit.action import Admit as AdmitAction
 from mooring.actions.admit.cycle.cycle import Admission
-from mooring.actions.admit.lifecycle.lifecycle import Desk
+from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
 from mooring.actions.admit.lifecycle.pods import unbound
 from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.assembly import assemble
@@ -21,24 +21,24 @@ from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Suspend, Wait
 from mooring.model.events import NodeSeen, ObjectSeen, PodLost, PodSeen, Related, WorkloadLost, WorkloadSeen
 from mooring.model.queued.labels import ADMISSION_GATE
-from mooring.model.queued.workloads import QueuedWork
+from mooring.model.queued.workloads import QueuedWorkload
 from mooring.testing.builders import make_node, make_pod
 from mooring.testing.queueing_builders import make_flavor, make_local_queue, make_pod_set, make_workload
 
 
 class Job(NamedTuple):
-    """A job that queues: its work, and the pods that wait for it to be admitted."""
+    """A job that queues: its workload, and the pods that wait for it to be admitted."""
 
-    work: QueuedWork
+    queued: QueuedWorkload
     pods: list[Pod]
 
     @property
     def key(self) -> str:
-        return self.work.workload.key
+        return self.queued.workload.key
 
     @property
     def workload(self) -> Workload:
-        return self.work.workload
+        return self.queued.workload
 
 
 def make_job(
@@ -70,8 +70,8 @@ def make_job(
     workload = make_workload(name, pod_set, queue=queue, priority=priority, second=second, namespace=namespace)
     workload.metadata.annotations = dict(annotations) if annotations else None
     workload.spec.maximum_execution_time_seconds = max_seconds
-    work = QueuedWork(workload, ("Job", namespace, name), {pod_set.name: [pod.key for pod in made]})
-    return Job(work, made)
+    queued = QueuedWorkload(workload, ("Job", namespace, name), {pod_set.name: [pod.key for pod in made]})
+    return Job(queued, made)
 
 
 class TenantWorld:
@@ -120,13 +120,13 @@ class TenantWorld:
         self.scheduler.handle(*(ObjectSeen(found) for found in objects))
 
     def submit(self, job: Job) -> None:
-        self.scheduler.handle(*(PodSeen(pod) for pod in job.pods), WorkloadSeen(job.work))
+        self.scheduler.handle(*(PodSeen(pod) for pod in job.pods), WorkloadSeen(job.queued))
 
     def see(self, job: Job, **changes: object) -> Job:
         """Let the world show a job's workload with other parts: spec or status."""
-        work = replace_work(job.work, **changes)
-        self.scheduler.handle(WorkloadSeen(work))
-        return job._replace(work=work)
+        queued = replace_workload(job.queued, **changes)
+        self.scheduler.handle(WorkloadSeen(queued))
+        return job._replace(queued=queued)
 
     def delete(self, job: Job) -> None:
         self.scheduler.handle(WorkloadLost(job.key), *(PodLost(pod.key) for pod in job.pods))
@@ -181,19 +181,19 @@ class TenantWorld:
         return next(action for action in self.scheduler.actions if isinstance(action, AdmitAction))
 
     @property
-    def desk(self) -> Desk:
-        desk = self.action.desk
-        assert desk is not None, "nothing has queued yet"
-        return desk
+    def lifecycle(self) -> Lifecycle:
+        lifecycle = self.action.lifecycle
+        assert lifecycle is not None, "nothing has queued yet"
+        return lifecycle
 
     @property
     def admission(self) -> Admission:
-        return self.desk.admission
+        return self.lifecycle.admission
 
     def in_stage(self, stage: Stage) -> list[str]:
-        """The names of the works in a stage, in order of their names."""
-        works = self.desk.works.values()
-        return sorted(work.workload.metadata.name for work in works if work.stage is stage)
+        """The names of the workloads in a stage, in order of their names."""
+        workloads = self.lifecycle.workloads.values()
+        return sorted(queued.workload.metadata.name for queued in workloads if queued.stage is stage)
 
     def running(self) -> list[str]:
         """The names of the pods that have a node."""
@@ -201,9 +201,9 @@ class TenantWorld:
         return sorted(record.pod.metadata.name for record in records if record.node_name)
 
 
-def replace_work(work: QueuedWork, **changes: object) -> QueuedWork:
-    """A work whose workload has other parts."""
-    return QueuedWork(replace(work.workload, **changes), work.owner_key, work.pods)
+def replace_workload(queued: QueuedWorkload, **changes: object) -> QueuedWorkload:
+    """A workload whose workload has other parts."""
+    return QueuedWorkload(replace(queued.workload, **changes), queued.owner_key, queued.pods)
 
 
 def admitted(decisions: Sequence[Decision]) -> list[str]:

@@ -9,10 +9,10 @@ from mooring.state.cluster import Cluster
 def wrong_victims(cluster: Cluster, decisions: Iterable[Decision]) -> Iterator[str]:
     """What is wrong with the evictions of a cycle, one line each; to be asked before they are carried out.
 
-    Pods of work that queues are evicted because their quota is taken back: `verify_tenants` looks at those.
+    Pods of workload that queues are evicted because their quota is taken back: `verify_tenants` looks at those.
     """
     for found in decisions:
-        if not isinstance(found, Evict) or not found.preemptor or found.pod in cluster.tenants.work_of:
+        if not isinstance(found, Evict) or not found.preemptor or found.pod in cluster.tenants.workload_of:
             continue
         victim, preemptor = cluster.pods.records.get(found.pod), cluster.pods.records.get(found.preemptor)
         if victim is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mooring.model.gangs.gang import Gang
 from mooring.model.gangs.membership import membership
-from mooring.model.topology.requests import TopologyWish, tier_of
+from mooring.model.topology.requests import TopologyRequest, tier_of
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 
@@ -63,56 +63,59 @@ def _missing(gang: Gang, members: Sequence[Member], cluster: Cluster) -> str:
 
 
 def _misplaced(cluster: Cluster, gang: Gang, members: Sequence[Member]) -> Iterator[str]:
-    if gang.wish is not None:
-        yield from _apart(cluster, gang.wish, members)
-    wish_of = {role.name: role.wish for role in gang.roles}
+    if gang.topology_request is not None:
+        yield from _apart(cluster, gang.topology_request, members)
+    topology_request_of = {role.name: role.topology_request for role in gang.roles}
     for role in dict.fromkeys(member.role for member in members):
         own = [member for member in members if member.role == role]
-        wish = wish_of.get(role)
-        if wish is not None:
-            yield from _apart(cluster, wish, own)
-        sliced = wish or gang.wish
+        topology_request = topology_request_of.get(role)
+        if topology_request is not None:
+            yield from _apart(cluster, topology_request, own)
+        sliced = topology_request or gang.topology_request
         if sliced is not None and sliced.has_slices:
             yield from _torn(cluster, sliced, own)
     for group in gang.role_groups:
-        yield from _apart(cluster, group.wish, [member for member in members if member.role in group.roles])
+        yield from _apart(cluster, group.topology_request, [member for member in members if member.role in group.roles])
 
 
-def _apart(cluster: Cluster, wish: TopologyWish, members: Sequence[Member]) -> Iterator[str]:
-    if wish.required is None or tier_of(wish.required) is not None:
+def _apart(cluster: Cluster, topology_request: TopologyRequest, members: Sequence[Member]) -> Iterator[str]:
+    if topology_request.required is None or tier_of(topology_request.required) is not None:
         return
-    domains = {_domain(cluster, wish, wish.required, member) for member in members}
+    domains = {_domain(cluster, topology_request, topology_request.required, member) for member in members}
     if len(domains) > 1:
-        yield f"its members are in {len(domains)} domains of {wish.required}"
+        yield f"its members are in {len(domains)} domains of {topology_request.required}"
     if None in domains:
-        yield f"some of its members are in no domain of {wish.required}"
+        yield f"some of its members are in no domain of {topology_request.required}"
 
 
-def _torn(cluster: Cluster, wish: TopologyWish, members: Sequence[Member]) -> Iterator[str]:
+def _torn(cluster: Cluster, topology_request: TopologyRequest, members: Sequence[Member]) -> Iterator[str]:
     """Slices that are in several domains; they are counted by rank, within a role."""
-    assert wish.slice_level is not None
-    if tier_of(wish.slice_level) is not None:
+    assert topology_request.slice_level is not None
+    if tier_of(topology_request.slice_level) is not None:
         return
-    size = wish.slice_size
+    size = topology_request.slice_size
     for start in range(0, len(members), size):
-        domains = {_domain(cluster, wish, wish.slice_level, member) for member in members[start : start + size]}
+        domains = {
+            _domain(cluster, topology_request, topology_request.slice_level, member)
+            for member in members[start : start + size]
+        }
         if len(domains) > 1 or None in domains:
-            yield f"slice {start // size} is in {len(domains)} domains of {wish.slice_level}"
+            yield f"slice {start // size} is in {len(domains)} domains of {topology_request.slice_level}"
 
 
-def _domain(cluster: Cluster, wish: TopologyWish, level: str, member: Member) -> tuple[str, ...] | None:
+def _domain(cluster: Cluster, topology_request: TopologyRequest, level: str, member: Member) -> tuple[str, ...] | None:
     """The domain of a level that a member's node is in, told by all levels down to it; None if it is in none."""
-    keys = _levels(cluster, wish)
+    keys = _levels(cluster, topology_request)
     labels = cluster.nodes.node(member.record.row).metadata.labels or {}
     values = [labels.get(key) for key in keys[: keys.index(level) + 1]]
     return None if None in values else tuple(value for value in values if value is not None)
 
 
-def _levels(cluster: Cluster, wish: TopologyWish) -> tuple[str, ...]:
+def _levels(cluster: Cluster, topology_request: TopologyRequest) -> tuple[str, ...]:
     topologies = cluster.related.topologies
-    for name in [wish.topology] if wish.topology else sorted(topologies):
+    for name in [topology_request.topology] if topology_request.topology else sorted(topologies):
         if name in topologies:
             keys = tuple(level.node_label for level in topologies[name].spec.levels)
-            if set(wish.levels) <= set(keys):
+            if set(topology_request.levels) <= set(keys):
                 return keys
-    return wish.levels
+    return topology_request.levels

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from mooring.model.api.kueue import ANY, LOWER_PRIORITY, NEVER, ClusterQueue, Cohort, ResourceGroup
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Admit, Decision, Suspend
-from mooring.model.queued.workloads import QueuedWork
+from mooring.model.queued.workloads import QueuedWorkload
 from mooring.model.values.quantity import parse_quantity
 from mooring.model.values.requests import PODS, pod_requests, to_column_units
 from mooring.state.cluster import Cluster
@@ -61,8 +61,8 @@ class QuotaWatch:
         """What each queue's workloads hold; those that are over hold nothing."""
         usage: dict[str, Counter[Resource]] = defaultdict(Counter)
         for key, admitted in list(self._held.items()):
-            work = self._cluster.tenants.works.get(key)
-            held = _held_by(admitted, work, self._cluster) if work is not None else Counter[Resource]()
+            workload = self._cluster.tenants.workloads.get(key)
+            held = _held_by(admitted, workload, self._cluster) if workload is not None else Counter[Resource]()
             if held:
                 usage[f"queue {admitted.cluster_queue}"].update(held)
             else:
@@ -75,7 +75,7 @@ class QuotaWatch:
         Whether its queue borrowed is not asked: that depends on what others of the same cycle were to get.
         """
         tenants = self._cluster.tenants
-        victim, preemptor = tenants.works.get(found.workload), tenants.works.get(found.preemptor)
+        victim, preemptor = tenants.workloads.get(found.workload), tenants.workloads.get(found.preemptor)
         if victim is None or preemptor is None or found.workload not in self._held:
             return ""
         said = f"{found.workload} was preempted by {found.preemptor}"
@@ -100,11 +100,11 @@ def _root(owners: Mapping[str, Owner], queue: str) -> str:
     return name
 
 
-def _held_by(admitted: Admit, work: QueuedWork, cluster: Cluster) -> Counter[Resource]:
+def _held_by(admitted: Admit, workload: QueuedWorkload, cluster: Cluster) -> Counter[Resource]:
     """What an admitted workload holds: so much for each of its pods that was admitted and is not done."""
     held: Counter[Resource] = Counter()
-    pod_sets = {found.name: found for found in work.workload.spec.pod_sets}
-    done = cluster.tenants.finished_pods(work.workload.key)
+    pod_sets = {found.name: found for found in workload.workload.spec.pod_sets}
+    done = cluster.tenants.finished_pods(workload.workload.key)
     for given in admitted.podsets:
         count = max(0, min(given.count, pod_sets[given.name].count - done.get(given.name, 0)))
         requests = pod_requests(Pod(spec=pod_sets[given.name].template.spec))

@@ -275,13 +275,13 @@ def test_a_workload_without_a_queue_is_told_why_it_cannot_wait() -> None:
 def test_someone_put_back_in_a_what_if_is_seen_again() -> None:
     admission = make_admission([make_queue()], [hold(make_workload("running"), "queue", usage={"cpu": 5})])
     ledger, node = admission.ledger, admission.structure.queues["queue"].node
-    holder = ledger.holder("default/running")
+    admitted = ledger.admitted("default/running")
 
-    ledger.remove(holder)
-    assert list(ledger.holders_in(node)) == []
-    ledger.put_back(holder)
+    ledger.remove(admitted)
+    assert list(ledger.admitted_in(node)) == []
+    ledger.put_back(admitted)
 
-    assert list(ledger.holders_in(node)) == [holder]
+    assert list(ledger.admitted_in(node)) == [admitted]
 
 
 def test_a_waiting_workload_that_is_deleted_is_not_tried() -> None:

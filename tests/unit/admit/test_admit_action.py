@@ -1,4 +1,4 @@
-"""Admission inside the cycle: works get quota, their pods start and stop, and are told why they wait."""
+"""Admission inside the cycle: workloads get quota, their pods start and stop, and are told why they wait."""
 
 from msgspec.structs import replace
 

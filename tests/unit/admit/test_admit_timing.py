@@ -1,4 +1,4 @@
-"""Admission and time: pods that do not get ready, backoffs, checks that others answer, works that run for too long."""
+"""Admission and time: pods that do not get ready, backoffs, checks that others answer, workloads that run too long."""
 
 from msgspec.structs import replace
 
@@ -77,12 +77,12 @@ def test_an_evicted_work_goes_to_the_end_of_the_line_unless_its_creation_counts(
 def test_pods_that_were_ready_and_are_lost_have_their_own_time_to_recover() -> None:
     world = crowded_world(make_job("job", pods=2, cpu=2))
     world.settle()
-    assert world.desk.unready == {}
+    assert world.lifecycle.unready == {}
 
     world.cycle(1000)
     world.lose("default/job-0")
     world.cycle()
-    assert list(world.desk.unready) == ["default/job"]
+    assert list(world.lifecycle.unready) == ["default/job"]
     assert world.cycle(59) == []
 
     assert suspended(world.cycle(1)) == [("job", "PodsReadyTimeout")]
@@ -137,7 +137,7 @@ def test_a_backoff_that_the_world_tells_of_is_kept() -> None:
 
     assert waits(world.cycle()) == {"job-0": "requeued in 100s"}
     assert admitted(world.cycle(100)) == ["job"]
-    assert world.desk.works["default/job"].requeue_count == 3
+    assert world.lifecycle.workloads["default/job"].requeue_count == 3
 
 
 def test_an_eviction_that_the_world_tells_of_is_gone_through_with() -> None:

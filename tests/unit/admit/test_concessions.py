@@ -37,17 +37,17 @@ def running(name: str, queue: str, cpu: int, *, priority: int = 0, second: int =
 
 def outlook(admission: Admission, name: str) -> Outlook:
     """What is found for a workload that waits; the ledger is the same before and after."""
-    applicant = admission.pending.find(f"default/{name}")
-    assert applicant is not None, "it does not wait"
+    pending = admission.pending.find(f"default/{name}")
+    assert pending is not None, "it does not wait"
     before = admission.structure.tree.usage.copy()
-    found = find_outlook(admission, applicant)
+    found = find_outlook(admission, pending)
     assert (admission.structure.tree.usage == before).all()
     return found
 
 
 def giving(found: Outlook) -> list[tuple[str, list[int], str]]:
     return [
-        (concession.holder.applicant.key.partition("/")[2], list(concession.amounts.values()), concession.forbidden_by)
+        (concession.admitted.pending.key.partition("/")[2], list(concession.amounts.values()), concession.forbidden_by)
         for concession in found.concessions
     ]
 
@@ -132,7 +132,7 @@ def test_under_fair_sharing_shares_forbid_it() -> None:
 def test_one_that_has_not_run_long_enough_is_spared_by_other_queues() -> None:
     queues = [team("owner", 6, reclaim=ANY), team("borrower", 4)]
     admission = make_admission(queues, [running("loan", "borrower", 9), make_workload("new", queue="owner", cpu=5)])
-    admission.ledger.spares = lambda holder: True
+    admission.ledger.spares = lambda admitted: True
 
     assert giving(outlook(admission, "new")) == [("loan", [9000], TOO_YOUNG)]
 

@@ -20,7 +20,7 @@ from gang_builders import (
 from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Decision
 from mooring.model.events import BindFailed, Event, GangLost, GangSeen, NodeLost, NodeSeen, PodLost, PodSeen
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.testing.builders import make_node, make_pod, make_profile
 from mooring.testing.random_clusters import with_node
 
@@ -125,7 +125,7 @@ def test_seats_on_a_node_that_comes_back_in_another_rack_are_given_up() -> None:
     nodes = [make_node(name, gpu=1, labels={RACK: "r"}) for name in "ab"]
     low = [make_pod(f"low-{name}", gpu=1, node=name) for name in "ab"]
     members = make_members(2, gpu=1, priority=5)
-    gang = make_gang(minimum=2, wish=TopologyWish(required=RACK))
+    gang = make_gang(minimum=2, topology_request=TopologyRequest(required=RACK))
     go(scheduler, 1.0, *map(NodeSeen, nodes), GangSeen(gang), *map(PodSeen, (*low, *members)))
 
     moved = make_node("b", gpu=1, labels={RACK: "elsewhere"})
@@ -171,7 +171,7 @@ def test_room_that_is_reserved_does_not_count_as_taken_by_the_gang() -> None:
     scheduler = begin(GangScheduling={"reserveAfterSeconds": 0})
     nodes = [NodeSeen(make_node(name, gpu=gpu, labels={RACK: "r"})) for name, gpu in (("a", 2), ("b", 1))]
     members = make_members(2, gpu=1, priority=1)
-    gang = make_gang(minimum=2, wish=TopologyWish(required=RACK))
+    gang = make_gang(minimum=2, topology_request=TopologyRequest(required=RACK))
     blocker = PodSeen(make_pod("blocker", gpu=1, node="b", priority=10))
     go(scheduler, 1.0, *nodes, blocker, GangSeen(gang), *map(PodSeen, members))
     surplus = PodSeen(make_members(1, first=2, gpu=1, priority=1)[0])

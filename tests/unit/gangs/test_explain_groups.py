@@ -19,11 +19,11 @@ from mooring.actions.place.action import Place
 from mooring.engine.cycle import Scheduler
 from mooring.model.gangs.gang import Role
 from mooring.model.gangs.membership import VOLCANO_KIND
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.testing.builders import HOSTNAME, make_affinity, make_node, make_pod_term
 from mooring.testing.random_clusters import with_node
 
-IN_RACK, IN_BLOCK = TopologyWish(required=RACK), TopologyWish(required=BLOCK)
+IN_RACK, IN_BLOCK = TopologyRequest(required=RACK), TopologyRequest(required=BLOCK)
 
 
 def explained(scheduler: Scheduler) -> GangExplanation:
@@ -38,7 +38,7 @@ def levels(group: GroupRoom) -> list[tuple[str, int, str, int, int | None]]:
 
 
 def test_a_slice_needs_no_more_than_its_size_at_its_level() -> None:
-    gang = make_gang(minimum=6, wish=TopologyWish(required=BLOCK, slice_size=2, slice_level=RACK))
+    gang = make_gang(minimum=6, topology_request=TopologyRequest(required=BLOCK, slice_size=2, slice_level=RACK))
 
     found = explained(start(gang, nodes=rack_nodes({"a1": 1, "a2": 1}), pods=make_members(6, gpu=1)))
 
@@ -71,7 +71,11 @@ def test_of_many_roles_that_ask_for_the_same_some_are_named() -> None:
 
 
 def test_groups_that_ask_for_the_same_need_the_common_place_together() -> None:
-    gangs = [make_whole(minimum=2, wish=IN_BLOCK), make_part("x", 2, wish=IN_RACK), make_part("y", 2, wish=IN_RACK)]
+    gangs = [
+        make_whole(minimum=2, topology_request=IN_BLOCK),
+        make_part("x", 2, topology_request=IN_RACK),
+        make_part("y", 2, topology_request=IN_RACK),
+    ]
     pods = [*make_part_members("x", 2, gpu=1), *make_part_members("y", 2, gpu=1)]
 
     found = explained(start(*gangs, nodes=rack_nodes({"a1": 1, "b1": 1}), pods=pods))
@@ -86,7 +90,9 @@ def test_only_the_domain_counts_in_which_members_run() -> None:
     members = make_members(3, gpu=1)
     pods = [with_node(members[0], "b1-0"), with_node(members[1], "b1-0"), members[2]]
 
-    found = explained(start(make_gang(minimum=2, wish=IN_RACK), nodes=rack_nodes({"a1": 1, "b1": 1}), pods=pods))
+    found = explained(
+        start(make_gang(minimum=2, topology_request=IN_RACK), nodes=rack_nodes({"a1": 1, "b1": 1}), pods=pods)
+    )
 
     group = found.groups[0]
     assert (group.fitting, group.nodes) == (0, ())
@@ -106,8 +112,8 @@ def test_members_that_keep_one_another_off_a_node_are_counted_one_by_one() -> No
 
 
 def test_what_starts_after_a_gang_says_whose_place_it_shares() -> None:
-    base = make_gang(minimum=1, kind=VOLCANO_KIND, wish=IN_BLOCK, name="base")
-    scaled = make_gang(minimum=2, kind=VOLCANO_KIND, wish=IN_RACK, name="scaled", after=base.key)
+    base = make_gang(minimum=1, kind=VOLCANO_KIND, topology_request=IN_BLOCK, name="base")
+    scaled = make_gang(minimum=2, kind=VOLCANO_KIND, topology_request=IN_RACK, name="scaled", after=base.key)
     router = with_node(make_role("router", 1, "base", gpu=1)[0], "b1-0")
     pods = [router, *make_role("worker", 2, "scaled", gpu=2)]
 

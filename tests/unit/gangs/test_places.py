@@ -19,11 +19,11 @@ from mooring.model.api.pods import Pod
 from mooring.model.events import GangSeen, NodeSeen, PodLost, PodSeen
 from mooring.model.gangs.gang import Role, RoleGroup
 from mooring.model.gangs.membership import VOLCANO_KIND
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.testing.builders import HOSTNAME, ZONE, make_affinity, make_node, make_pod, make_pod_term
 from mooring.testing.random_clusters import with_node
 
-IN_RACK, IN_BLOCK = TopologyWish(required=RACK), TopologyWish(required=BLOCK)
+IN_RACK, IN_BLOCK = TopologyRequest(required=RACK), TopologyRequest(required=BLOCK)
 
 
 def racks(placed: dict[str, str], prefix: str = "") -> set[str]:
@@ -38,7 +38,9 @@ def running(pods: list[Pod], *nodes: str) -> list[Pod]:
 
 
 def test_a_role_gets_a_rack_inside_the_block_of_its_gang_without_anybody_describing_the_topology() -> None:
-    gang = make_gang(minimum=4, kind=VOLCANO_KIND, wish=IN_BLOCK, roles=(Role("ps", 1), Role("worker", 3, IN_RACK)))
+    gang = make_gang(
+        minimum=4, kind=VOLCANO_KIND, topology_request=IN_BLOCK, roles=(Role("ps", 1), Role("worker", 3, IN_RACK))
+    )
     pods = [*make_role("ps", 1, gpu=2), *make_role("worker", 3, gpu=2)]
     nodes = rack_nodes({"a1": 2, "a2": 2, "b1": 1, "b2": 3})
 
@@ -71,7 +73,11 @@ def test_roles_of_one_group_share_a_rack_apart_from_others() -> None:
 
 
 def test_gangs_inside_a_gang_get_racks_of_their_own_in_one_block() -> None:
-    gangs = [make_whole(minimum=2, wish=IN_BLOCK), make_part("x", 2, wish=IN_RACK), make_part("y", 2, wish=IN_RACK)]
+    gangs = [
+        make_whole(minimum=2, topology_request=IN_BLOCK),
+        make_part("x", 2, topology_request=IN_RACK),
+        make_part("y", 2, topology_request=IN_RACK),
+    ]
     pods = [*make_part_members("x", 2, gpu=2), *make_part_members("y", 2, gpu=2)]
 
     placed = bound(start(*gangs, nodes=rack_nodes({"a1": 3, "b1": 2, "b2": 2}), pods=pods).cycle(1.0))
@@ -82,7 +88,7 @@ def test_gangs_inside_a_gang_get_racks_of_their_own_in_one_block() -> None:
 
 def test_slices_of_a_role_hold_though_its_members_ask_for_different_things() -> None:
     """Three GPUs in every rack: a slice of two large ones and one of two small ones do not fit into one."""
-    pairs = TopologyWish(slice_size=2, slice_level=RACK)
+    pairs = TopologyRequest(slice_size=2, slice_level=RACK)
     gang = make_gang(minimum=4, kind=VOLCANO_KIND, roles=(Role("worker", 4, pairs),))
     small, large = make_role("worker", 4, gpu=1)[:2], make_role("worker", 4, gpu=2)[2:]
     nodes = [make_node(f"{rack}-{i}", gpu=gpu, labels={RACK: rack}) for rack in "abc" for i, gpu in enumerate((1, 2))]
@@ -97,7 +103,7 @@ def test_slices_of_a_role_hold_though_its_members_ask_for_different_things() -> 
 
 
 def test_members_that_have_to_join_others_say_where() -> None:
-    gang = make_gang(minimum=2, wish=IN_RACK)
+    gang = make_gang(minimum=2, topology_request=IN_RACK)
     pods = running(make_members(2, gpu=1), "a1-0", "a1-0") + make_members(1, first=2, gpu=1)
 
     decisions = start(gang, nodes=rack_nodes({"a1": 1, "b1": 2}), pods=pods).cycle(1.0)
@@ -119,8 +125,8 @@ def test_members_of_a_role_that_have_to_join_others_of_it_say_where() -> None:
 
 
 def test_what_starts_after_a_gang_shares_its_place_and_has_its_own_inside() -> None:
-    base = make_gang(minimum=1, kind=VOLCANO_KIND, wish=IN_BLOCK, name="base")
-    scaled = make_gang(minimum=2, kind=VOLCANO_KIND, wish=IN_RACK, name="scaled", after=base.key)
+    base = make_gang(minimum=1, kind=VOLCANO_KIND, topology_request=IN_BLOCK, name="base")
+    scaled = make_gang(minimum=2, kind=VOLCANO_KIND, topology_request=IN_RACK, name="scaled", after=base.key)
     pods = [*running(make_role("router", 1, "base", gpu=1), "b1-0"), *make_role("worker", 2, "scaled", gpu=2)]
 
     apart = start(base, scaled, nodes=rack_nodes({"a1": 2, "b1": 1, "b2": 1, "b3": 1}), pods=pods).cycle(1.0)
@@ -131,8 +137,8 @@ def test_what_starts_after_a_gang_shares_its_place_and_has_its_own_inside() -> N
 
 
 def test_a_gang_that_comes_back_joins_what_started_after_it() -> None:
-    base = make_gang(minimum=1, kind=VOLCANO_KIND, wish=IN_BLOCK, name="base")
-    scaled = make_gang(minimum=1, kind=VOLCANO_KIND, wish=IN_RACK, name="scaled", after=base.key)
+    base = make_gang(minimum=1, kind=VOLCANO_KIND, topology_request=IN_BLOCK, name="base")
+    scaled = make_gang(minimum=1, kind=VOLCANO_KIND, topology_request=IN_RACK, name="scaled", after=base.key)
     pods = [*running(make_role("worker", 1, "scaled", gpu=1), "b1-0"), *make_role("router", 1, "base", gpu=1)]
 
     placed = bound(start(base, scaled, nodes=rack_nodes({"a1": 1, "b1": 2, "b2": 2}, gpu=2), pods=pods).cycle(1.0))
@@ -153,7 +159,11 @@ def test_a_member_that_comes_back_goes_to_the_rack_of_its_role() -> None:
 
 
 def test_a_member_that_comes_back_goes_to_the_rack_of_its_part() -> None:
-    gangs = [make_whole(minimum=2), make_part("x", 2, wish=IN_RACK), make_part("y", 2, wish=IN_RACK)]
+    gangs = [
+        make_whole(minimum=2),
+        make_part("x", 2, topology_request=IN_RACK),
+        make_part("y", 2, topology_request=IN_RACK),
+    ]
     x, y = make_part_members("x", 2, gpu=1), make_part_members("y", 2, gpu=1)
     pods = [*running(x, "a1-0", "a1-0"), *running(y, "b1-0", "b1-0")]
     scheduler = start(*gangs, nodes=rack_nodes({"a1": 1, "b1": 2, "c1": 2}), pods=pods)
@@ -165,7 +175,7 @@ def test_a_member_that_comes_back_goes_to_the_rack_of_its_part() -> None:
 
 
 def test_a_member_that_comes_back_rather_goes_to_the_others_where_that_is_a_wish() -> None:
-    gang = make_gang(minimum=2, wish=TopologyWish(preferred=RACK))
+    gang = make_gang(minimum=2, topology_request=TopologyRequest(preferred=RACK))
     members = make_members(2, gpu=1)
     nodes = rack_nodes({"a1": 1, "b1": 2, "c1": 1}, gpu=1)
     scheduler = start(gang, nodes=nodes, pods=running(members, "b1-0", "b1-1"))
@@ -178,7 +188,7 @@ def test_a_member_that_comes_back_rather_goes_to_the_others_where_that_is_a_wish
 
 
 def test_a_member_that_comes_back_joins_its_slice() -> None:
-    gang = make_gang(minimum=4, wish=TopologyWish(slice_size=2, slice_level=RACK))
+    gang = make_gang(minimum=4, topology_request=TopologyRequest(slice_size=2, slice_level=RACK))
     members = make_members(4, gpu=1)
     tight = make_node("a0-0", gpu=1, labels={RACK: "a0"})
     scheduler = start(gang, nodes=[tight, *rack_nodes({"a1": 1, "b1": 1, "c1": 1})], pods=members)
@@ -195,7 +205,7 @@ def test_a_member_that_comes_back_joins_its_slice() -> None:
 
 def test_slices_hold_for_members_that_may_not_share_a_node() -> None:
     apart = make_affinity(away=[make_pod_term(HOSTNAME, labels={"job": "train"})])
-    gang = make_gang(minimum=4, wish=TopologyWish(required=BLOCK, slice_size=2, slice_level=RACK))
+    gang = make_gang(minimum=4, topology_request=TopologyRequest(required=BLOCK, slice_size=2, slice_level=RACK))
     members = make_members(4, gpu=1, labels={"job": "train"}, affinity=apart)
 
     placed = bound(start(gang, nodes=rack_nodes({"a1": 1, "a2": 3, "a3": 2}), pods=members).cycle(1.0))
@@ -208,7 +218,7 @@ def test_slices_hold_for_members_that_may_not_share_a_node() -> None:
 def test_slices_that_have_to_be_near_each_other_are_taken_back_where_the_first_one_chose_badly() -> None:
     """The rack that a slice likes best is alone in its zone; the whole gang fits only in the other zone."""
     near = make_affinity(near=[make_pod_term(ZONE, labels={"job": "train"})])
-    gang = make_gang(minimum=4, wish=TopologyWish(required=BLOCK, slice_size=2, slice_level=RACK))
+    gang = make_gang(minimum=4, topology_request=TopologyRequest(required=BLOCK, slice_size=2, slice_level=RACK))
     members = make_members(4, gpu=1, labels={"job": "train"}, affinity=near)
     nodes = [
         make_node("lonely", gpu=2, zone="a", labels={RACK: "r0", BLOCK: "b"}),
@@ -225,7 +235,9 @@ def test_slices_that_have_to_be_near_each_other_are_taken_back_where_the_first_o
 def test_a_role_with_a_place_of_its_own_is_taken_back_where_the_others_do_not_fit_beside_it() -> None:
     """The workers share a rack and the server has to be in their zone, which has room for it in one of two only."""
     near = make_affinity(near=[make_pod_term(ZONE, labels={"role": "worker"})])
-    gang = make_gang(minimum=3, kind=VOLCANO_KIND, wish=IN_BLOCK, roles=(Role("ps", 1), Role("worker", 2, IN_RACK)))
+    gang = make_gang(
+        minimum=3, kind=VOLCANO_KIND, topology_request=IN_BLOCK, roles=(Role("ps", 1), Role("worker", 2, IN_RACK))
+    )
     pods = [*make_role("ps", 1, gpu=2, affinity=near), *make_role("worker", 2, gpu=1, labels={"role": "worker"})]
     nodes = [
         make_node("tight", gpu=2, zone="a", labels={RACK: "r0", BLOCK: "b"}),
@@ -243,7 +255,7 @@ def test_a_role_with_a_place_of_its_own_is_taken_back_where_the_others_do_not_fi
 def test_neighbours_by_rank_are_near_each_other_though_they_are_tried_one_by_one() -> None:
     apart = make_affinity(away=[make_pod_term(HOSTNAME, labels={"job": "train"})])
     members = make_members(4, gpu=1, labels={"job": "train"}, affinity=apart)
-    gang = make_gang(minimum=4, wish=TopologyWish(required=BLOCK))
+    gang = make_gang(minimum=4, topology_request=TopologyRequest(required=BLOCK))
     scheduler = start(gang, nodes=rack_nodes({"a1": 2, "a2": 2}), pods=members)
 
     assert [node for _, node in sorted(bound(scheduler.cycle(1.0)).items())] == ["a1-0", "a1-1", "a2-0", "a2-1"]
@@ -290,7 +302,7 @@ def test_what_was_refused_says_nothing_of_a_gang_with_other_roles() -> None:
 
 
 def test_a_gang_takes_as_many_of_its_members_as_its_rack_holds() -> None:
-    gang = make_gang(minimum=2, wish=IN_RACK)
+    gang = make_gang(minimum=2, topology_request=IN_RACK)
     scheduler = start(gang, nodes=rack_nodes({"a1": 1, "a2": 2}), pods=make_members(6, gpu=1))
 
     placed = bound(scheduler.cycle(1.0))
@@ -300,7 +312,7 @@ def test_a_gang_takes_as_many_of_its_members_as_its_rack_holds() -> None:
 
 
 def test_a_gang_that_gives_up_its_wish_lets_spare_members_go_anywhere() -> None:
-    scheduler = start(make_gang(minimum=2, wish=IN_RACK), nodes=rack_nodes({"a1": 1, "b1": 1}))
+    scheduler = start(make_gang(minimum=2, topology_request=IN_RACK), nodes=rack_nodes({"a1": 1, "b1": 1}))
     scheduler.handle(*map(PodSeen, make_members(3, gpu=1)))
     assert len(bound(scheduler.cycle(1.0))) == 2
 

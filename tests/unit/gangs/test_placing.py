@@ -9,7 +9,7 @@ from mooring.model.decisions import Bind, Evict, Wait
 from mooring.model.events import BindFailed, GangSeen, NodeLost, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang, Role, gang_key
 from mooring.model.gangs.membership import PLAIN_KIND
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.testing.builders import make_affinity, make_node, make_pod, make_pod_term, make_scheduler
 
 RACK, BLOCK = "example.com/rack", "example.com/block"
@@ -192,7 +192,7 @@ def rack_nodes(racks: dict[str, int], gpu: int = 2) -> list[Any]:
 
 
 def test_a_gang_goes_to_the_tightest_rack_that_holds_it_ranks_in_order() -> None:
-    gang = make_gang(minimum=4, wish=TopologyWish(required=RACK))
+    gang = make_gang(minimum=4, topology_request=TopologyRequest(required=RACK))
     nodes = rack_nodes({"a1": 4, "a2": 2, "b1": 3})
     placed = bound(start(gang, nodes=nodes, pods=make_members(4, gpu=1)).cycle(1.0))
 
@@ -200,21 +200,21 @@ def test_a_gang_goes_to_the_tightest_rack_that_holds_it_ranks_in_order() -> None
 
 
 def test_a_gang_too_large_for_every_rack_waits_and_says_so() -> None:
-    gang = make_gang(minimum=6, wish=TopologyWish(required=RACK))
+    gang = make_gang(minimum=6, topology_request=TopologyRequest(required=RACK))
     scheduler = start(gang, nodes=rack_nodes({"a1": 2, "a2": 2}), pods=make_members(6, gpu=1))
 
     assert set(waiting(scheduler.cycle(1.0)).values()) == {"gang default/train: largest rack holds 4 of 6 members"}
 
 
 def test_a_preferred_rack_gives_way_to_the_block() -> None:
-    gang = make_gang(minimum=6, wish=TopologyWish(required=BLOCK, preferred=RACK))
+    gang = make_gang(minimum=6, topology_request=TopologyRequest(required=BLOCK, preferred=RACK))
     placed = bound(start(gang, nodes=rack_nodes({"a1": 2, "a2": 2, "b1": 2}), pods=make_members(6, gpu=1)).cycle(1.0))
 
     assert {node[0] for node in placed.values()} == {"a"}
 
 
 def test_members_that_join_later_go_to_the_domain_of_the_others() -> None:
-    gang = make_gang(minimum=2, wish=TopologyWish(required=RACK))
+    gang = make_gang(minimum=2, topology_request=TopologyRequest(required=RACK))
     members = make_members(4, gpu=1)
     scheduler = start(gang, nodes=rack_nodes({"a1": 2, "a2": 1}), pods=members[:2])
     first = bound(scheduler.cycle(1.0))

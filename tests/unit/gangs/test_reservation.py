@@ -11,7 +11,7 @@ from mooring.engine.cycle import Scheduler
 from mooring.engine.queue.queue import Entry
 from mooring.model.events import GangLost, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import ZONE, make_node, make_pod, make_spread
 from mooring.testing.random_clusters import replaced
@@ -73,7 +73,7 @@ def test_a_gang_that_was_kept_out_comes_back_when_the_one_ahead_is_gone() -> Non
 
 def test_a_gang_that_could_never_fit_keeps_nothing_from_others() -> None:
     """Each of its groups would fit into the empty cluster, and all into two racks, but not into one."""
-    gang = make_gang(minimum=4, wish=TopologyWish(required=RACK))
+    gang = make_gang(minimum=4, topology_request=TopologyRequest(required=RACK))
     scheduler = started(gang, nodes=rack_nodes({"a1": 1, "a2": 1}), pods=make_members(4, gpu=1))
 
     scheduler.handle(PodSeen(make_pod("small", gpu=1)))
@@ -85,7 +85,7 @@ def test_room_is_kept_in_one_rack_for_a_gang_that_wants_one() -> None:
     """Rack a2 is emptier, and large enough: so what becomes free in rack a1 is for others."""
     where = ("a1", "a1", "a1", "a2")
     busy = [make_pod(f"busy-{i}", gpu=1, node=f"{rack}-0") for i, rack in enumerate(where)]
-    gang = make_gang(minimum=4, wish=TopologyWish(required=RACK))
+    gang = make_gang(minimum=4, topology_request=TopologyRequest(required=RACK))
     scheduler = started(gang, nodes=rack_nodes({"a1": 1, "a2": 1}, gpu=4), pods=[*busy, *make_members(4, gpu=1)])
 
     scheduler.handle(*(PodSeen(make_pod(f"small-{i}", gpu=1)) for i in range(3)))

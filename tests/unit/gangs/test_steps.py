@@ -13,7 +13,7 @@ from mooring.engine.cycle import Scheduler
 from mooring.engine.plugin import Permit, PreBind, Reserve
 from mooring.engine.verdict import Rejection
 from mooring.model.events import Event, GangSeen, NodeSeen, PodSeen
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.testing.builders import make_config, make_node
@@ -52,24 +52,34 @@ def empty_ledger() -> None:
     Ledger.reserves_not_for = Ledger.permits_not = ""
 
 
-WISHES = [None, TopologyWish(required=RACK), TopologyWish(required=RACK, slice_size=2, slice_level=RACK)]
+WISHES = [None, TopologyRequest(required=RACK), TopologyRequest(required=RACK, slice_size=2, slice_level=RACK)]
 with_and_without_wish = pytest.mark.parametrize("wish", WISHES, ids=["anywhere", "in a rack", "in slices"])
 
 
 @with_and_without_wish
-def test_plugins_have_their_say_for_every_member(wish: TopologyWish | None) -> None:
+def test_plugins_have_their_say_for_every_member(topology_request: TopologyRequest | None) -> None:
     members = make_members(3, gpu=1)
-    scheduler = start(make_gang(minimum=3, wish=wish), nodes=rack_nodes({"a1": 2}), pods=members, plugins=[Ledger])
+    scheduler = start(
+        make_gang(minimum=3, topology_request=topology_request),
+        nodes=rack_nodes({"a1": 2}),
+        pods=members,
+        plugins=[Ledger],
+    )
 
     assert len(bound(scheduler.cycle(1.0))) == 3
     assert sorted(Ledger.reserved) == sorted(Ledger.prepared) == [pod.key for pod in members]
 
 
 @with_and_without_wish
-def test_a_reservation_that_fails_is_given_back_for_all(wish: TopologyWish | None) -> None:
+def test_a_reservation_that_fails_is_given_back_for_all(topology_request: TopologyRequest | None) -> None:
     Ledger.reserves_not_for = "default/train-2"
     members = make_members(3, gpu=1)
-    scheduler = start(make_gang(minimum=3, wish=wish), nodes=rack_nodes({"a1": 2}), pods=members, plugins=[Ledger])
+    scheduler = start(
+        make_gang(minimum=3, topology_request=topology_request),
+        nodes=rack_nodes({"a1": 2}),
+        pods=members,
+        plugins=[Ledger],
+    )
 
     decisions = scheduler.cycle(1.0)
 
@@ -81,10 +91,15 @@ def test_a_reservation_that_fails_is_given_back_for_all(wish: TopologyWish | Non
 
 
 @with_and_without_wish
-def test_nobody_is_prepared_before_all_are_permitted(wish: TopologyWish | None) -> None:
+def test_nobody_is_prepared_before_all_are_permitted(topology_request: TopologyRequest | None) -> None:
     Ledger.permits_not = "default/train-2"
     members = make_members(3, gpu=1)
-    scheduler = start(make_gang(minimum=3, wish=wish), nodes=rack_nodes({"a1": 2}), pods=members, plugins=[Ledger])
+    scheduler = start(
+        make_gang(minimum=3, topology_request=topology_request),
+        nodes=rack_nodes({"a1": 2}),
+        pods=members,
+        plugins=[Ledger],
+    )
 
     decisions = scheduler.cycle(1.0)
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from topology_cases import BLOCK, IN_BLOCK, IN_RACK, RACK, column, reason, small
 
 from mooring.actions.gangs.topology.domains import Candidate, MemberKind, candidates, choose_together
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.testing.topology_builders import make_tree
 
 
@@ -26,7 +26,7 @@ def test_candidates_hold_each_kind_alone_the_tightest_first() -> None:
 def test_candidates_go_from_the_preferred_level_up_to_several_domains() -> None:
     kinds = [MemberKind(column(2, 0, 2, 0, 2, 0, 0, 0), 4), MemberKind(column(1, 1, 1, 1, 1, 1, 1, 1), 2)]
 
-    found = list(candidates(small(), kinds, TopologyWish(preferred=RACK)))
+    found = list(candidates(small(), kinds, TopologyRequest(preferred=RACK)))
 
     assert [(candidate.level, candidate.domain) for candidate in found] == [(BLOCK, "a"), ("", "")]
     assert found[-1].rows.tolist() == list(range(8))
@@ -36,17 +36,17 @@ def test_several_domains_are_as_few_as_possible_and_the_whole_topology_at_last()
     tree = make_tree([BLOCK], [(block,) for block in "abcd"])
     kinds = [MemberKind(column(1, 4, 2, 4), 6), MemberKind(column(9, 9, 9, 9), 3)]
 
-    found = list(candidates(tree, kinds, TopologyWish()))
+    found = list(candidates(tree, kinds, TopologyRequest()))
 
     assert [candidate.rows.tolist() for candidate in found] == [[1, 3], [1, 2, 3], [0, 1, 2, 3]]
 
 
 def test_several_domains_hold_a_last_slice_that_is_smaller_in_what_is_left_over() -> None:
     tree = make_tree([BLOCK], [("a",), ("b",)])
-    slices = TopologyWish(slice_size=2, slice_level=BLOCK)
+    slices = TopologyRequest(slice_size=2, slice_level=BLOCK)
 
     def is_held(need: int) -> bool:
-        return any(candidates(tree, [MemberKind(column(3, 2), need, slices)], TopologyWish()))
+        return any(candidates(tree, [MemberKind(column(3, 2), need, slices)], TopologyRequest()))
 
     assert [need for need in range(4, 8) if is_held(need)] == [4, 5]
 
@@ -54,13 +54,13 @@ def test_several_domains_hold_a_last_slice_that_is_smaller_in_what_is_left_over(
 def test_a_part_without_a_name_is_a_candidate_as_a_part_of_the_whole() -> None:
     tree = make_tree([BLOCK, RACK], [(None, "1"), (None, "2")], with_gaps=True)
 
-    found = list(candidates(tree, [MemberKind(column(1, 1), 2)], TopologyWish(preferred=BLOCK)))
+    found = list(candidates(tree, [MemberKind(column(1, 1), 2)], TopologyRequest(preferred=BLOCK)))
 
     assert [(candidate.level, candidate.rows.tolist()) for candidate in found] == [("", [0, 1])]
 
 
 def test_a_kind_with_a_level_of_its_own_needs_one_domain_of_it_inside_the_common_one() -> None:
-    together = MemberKind(column(2, 2, 2, 2, 3, 3, 0, 0), 5, TopologyWish(required=RACK))
+    together = MemberKind(column(2, 2, 2, 2, 3, 3, 0, 0), 5, TopologyRequest(required=RACK))
 
     assert names(list(candidates(small(), [together], IN_BLOCK))) == ["b"]
 
@@ -138,7 +138,7 @@ def test_a_role_that_is_short_is_named() -> None:
 
 
 def test_several_kinds_with_a_level_that_is_missing() -> None:
-    kinds = [MemberKind(column(*[1] * 8), 1, TopologyWish(required="example.com/row"))]
+    kinds = [MemberKind(column(*[1] * 8), 1, TopologyRequest(required="example.com/row"))]
 
     answer = choose_together(small(), kinds, IN_RACK, lambda candidate: candidate)
 

@@ -4,12 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.gangs.topology.domains import TooSmall
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.state.topology import TopologyTree
 from mooring.testing.topology_builders import make_tree
 
 BLOCK, RACK = "example.com/block", "example.com/rack"
-IN_RACK, IN_BLOCK = TopologyWish(required=RACK), TopologyWish(required=BLOCK)
+IN_RACK, IN_BLOCK = TopologyRequest(required=RACK), TopologyRequest(required=BLOCK)
 
 
 def column(*fits: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The annotation that says when a pod last saved its work."""
+"""The annotation that says when a pod last saved its workload."""
 
 import pytest
 from manifest_builders import pod_document

@@ -4,7 +4,7 @@ import pytest
 from gang_manifests import memberships, only_gang, pod_named, read, refusal
 
 from mooring.model.gangs.gang import Gang, Role
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 
 
 def job(annotations: str, spec: str = "parallelism: 4, completions: 4", template: str = "") -> str:
@@ -214,7 +214,9 @@ RACK = "kueue.x-k8s.io/podset-required-topology: example.com/rack"
 
 
 def test_what_pods_ask_of_the_topology_is_their_gangs_wish() -> None:
-    assert only_gang(read(job('mooring.dev/gang: "true"', template=RACK))).wish == TopologyWish("example.com/rack")
+    assert only_gang(read(job('mooring.dev/gang: "true"', template=RACK))).topology_request == TopologyRequest(
+        "example.com/rack"
+    )
 
 
 def test_wishes_that_differ_by_role_are_those_of_the_roles() -> None:
@@ -223,7 +225,7 @@ def test_wishes_that_differ_by_role_are_those_of_the_roles() -> None:
 
     gang = only_gang(read(text))
 
-    assert (gang.wish, gang.roles) == (None, (Role("worker", 0, TopologyWish("example.com/rack")),))
+    assert (gang.topology_request, gang.roles) == (None, (Role("worker", 0, TopologyRequest("example.com/rack")),))
 
 
 def test_the_wish_of_a_gang_goes_before_that_of_its_pods() -> None:
@@ -241,7 +243,7 @@ metadata: {name: a, annotations: {kueue.x-k8s.io/podset-required-topology: examp
 spec: {schedulingGroup: {podGroupName: train}, containers: [{name: main}]}
 """
 
-    assert only_gang(read(text)).wish == TopologyWish("example.com/block")
+    assert only_gang(read(text)).topology_request == TopologyRequest("example.com/block")
 
 
 NAMED = "mooring.dev/gang-name: train"

@@ -5,7 +5,7 @@ from gang_manifests import memberships, only_gang, read, refusal
 
 from mooring.model.api.kueue import Topology
 from mooring.model.gangs.gang import Gang, Role, RoleGroup
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 
 
 def coscheduling(spec: str, group: str = "scheduling.x-k8s.io") -> str:
@@ -103,11 +103,13 @@ def test_a_pod_group_of_kai_is_a_gang_of_its_leaves_with_places_for_what_is_betw
         roles=(
             Role("router", 1),
             Role("prefill", 2),
-            Role("decode", 3, TopologyWish(preferred="kubernetes.io/hostname", topology="cluster")),
+            Role("decode", 3, TopologyRequest(preferred="kubernetes.io/hostname", topology="cluster")),
         ),
-        role_groups=(RoleGroup(("prefill", "decode"), TopologyWish(required="example.com/rack", topology="cluster")),),
+        role_groups=(
+            RoleGroup(("prefill", "decode"), TopologyRequest(required="example.com/rack", topology="cluster")),
+        ),
         queue="team-a",
-        wish=TopologyWish(required="example.com/block", topology="cluster"),
+        topology_request=TopologyRequest(required="example.com/block", topology="cluster"),
     )
 
 
@@ -120,7 +122,7 @@ def test_a_group_of_subgroups_needs_what_they_need_all_of_them() -> None:
 def test_a_plain_group_needs_its_minimum() -> None:
     gang = only_gang(read(kai("{minMember: 4}")))
 
-    assert (gang.minimum, gang.roles, gang.wish) == (4, (), None)
+    assert (gang.minimum, gang.roles, gang.topology_request) == (4, (), None)
 
 
 def test_a_group_may_say_that_it_is_nobodys_victim() -> None:

@@ -4,7 +4,7 @@ import pytest
 from gang_manifests import memberships, only_gang, pod_named, read, refusal
 
 from mooring.model.gangs.gang import Gang, Role, RoleGroup
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 
 CLASS = """
 apiVersion: scheduling.k8s.io/v1
@@ -64,8 +64,8 @@ spec:
 def test_a_replica_is_a_base_gang_and_gangs_scaled_beyond_it() -> None:
     base, scaled = read(CLASS + SET + BINDING).gangs
 
-    host = TopologyWish(required="kubernetes.io/hostname", preferred="kubernetes.io/hostname")
-    rack = TopologyWish(required="example.com/rack")
+    host = TopologyRequest(required="kubernetes.io/hostname", preferred="kubernetes.io/hostname")
+    rack = TopologyRequest(required="example.com/rack")
     assert base == Gang(
         key="PodGang.scheduler.grove.io/serve/llm-0",
         name="serve/llm-0",
@@ -84,7 +84,7 @@ def test_a_replica_is_a_base_gang_and_gangs_scaled_beyond_it() -> None:
         priority=100,
         preemption_policy="PreemptLowerPriority",
         timeout_seconds=3600.0,
-        wish=TopologyWish(required="example.com/block"),
+        topology_request=TopologyRequest(required="example.com/block"),
     )
     assert scaled == Gang(
         key="PodGang.scheduler.grove.io/serve/llm-0-decode-0",
@@ -94,7 +94,7 @@ def test_a_replica_is_a_base_gang_and_gangs_scaled_beyond_it() -> None:
         priority=100,
         preemption_policy="PreemptLowerPriority",
         timeout_seconds=3600.0,
-        wish=rack,
+        topology_request=rack,
         after=base.key,
     )
 
@@ -155,30 +155,30 @@ def test_replicas_are_gangs_of_their_own_and_what_is_scaled_falls_back_on_the_pl
         ("serve/llm-1-decode-0", "llm-1"),
         ("serve/llm-1-decode-1", "llm-1"),
     ]
-    assert {gang.wish for gang in gangs} == {TopologyWish(required="example.com/block")}
+    assert {gang.topology_request for gang in gangs} == {TopologyRequest(required="example.com/block")}
     assert all(gang.role_groups == () for gang in gangs)
 
 
 def test_domains_without_a_binding_are_the_well_known_ones_or_stand_for_themselves() -> None:
     base, _ = read(CLASS + SET.replace("topologyName: cluster, ", "")).gangs
 
-    assert base.wish == TopologyWish(required="block")
-    assert base.roles[2].wish == TopologyWish("kubernetes.io/hostname", "kubernetes.io/hostname")
+    assert base.topology_request == TopologyRequest(required="block")
+    assert base.roles[2].topology_request == TopologyRequest("kubernetes.io/hostname", "kubernetes.io/hostname")
     assert base.timeout_seconds == 3600.0
 
 
 def test_a_binding_that_is_named_and_missing_is_asked_for() -> None:
     base, _ = read(CLASS + SET).gangs
 
-    assert base.wish == TopologyWish(required="block", topology="cluster")
-    assert base.role_groups[0].wish == TopologyWish(required="rack", topology="cluster")
+    assert base.topology_request == TopologyRequest(required="block", topology="cluster")
+    assert base.role_groups[0].topology_request == TopologyRequest(required="rack", topology="cluster")
 
 
 def test_the_old_spelling_of_constraints_and_bindings_is_read() -> None:
     text = SET.replace("{topologyName: cluster, pack: {required: block}}", "{packDomain: block}")
     binding = BINDING.replace("ClusterTopologyBinding", "ClusterTopology")
 
-    assert read(CLASS + text + binding).gangs[0].wish == TopologyWish(required="example.com/block")
+    assert read(CLASS + text + binding).gangs[0].topology_request == TopologyRequest(required="example.com/block")
 
 
 GANG = """
@@ -208,11 +208,11 @@ def test_a_pod_gang_is_a_gang_with_places_on_three_levels() -> None:
         minimum=3,
         roles=(
             Role("llm-0-router", 1),
-            Role("llm-0-decode-0-worker", 2, TopologyWish(preferred="kubernetes.io/hostname")),
+            Role("llm-0-decode-0-worker", 2, TopologyRequest(preferred="kubernetes.io/hostname")),
         ),
-        role_groups=(RoleGroup(("llm-0-decode-0-worker",), TopologyWish(required="example.com/rack")),),
+        role_groups=(RoleGroup(("llm-0-decode-0-worker",), TopologyRequest(required="example.com/rack")),),
         timeout_seconds=14400.0,
-        wish=TopologyWish(required="example.com/block"),
+        topology_request=TopologyRequest(required="example.com/block"),
         after="PodGang.scheduler.grove.io/serve/llm-0",
     )
 

@@ -4,7 +4,7 @@ import pytest
 from gang_manifests import memberships, only_gang, read, refusal
 
 from mooring.model.gangs.gang import Gang
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 
 CLASS = """
 apiVersion: scheduling.k8s.io/v1
@@ -85,7 +85,7 @@ def test_priority_comes_from_the_class_topology_from_the_constraint_and_all_go_t
 
     assert gang.priority == 1000
     assert gang.preemption_policy == "Never"
-    assert gang.wish == TopologyWish(required="topology.kubernetes.io/rack")
+    assert gang.topology_request == TopologyRequest(required="topology.kubernetes.io/rack")
     assert gang.evicted_whole
 
 
@@ -111,7 +111,11 @@ spec:
         )
     )
 
-    assert (gang.minimum, gang.wish, gang.evicted_whole) == (3, TopologyWish(required="example.com/rack"), True)
+    assert (gang.minimum, gang.topology_request, gang.evicted_whole) == (
+        3,
+        TopologyRequest(required="example.com/rack"),
+        True,
+    )
 
 
 COMPOSITE = """
@@ -136,7 +140,11 @@ def test_composite_groups_are_gangs_of_gangs() -> None:
     prefill, root = read(COMPOSITE).gangs
 
     assert root.key == "CompositePodGroup.scheduling.k8s.io/default/root"
-    assert (root.minimum, root.of_gangs, root.wish) == (2, True, TopologyWish(required="example.com/block"))
+    assert (root.minimum, root.of_gangs, root.topology_request) == (
+        2,
+        True,
+        TopologyRequest(required="example.com/block"),
+    )
     assert (prefill.minimum, prefill.parent, prefill.of_gangs) == (4, root.key, False)
 
 

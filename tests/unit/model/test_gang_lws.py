@@ -4,7 +4,7 @@ import pytest
 from gang_manifests import memberships, pod_named, read, refusal
 
 from mooring.model.gangs.gang import Gang, Role
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 
 SET = """
 apiVersion: leaderworkerset.x-k8s.io/v1
@@ -90,7 +90,7 @@ spec: {leaderWorkerTemplate: {workerTemplate: {spec: {containers: [{name: only}]
 def test_exclusive_topology_is_a_place_for_the_group_alone() -> None:
     manifests = read(lws(annotations=EXCLUSIVE))
 
-    assert [gang.wish for gang in manifests.gangs] == [TopologyWish(required="example.com/rack")] * 2
+    assert [gang.topology_request for gang in manifests.gangs] == [TopologyRequest(required="example.com/rack")] * 2
     leader = pod_named(manifests, "vllm-0")
     affinity = leader.spec.affinity
     assert affinity is not None and affinity.pod_affinity is not None and affinity.pod_anti_affinity is not None
@@ -111,7 +111,7 @@ def test_subgroups_of_all_pods_are_slices() -> None:
     manifests = read(lws("subGroupPolicy: {subGroupSize: 2}", f"{EXCLUSIVE}, {SUBGROUP_EXCLUSIVE}", size=4))
 
     gang = manifests.gangs[0]
-    assert gang.wish == TopologyWish("example.com/rack", None, 2, "kubernetes.io/hostname")
+    assert gang.topology_request == TopologyRequest("example.com/rack", None, 2, "kubernetes.io/hostname")
     assert gang.roles == (Role("leader", 1), Role("worker", 3))
     index = "leaderworkerset.sigs.k8s.io/subgroup-index"
     assert [(pod.metadata.labels or {})[index] for pod in manifests.pods[:4]] == ["0", "0", "1", "1"]
@@ -123,8 +123,8 @@ def test_subgroups_of_all_pods_are_slices() -> None:
 def test_a_leader_that_is_one_too_many_is_in_the_first_subgroup_and_in_no_slice() -> None:
     manifests = read(lws("subGroupPolicy: {subGroupSize: 2}", SUBGROUP_EXCLUSIVE, size=5))
 
-    slices = TopologyWish(slice_size=2, slice_level="kubernetes.io/hostname")
-    assert manifests.gangs[0].wish is None
+    slices = TopologyRequest(slice_size=2, slice_level="kubernetes.io/hostname")
+    assert manifests.gangs[0].topology_request is None
     assert manifests.gangs[0].roles == (Role("leader", 1), Role("worker", 4, slices))
     index = "leaderworkerset.sigs.k8s.io/subgroup-index"
     assert [(pod.metadata.labels or {})[index] for pod in manifests.pods[:5]] == ["0", "0", "0", "1", "1"]
@@ -230,7 +230,7 @@ def test_pods_alone_say_how_large_their_group_is() -> None:
 
     (gang,) = read(dumped("vllm-0", "vllm", labels=labels, annotations=said).removeprefix("\n---")).gangs
 
-    assert (gang.minimum, gang.wish) == (4, TopologyWish(required="example.com/rack"))
+    assert (gang.minimum, gang.topology_request) == (4, TopologyRequest(required="example.com/rack"))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from job_builders import document, job, job_set, pytorch_job, ray_cluster, templ
 from mooring.errors import ManifestError
 from mooring.model.gangs.gang import Gang
 from mooring.model.loading.manifests import Manifests, build_manifests
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
@@ -34,16 +34,20 @@ IN_A_RACK = asking(**{REQUIRED: "rack"})
 @pytest.mark.parametrize(
     ("annotations", "wish"),
     [
-        ({REQUIRED: "rack"}, TopologyWish(required="rack")),
-        ({PREFERRED: "rack"}, TopologyWish(preferred="rack")),
-        ({UNCONSTRAINED: "true"}, TopologyWish()),
-        ({SLICE_LEVEL: "rack", SLICE_SIZE: "2"}, TopologyWish(slice_level="rack", slice_size=2)),
+        ({REQUIRED: "rack"}, TopologyRequest(required="rack")),
+        ({PREFERRED: "rack"}, TopologyRequest(preferred="rack")),
+        ({UNCONSTRAINED: "true"}, TopologyRequest()),
+        ({SLICE_LEVEL: "rack", SLICE_SIZE: "2"}, TopologyRequest(slice_level="rack", slice_size=2)),
     ],
 )
-def test_a_job_that_asks_for_a_topology_is_a_gang(queue: str, annotations: dict[str, str], wish: TopologyWish) -> None:
+def test_a_job_that_asks_for_a_topology_is_a_gang(
+    queue: str, annotations: dict[str, str], topology_request: TopologyRequest
+) -> None:
     manifests = read(job(queue=queue, parallelism=4, completions=6, template=asking(**annotations)))
 
-    assert only_gang(manifests) == Gang(key="Job.batch/default/train", name="default/train", minimum=4, wish=wish)
+    assert only_gang(manifests) == Gang(
+        key="Job.batch/default/train", name="default/train", minimum=4, topology_request=topology_request
+    )
     assert {gang for gang, _, _ in memberships(manifests).values()} == {"default/train"}
 
 
@@ -77,7 +81,11 @@ def test_pod_sets_of_one_group_are_one_gang() -> None:
     replicas = {"Master": {"replicas": 1, "template": grouped}, "Worker": {"replicas": 3, "template": grouped}}
     gang = only_gang(read(pytorch_job(replicas)))
 
-    assert (gang.name, gang.minimum, gang.wish) == ("default/train/all", 4, TopologyWish(required="rack"))
+    assert (gang.name, gang.minimum, gang.topology_request) == (
+        "default/train/all",
+        4,
+        TopologyRequest(required="rack"),
+    )
 
 
 def test_a_group_of_ray_workers_is_a_gang_if_it_asks() -> None:

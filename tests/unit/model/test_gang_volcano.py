@@ -5,7 +5,7 @@ from gang_manifests import memberships, only_gang, pod_named, read, refusal
 
 from mooring.model.api.volcano_queue import Queue
 from mooring.model.gangs.gang import Gang, Role
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 
 GROUP = """
 apiVersion: scheduling.volcano.sh/v1beta1
@@ -98,7 +98,7 @@ def test_a_pod_group_is_a_gang_with_roles_a_queue_and_a_place() -> None:
         roles=(Role("master", 1), Role("worker", 4)),
         min_resources={"cpu": "8", "nvidia.com/gpu": 32},
         queue="research",
-        wish=TopologyWish(required="hypernode-tier/2", preferred="hypernode-tier/1"),
+        topology_request=TopologyRequest(required="hypernode-tier/2", preferred="hypernode-tier/1"),
     )
 
 
@@ -114,24 +114,24 @@ def test_a_group_that_names_no_queue_is_in_the_default_one() -> None:
 @pytest.mark.parametrize(
     ("network", "wish"),
     [
-        pytest.param("{mode: soft}", TopologyWish(preferred="hypernode-tier/1"), id="soft"),
-        pytest.param("{highestTierAllowed: 1}", TopologyWish(required="hypernode-tier/1"), id="hard by default"),
+        pytest.param("{mode: soft}", TopologyRequest(preferred="hypernode-tier/1"), id="soft"),
+        pytest.param("{highestTierAllowed: 1}", TopologyRequest(required="hypernode-tier/1"), id="hard by default"),
         pytest.param(
             "{highestTierName: spine}",
-            TopologyWish(required="hypernode-tier/2", preferred="hypernode-tier/1"),
+            TopologyRequest(required="hypernode-tier/2", preferred="hypernode-tier/1"),
             id="a tier by its name",
         ),
         pytest.param(
             "{highestTierName: core}",
-            TopologyWish(required="hypernode-tier/core", preferred="hypernode-tier/1"),
+            TopologyRequest(required="hypernode-tier/core", preferred="hypernode-tier/1"),
             id="a name that no tier has",
         ),
     ],
 )
-def test_network_topology_is_a_wish_for_hypernodes(network: str, wish: TopologyWish) -> None:
+def test_network_topology_is_a_wish_for_hypernodes(network: str, topology_request: TopologyRequest) -> None:
     manifests = read(group(f"{{minMember: 1, networkTopology: {network}}}") + HYPERNODES)
 
-    assert only_gang(manifests).wish == wish
+    assert only_gang(manifests).topology_request == topology_request
 
 
 def test_subgroups_are_slices_of_a_role() -> None:
@@ -152,7 +152,7 @@ def test_subgroups_are_slices_of_a_role() -> None:
         )
     )
 
-    assert gang.roles == (Role("worker", 8, TopologyWish(slice_size=4, slice_level="hypernode-tier/1")),)
+    assert gang.roles == (Role("worker", 8, TopologyRequest(slice_size=4, slice_level="hypernode-tier/1")),)
 
 
 def test_subgroups_of_all_pods_are_slices_of_the_gang() -> None:
@@ -169,7 +169,7 @@ def test_subgroups_of_all_pods_are_slices_of_the_gang() -> None:
     )
 
     assert gang.minimum == 6
-    assert gang.wish == TopologyWish("hypernode-tier/3", "hypernode-tier/1", 2, "hypernode-tier/1")
+    assert gang.topology_request == TopologyRequest("hypernode-tier/3", "hypernode-tier/1", 2, "hypernode-tier/1")
 
 
 def test_a_job_becomes_the_pods_of_its_tasks() -> None:
@@ -249,7 +249,7 @@ def test_partitions_are_slices_and_labelled() -> None:
       networkTopology: {highestTierAllowed: 1}}, minAvailable: 1"""
     manifests = read(job(f"[{task(fields)}]"))
 
-    assert only_gang(manifests).roles == (Role("w", 2, TopologyWish(slice_size=2, slice_level="hypernode-tier/1")),)
+    assert only_gang(manifests).roles == (Role("w", 2, TopologyRequest(slice_size=2, slice_level="hypernode-tier/1")),)
     assert [(pod.metadata.labels or {})["volcano.sh/partition-id"] for pod in manifests.pods] == ["0", "0", "1", "1"]
 
 

@@ -9,7 +9,7 @@ from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Evict, Wait
 from mooring.model.events import NodeLost, NodeSeen, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.testing.builders import RACK, make_node, make_pod, make_profile
 
 WAITS = "gang default/train: room for 0 of 2 members"
@@ -201,7 +201,7 @@ def test_room_is_made_in_one_rack_where_the_gang_wants_one() -> None:
     scheduler = gang_scheduler(
         nodes=nodes,
         pods=[*running, *make_members(2)],
-        gangs=[make_gang("train", 2, wish=TopologyWish(required=RACK))],
+        gangs=[make_gang("train", 2, topology_request=TopologyRequest(required=RACK))],
     )
 
     decisions = scheduler.cycle(1.0)
@@ -217,7 +217,7 @@ def test_the_rack_with_the_cheapest_victims_is_chosen() -> None:
     scheduler = gang_scheduler(
         nodes=nodes,
         pods=[*running, *make_members(2)],
-        gangs=[make_gang("train", 2, wish=TopologyWish(required=RACK))],
+        gangs=[make_gang("train", 2, topology_request=TopologyRequest(required=RACK))],
     )
 
     assert evicted(scheduler.cycle(1.0)) == ["r2", "r3"]

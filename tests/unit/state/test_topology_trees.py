@@ -1,7 +1,7 @@
 """Topology trees: domains inside domains, as columns; kept while nothing changes that they are built from."""
 
 from mooring.model.events import NodeLost, NodeSeen
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
 from mooring.state.nodes import MISSING
 from mooring.state.topology import TopologyTree
@@ -158,20 +158,20 @@ def test_a_wish_finds_its_topology() -> None:
     topologies = {"rooms": ("example.com/room", RACK), "racks": (ZONE, RACK, HOSTNAME), "zones": (ZONE,)}
     hypernodes = {"leaf": make_hypernode("leaf", 1, nodes=["n0"])}
 
-    def levels(wish: TopologyWish) -> tuple[str, ...]:
-        return trees.for_wish(wish, topologies, hypernodes).levels
+    def levels(topology_request: TopologyRequest) -> tuple[str, ...]:
+        return trees.for_topology_request(topology_request, topologies, hypernodes).levels
 
-    assert levels(TopologyWish(required=RACK)) == topologies["racks"]
-    assert levels(TopologyWish(required=RACK, topology="rooms")) == topologies["rooms"]
-    assert levels(TopologyWish(required=ZONE, slice_size=2, slice_level=RACK)) == topologies["racks"]
-    assert levels(TopologyWish(required="example.com/row", preferred=RACK)) == ("example.com/row", RACK)
-    assert levels(TopologyWish(required="hypernode-tier/1")) == ("hypernode-tier/1",)
+    assert levels(TopologyRequest(required=RACK)) == topologies["racks"]
+    assert levels(TopologyRequest(required=RACK, topology="rooms")) == topologies["rooms"]
+    assert levels(TopologyRequest(required=ZONE, slice_size=2, slice_level=RACK)) == topologies["racks"]
+    assert levels(TopologyRequest(required="example.com/row", preferred=RACK)) == ("example.com/row", RACK)
+    assert levels(TopologyRequest(required="hypernode-tier/1")) == ("hypernode-tier/1",)
 
 
 def test_a_topology_that_is_named_and_unknown_has_no_nodes_whatever_their_labels() -> None:
     trees = TopologyTrees(make_cluster(nodes=[make_node("n0", rack="r1")]))
 
-    tree = trees.for_wish(TopologyWish(required=RACK, topology="gone"), {"racks": (RACK,)}, {})
+    tree = trees.for_topology_request(TopologyRequest(required=RACK, topology="gone"), {"racks": (RACK,)}, {})
 
     assert (tree.levels, len(tree)) == ((), 0)
 

@@ -59,7 +59,7 @@ def make_tenants(queues: Sequence[ClusterQueue], jobs: Sequence[Job], cohorts: S
     cluster.observe(*map(ObjectSeen, cohorts), *map(ObjectSeen, queues))
     cluster.observe(*(ObjectSeen(make_local_queue(queue.metadata.name)) for queue in queues))
     for job in jobs:
-        cluster.observe(*map(PodSeen, job.pods), WorkloadSeen(job.work))
+        cluster.observe(*map(PodSeen, job.pods), WorkloadSeen(job.queued))
     return cluster
 
 

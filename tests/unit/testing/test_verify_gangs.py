@@ -5,7 +5,7 @@ import pytest
 from mooring.model.events import GangSeen, NodeSeen, PodSeen
 from mooring.model.gangs.gang import Gang, Role, gang_key
 from mooring.model.gangs.membership import PLAIN_KIND, VOLCANO_KIND
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import HOSTNAME, make_node, make_pod
 from mooring.testing.verify_gangs import broken_gangs
@@ -27,8 +27,8 @@ def make_cluster(gang: Gang, placed: list[str], *, roles: list[str] | None = Non
     return cluster
 
 
-def make_gang(minimum: int, *, wish: TopologyWish | None = None) -> Gang:
-    return Gang(gang_key(PLAIN_KIND, "default", "train"), "default/train", minimum, wish=wish)
+def make_gang(minimum: int, *, topology_request: TopologyRequest | None = None) -> Gang:
+    return Gang(gang_key(PLAIN_KIND, "default", "train"), "default/train", minimum, topology_request=topology_request)
 
 
 def test_a_gang_that_runs_in_part_is_found() -> None:
@@ -60,7 +60,7 @@ def test_a_gang_of_gangs_that_runs_in_part_is_found() -> None:
 
 
 def test_members_outside_the_required_domain_are_found() -> None:
-    gang = make_gang(3, wish=TopologyWish(required=RACK))
+    gang = make_gang(3, topology_request=TopologyRequest(required=RACK))
 
     assert list(broken_gangs(make_cluster(gang, ["a0", "a1", "b0"]))) == [
         f"gang default/train: its members are in 2 domains of {RACK}"
@@ -69,7 +69,7 @@ def test_members_outside_the_required_domain_are_found() -> None:
 
 
 def test_members_in_no_domain_at_all_are_found() -> None:
-    gang = make_gang(2, wish=TopologyWish(required="example.com/block"))
+    gang = make_gang(2, topology_request=TopologyRequest(required="example.com/block"))
 
     assert list(broken_gangs(make_cluster(gang, ["a0", "a0"]))) == [
         "gang default/train: some of its members are in no domain of example.com/block"
@@ -85,7 +85,7 @@ def test_members_in_no_domain_at_all_are_found() -> None:
     ],
 )
 def test_slices_are_counted_by_rank(placed: list[str], torn: list[int]) -> None:
-    gang = make_gang(4, wish=TopologyWish(preferred=RACK, slice_size=2, slice_level=HOSTNAME))
+    gang = make_gang(4, topology_request=TopologyRequest(preferred=RACK, slice_size=2, slice_level=HOSTNAME))
 
     assert list(broken_gangs(make_cluster(gang, placed))) == [
         f"gang default/train: slice {number} is in 2 domains of {HOSTNAME}" for number in torn

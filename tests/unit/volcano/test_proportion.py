@@ -1,4 +1,4 @@
-"""Shares by weight: who deserves what, given everybody's weights, limits, guarantees and wishes."""
+"""Shares by weight: who deserves what, given everybody's weights, limits, guarantees and topology requests."""
 
 import numpy as np
 import pytest

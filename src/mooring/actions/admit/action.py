@@ -11,11 +11,11 @@ from mooring.actions.admit.cycle.turns import MayStart, anybody
 from mooring.actions.admit.lifecycle.conditions import NAMESPACE_MISMATCH
 from mooring.actions.admit.lifecycle.following import Following, make_structure
 from mooring.actions.admit.lifecycle.gatekeeper import Gatekeeper
-from mooring.actions.admit.lifecycle.lifecycle import Desk
+from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
 from mooring.actions.admit.lifecycle.namespaces import NamespaceLabels
-from mooring.actions.admit.lifecycle.pods import PodsOfWork
+from mooring.actions.admit.lifecycle.pods import WorkloadPods
 from mooring.actions.admit.lifecycle.rehearsal import Rehearsal, Rehearse
-from mooring.actions.admit.lifecycle.stages import Stage, Work
+from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
 from mooring.actions.admit.lifecycle.telling import tell
 from mooring.actions.admit.policies.own_rules import OwnRules
 from mooring.actions.admit.quota.resource_rules import ResourceRules
@@ -50,7 +50,7 @@ class Admit:
             blocks_admission=pods_ready is not None and pods_ready.blocks_admission,
             check_placement=self._policy.check_placement,
         )
-        self._opened: tuple[Desk, Following] | None = None
+        self._opened: tuple[Lifecycle, Following] | None = None
         self._misplaced: set[str] = set()
         """Works whose queue does not select their namespace."""
         self._seen_related = -1
@@ -59,33 +59,33 @@ class Admit:
         self._now = 0.0
 
     def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
-        if self._opened is None and not cluster.tenants.works:
+        if self._opened is None and not cluster.tenants.workloads:
             return []
         self._now = now
-        desk, following = self._open(cluster, now)
-        desk.admission.own.set_time(now)
-        pods = PodsOfWork(cluster, queue, self._profiles, now)
-        # 1. Follow the world: queues, works and pods that changed.
-        for work in following.catch_up(now):
-            self._look_at(desk, work, pods)
-        self._look_at_cluster(desk, cluster)
+        lifecycle, following = self._open(cluster, now)
+        lifecycle.admission.own.set_time(now)
+        pods = WorkloadPods(cluster, queue, self._profiles, now)
+        # 1. Follow the world: queues, workloads and pods that changed.
+        for workload in following.catch_up(now):
+            self._look_at(lifecycle, workload, pods)
+        self._look_at_cluster(lifecycle, cluster)
         # 2. Act on what is due.
-        for work in list(desk.unready.values()):
-            if work.stage is Stage.ADMITTED:
-                desk.set_ready(work, pods.is_ready(work), now)
-        desk.pass_time(now)
-        desk.admission.own.look_again(desk.admission.pending)
+        for workload in list(lifecycle.unready.values()):
+            if workload.stage is Stage.ADMITTED:
+                lifecycle.set_ready(workload, pods.is_ready(workload), now)
+        lifecycle.pass_time(now)
+        lifecycle.admission.own.look_again(lifecycle.admission.pending)
         # 3. Decide, cycle after cycle, until nothing new can be decided.
-        self._decide(desk, pods, now)
+        self._decide(lifecycle, pods, now)
         if self._windows is not None:
             self._windows.take_back(now)
             self._windows.give_notice(now)
         # 4. Start and stop pods accordingly.
-        evictions = self._move_pods(desk, pods)
+        evictions = self._move_pods(lifecycle, pods)
         following.skip()
         # 5. Say why the others wait.
-        decisions, desk.decisions = desk.decisions, []
-        spoken_of, desk.spoken_of = desk.spoken_of, {}
+        decisions, lifecycle.decisions = lifecycle.decisions, []
+        spoken_of, lifecycle.spoken_of = lifecycle.spoken_of, {}
         return decisions + evictions + tell(spoken_of.values(), pods)
 
     @property
@@ -93,23 +93,23 @@ class Admit:
         """The time at which there is something to do even if nothing happens; None if there is none."""
         if self._opened is None:
             return None
-        desk = self._opened[0]
-        times = [desk.deadlines.next, desk.admission.own.next_look(desk.admission.pending)]
+        lifecycle = self._opened[0]
+        times = [lifecycle.deadlines.next, lifecycle.admission.own.next_look(lifecycle.admission.pending)]
         if self._windows is not None:
             times.append(self._windows.next_wake(self._now))
         return min((time for time in times if time is not None), default=None)
 
     @property
-    def desk(self) -> Desk | None:
+    def lifecycle(self) -> Lifecycle | None:
         """Works, lines and ledger, to be read; None as long as nothing has queued."""
         return None if self._opened is None else self._opened[0]
 
     def why_waits(self, cluster: Cluster, pod_key: str) -> str:
-        """What is said of a pod whose work waits for quota; empty of any other."""
-        desk, key = self.desk, cluster.tenants.work_of.get(pod_key, "")
-        return "" if desk is None or key not in desk.works else desk.works[key].told.message
+        """What is said of a pod whose workload waits for quota; empty of any other."""
+        lifecycle, key = self.lifecycle, cluster.tenants.workload_of.get(pod_key, "")
+        return "" if lifecycle is None or key not in lifecycle.workloads else lifecycle.workloads[key].told.message
 
-    def _open(self, cluster: Cluster, now: float) -> tuple[Desk, Following]:
+    def _open(self, cluster: Cluster, now: float) -> tuple[Lifecycle, Following]:
         if self._opened is None:
             settings, policy, tenants = self._settings, self._policy, cluster.tenants
             pods_ready = settings.pods_ready
@@ -128,96 +128,104 @@ class Admit:
                     settings.usage_history,
                 ),
             )
-            desk = Desk(settings, admission, tenants.finished_pods)
-            self._opened = desk, Following(tenants, desk, self._schedule, now)
-            self._windows = WindowKeeper(self._schedule, tenants, desk) if self._schedule else None
+            lifecycle = Lifecycle(settings, admission, tenants.finished_pods)
+            self._opened = lifecycle, Following(tenants, lifecycle, self._schedule, now)
+            self._windows = WindowKeeper(self._schedule, tenants, lifecycle) if self._schedule else None
         return self._opened
 
     # Following.
 
-    def _look_at(self, desk: Desk, work: Work, pods: PodsOfWork) -> None:
-        """See how the pods of a work have fared."""
-        if work.stage is Stage.DONE:
+    def _look_at(self, lifecycle: Lifecycle, workload: WorkloadRecord, pods: WorkloadPods) -> None:
+        """See how the pods of a workload have fared."""
+        if workload.stage is Stage.DONE:
             return
-        if pods.is_done(work):
-            desk.finish(work)
+        if pods.is_done(workload):
+            lifecycle.finish(workload)
             return
-        holder = desk.admission.holder(work.key)
-        if work.is_holding and holder is not None:
-            gone = {given.name: given.count - pods.to_run(work, given) for given in work.pod_sets}
+        admitted = lifecycle.admission.admitted(workload.key)
+        if workload.is_holding and admitted is not None:
+            gone = {given.name: given.count - pods.to_run(workload, given) for given in workload.pod_sets}
             reclaimed = {name: count for name, count in gone.items() if count > 0}
-            if reclaimed != dict(holder.reclaimed):
-                desk.admission.reclaim(work.key, reclaimed)
-        if work.stage is Stage.ADMITTED:
-            desk.set_ready(work, pods.is_ready(work), pods.now)
-        desk.moved[work.key] = work
+            if reclaimed != dict(admitted.reclaimed):
+                lifecycle.admission.reclaim(workload.key, reclaimed)
+        if workload.stage is Stage.ADMITTED:
+            lifecycle.set_ready(workload, pods.is_ready(workload), pods.now)
+        lifecycle.moved[workload.key] = workload
 
-    def _look_at_cluster(self, desk: Desk, cluster: Cluster) -> None:
+    def _look_at_cluster(self, lifecycle: Lifecycle, cluster: Cluster) -> None:
         """Nodes may have room that they had not; namespaces may have other labels."""
-        self._gatekeeper.look_at(cluster, desk)
+        self._gatekeeper.look_at(cluster, lifecycle)
         if self._misplaced and cluster.related.version != self._seen_related:
-            desk.admission.pending.try_again(sorted(self._misplaced))
+            lifecycle.admission.pending.try_again(sorted(self._misplaced))
         self._seen_related = cluster.related.version
 
     # Deciding.
 
-    def _decide(self, desk: Desk, pods: PodsOfWork, now: float) -> None:
-        desk.run += 1
-        with self._gatekeeper.at_work(desk, pods) as may_start:
+    def _decide(self, lifecycle: Lifecycle, pods: WorkloadPods, now: float) -> None:
+        lifecycle.run += 1
+        with self._gatekeeper.at_work(lifecycle, pods) as may_start:
             while True:
-                desk.complete_evictions([work for work in desk.leaving.values() if _is_gone(work, desk, pods)], now)
-                pending, settling = desk.admission.pending, desk.settling
+                lifecycle.complete_evictions(
+                    [workload for workload in lifecycle.leaving.values() if _is_gone(workload, lifecycle, pods)], now
+                )
+                pending, settling = lifecycle.admission.pending, lifecycle.settling
                 settling.wake(pending.changed)
                 pending.changed.clear()
                 if not pending.has_heads_outside(settling.asleep):
                     return
                 may_use: MayStart = anybody if self._windows is None else WindowGate(self._windows, now).may_use
-                report = desk.admission.run_cycle(now, asleep=settling.asleep, may_start=may_start, may_use=may_use)
-                self._act_on(report, desk, now)
+                report = lifecycle.admission.run_cycle(
+                    now, asleep=settling.asleep, may_start=may_start, may_use=may_use
+                )
+                self._act_on(report, lifecycle, now)
 
-    def _act_on(self, report: CycleReport, desk: Desk, now: float) -> None:
+    def _act_on(self, report: CycleReport, lifecycle: Lifecycle, now: float) -> None:
         for key, words in report.words.items():
-            desk.say(desk.works[key], words)
+            lifecycle.say(lifecycle.workloads[key], words)
             (self._misplaced.add if words.message == NAMESPACE_MISMATCH else self._misplaced.discard)(key)
         for preempted in report.preempted:
-            desk.preempt(preempted, now)
+            lifecycle.preempt(preempted, now)
         for admitted in report.admitted:
-            desk.reserve(desk.works[admitted.workload], now)
-        queues = desk.admission.structure.queues
+            lifecycle.reserve(lifecycle.workloads[admitted.workload], now)
+        queues = lifecycle.admission.structure.queues
         named = [*(found.queue for found in report.admitted), *(found.queue for found in report.preempted)]
-        desk.settling.note_cycle(report.tried, {queues[name].root for name in named})
+        lifecycle.settling.note_cycle(report.tried, {queues[name].root for name in named})
 
     # Carrying out.
 
-    def _move_pods(self, desk: Desk, pods: PodsOfWork) -> list[Decision]:
-        """Bring the pods of all works that moved in line with their stages."""
-        moved, desk.moved = desk.moved, {}
-        for work in moved.values():
+    def _move_pods(self, lifecycle: Lifecycle, pods: WorkloadPods) -> list[Decision]:
+        """Bring the pods of all workloads that moved in line with their stages."""
+        moved, lifecycle.moved = lifecycle.moved, {}
+        for workload in moved.values():
             try:
-                pods.bring_in_line(work)
+                pods.bring_in_line(workload)
             except ResumeError as error:
-                desk.deactivate(work, "FailedToStart", str(error), pods.now)
-                pods.bring_in_line(work)
-            desk.spoken_of[work.key] = work
-        desk.moved.clear()
-        return [found for work in moved.values() if work.stage is Stage.LEAVING for found in _stop(work, pods)]
+                lifecycle.deactivate(workload, "FailedToStart", str(error), pods.now)
+                pods.bring_in_line(workload)
+            lifecycle.spoken_of[workload.key] = workload
+        lifecycle.moved.clear()
+        return [
+            found for workload in moved.values() if workload.stage is Stage.LEAVING for found in _stop(workload, pods)
+        ]
 
 
-def _is_gone(work: Work, desk: Desk, pods: PodsOfWork) -> bool:
+def _is_gone(workload: WorkloadRecord, lifecycle: Lifecycle, pods: WorkloadPods) -> bool:
     """Tell whether an eviction is complete.
 
-    A work is admitted at most once a run: else two that take each other's quota would go on for ever.
+    A workload is admitted at most once a run: else two that take each other's quota would go on for ever.
     """
-    return work.admitted_in_run != desk.run and not pods.placed(work)
+    return workload.admitted_in_run != lifecycle.run and not pods.placed(workload)
 
 
-def _stop(work: Work, pods: PodsOfWork) -> list[Decision]:
-    """Evict the pods of a work that have a node, and were not told before."""
-    assert work.eviction is not None
+def _stop(workload: WorkloadRecord, pods: WorkloadPods) -> list[Decision]:
+    """Evict the pods of a workload that have a node, and were not told before."""
+    assert workload.eviction is not None
     decisions: list[Decision] = []
-    for record in pods.placed(work):
-        if record.key not in work.stopping and record.pod.metadata.deletion_timestamp is None:
-            work.stopping.add(record.key)
+    for record in pods.placed(workload):
+        if record.key not in workload.stopping and record.pod.metadata.deletion_timestamp is None:
+            workload.stopping.add(record.key)
             pods.cluster.gangs.expel(record.key)
-            decisions.append(Evict(record.key, record.node_name, work.eviction.preemptor, work.eviction.message))
+            decisions.append(
+                Evict(record.key, record.node_name, workload.eviction.preemptor, workload.eviction.message)
+            )
     return decisions

@@ -1,4 +1,4 @@
-"""Workloads as admission sees them: applicants that ask for quota, holders that have it."""
+"""Workloads as admission sees them: pending workloads that ask for quota, admitted workloads that have it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ class ScanPosition:
 
 
 @dataclass(slots=True, eq=False)
-class Applicant:
+class PendingWorkload:
     """A workload that asks for quota. Only its place in the line and its scan position ever change."""
 
     key: str
@@ -95,10 +95,10 @@ class PodSetClaim(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Holder:
+class AdmittedWorkload:
     """A workload that holds quota."""
 
-    applicant: Applicant
+    pending: PendingWorkload
     node: int
     claims: tuple[PodSetClaim, ...]
     reserved_at: float
@@ -136,22 +136,22 @@ class Holder:
     @property
     def victim_order(self) -> tuple[bool, float, int, float, str]:
         """Who goes first among candidates of one class: evicted already, of large usage, low priority, started last."""
-        applicant = self.applicant
-        return (not self.is_evicted, -self.local_usage, applicant.priority, -self.reserved_at, applicant.uid)
+        pending = self.pending
+        return (not self.is_evicted, -self.local_usage, pending.priority, -self.reserved_at, pending.uid)
 
 
 @dataclass(slots=True)
 class Intake:
-    """Turns Workload objects into applicants, numbering the shapes and selections that recur."""
+    """Turns Workload objects into pending workloads, numbering the shapes and selections that recur."""
 
     rules: ResourceRules = field(default_factory=ResourceRules)
     orders_by_eviction: bool = True
     """Whether a workload that was evicted because its pods did not get ready goes to the end of the line."""
     _numbers: dict[bytes, int] = field(default_factory=dict)
 
-    def make_applicant(
+    def make_pending(
         self, workload: Workload, queue_name: str, finished: Mapping[str, int] | None = None
-    ) -> Applicant:
+    ) -> PendingWorkload:
         """`finished` says how many pods of each set are done, if it is not what the workload's status says."""
         default_queueing(workload)
         spec = workload.spec
@@ -159,7 +159,7 @@ class Intake:
         pod_sets = tuple(self._make_pod_set(found, reclaimable.get(found.name, 0)) for found in spec.pod_sets)
         priority = spec.priority or 0
         shape = [priority, *(_shape(found, request) for found, request in zip(spec.pod_sets, pod_sets, strict=True))]
-        return Applicant(
+        return PendingWorkload(
             key=workload.key,
             namespace=workload.metadata.namespace,
             uid=workload.metadata.uid,
@@ -229,9 +229,9 @@ def reclaimable_pods(workload: Workload) -> dict[str, int]:
     return {pods.name: pods.count for pods in workload.status.reclaimable_pods or ()}
 
 
-def claims_of(applicant: Applicant, pod_sets: Iterable[PodSetFlavors]) -> tuple[PodSetClaim, ...]:
-    """What an applicant's pods hold, once they are given these flavors."""
-    requests = {found.name: found for found in applicant.pod_sets}
+def claims_of(pending: PendingWorkload, pod_sets: Iterable[PodSetFlavors]) -> tuple[PodSetClaim, ...]:
+    """What an pending workload's pods hold, once they are given these flavors."""
+    requests = {found.name: found for found in pending.pod_sets}
     claims = []
     for pods in pod_sets:
         total = requests[pods.name].total(pods.count, with_pods=PODS in pods.flavors)
@@ -240,11 +240,11 @@ def claims_of(applicant: Applicant, pod_sets: Iterable[PodSetFlavors]) -> tuple[
     return tuple(claims)
 
 
-def make_holder(workload: Workload, applicant: Applicant, node: int) -> Holder:
+def make_admitted(workload: Workload, pending: PendingWorkload, node: int) -> AdmittedWorkload:
     """Read what a workload holds from its admission; pods that finished already hold nothing."""
     admission = workload.status.admission
     assert admission is not None
-    counts = {pod_set.name: pod_set.count for pod_set in applicant.pod_sets}
+    counts = {pod_set.name: pod_set.count for pod_set in pending.pod_sets}
     claims = []
     for assignment in admission.pod_set_assignments:
         given = assignment.count if assignment.count is not None else counts.get(assignment.name, 0)
@@ -255,8 +255,8 @@ def make_holder(workload: Workload, applicant: Applicant, node: int) -> Holder:
         }
         claims.append(PodSetClaim(PodSetFlavors(assignment.name, given, flavors), amounts))
     reserved = workload.condition(QUOTA_RESERVED)
-    return Holder(
-        applicant=applicant,
+    return AdmittedWorkload(
+        pending=pending,
         node=node,
         claims=tuple(claims),
         reserved_at=parse_time(reserved.last_transition_time if reserved else None),

@@ -32,19 +32,19 @@ class Bonded:
 
 def bonds_inside(tree: TopologyTree, unit: Unit) -> Bonded | None:
     """What holds inside a unit; None if somebody asks for a level that there is not."""
-    wish = unit.wish
+    topology_request = unit.topology_request
     if not unit.parts:
-        groups = sliced(unit) if wish.has_slices else list(unit.groups)
-        if not wish.has_slices:
+        groups = sliced(unit) if topology_request.has_slices else list(unit.groups)
+        if not topology_request.has_slices:
             return Bonded(groups, [])
-        if tree.depth_of(wish.slice_level or "") is None:
+        if tree.depth_of(topology_request.slice_level or "") is None:
             return None
-        codes = tree.codes(wish.slice_level or "")
+        codes = tree.codes(topology_request.slice_level or "")
         return Bonded(groups, [Bond([group], codes) for group in groups])
     found = Bonded([], [])
     for part in unit.parts:
         inside = bonds_inside(tree, part)
-        required = part.wish.required
+        required = part.topology_request.required
         if inside is None or (required and tree.depth_of(required) is None):
             return None
         found.groups.extend(inside.groups)
@@ -57,5 +57,5 @@ def bonds_inside(tree: TopologyTree, unit: Unit) -> Bonded | None:
 
 def sliced(unit: Unit) -> list[Group]:
     """The slices of a unit of one group, in order of rank."""
-    group, size = unit.groups[0], unit.wish.slice_size
+    group, size = unit.groups[0], unit.topology_request.slice_size
     return [replace(group, entries=group.entries[first : first + size]) for first in range(0, group.size, size)]

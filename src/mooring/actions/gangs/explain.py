@@ -10,7 +10,7 @@ from mooring.actions.gangs.reservation import Reservation
 from mooring.actions.gangs.units import unit_of
 from mooring.engine.queue.gang_entry import what_is_missing
 from mooring.engine.queue.queue import GangEntry, Queue
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord, GangTable
 
@@ -73,20 +73,20 @@ def _wants(gang: GangEntry, parts: Sequence[GangRecord], table: GangTable) -> st
     declared = gang.root.gang
     if declared is None:
         return ""
-    words = [_in_words(declared.wish)]
+    words = [_in_words(declared.topology_request)]
     before = table.records.get(declared.after)
-    if before is not None and before.gang is not None and _in_words(before.gang.wish):
-        words.append(f"{_in_words(before.gang.wish)} with gang {before.gang.name}")
+    if before is not None and before.gang is not None and _in_words(before.gang.topology_request):
+        words.append(f"{_in_words(before.gang.topology_request)} with gang {before.gang.name}")
     inside = [found.gang for found in parts if found is not gang.root and found.gang is not None]
-    asking = [(found.name, found.wish) for found in inside]
+    asking = [(found.name, found.topology_request) for found in inside]
     for found in (declared, *inside):
-        asking += [(" with ".join(group.roles), group.wish) for group in found.role_groups]
-        asking += [(role.name, role.wish) for role in found.roles]
+        asking += [(" with ".join(group.roles), group.topology_request) for group in found.role_groups]
+        asking += [(role.name, role.topology_request) for role in found.roles]
     names: dict[str, list[str]] = {}
-    for name, wish in asking:
-        names.setdefault(_in_words(wish), []).append(name)
+    for name, topology_request in asking:
+        names.setdefault(_in_words(topology_request), []).append(name)
     names.pop("", None)
-    words += [f"{_listed(found)} {wish}" for wish, found in names.items()]
+    words += [f"{_listed(found)} {topology_request}" for topology_request, found in names.items()]
     return ", ".join(filter(None, words))
 
 
@@ -97,10 +97,10 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:MOST_NAMES])}{f' and {more} more' if more > 0 else ''} each"
 
 
-def _in_words(wish: TopologyWish | None) -> str:
-    if wish is None:
+def _in_words(topology_request: TopologyRequest | None) -> str:
+    if topology_request is None:
         return ""
-    return ("all " if wish.required else "") + ", ".join(wish.words)
+    return ("all " if topology_request.required else "") + ", ".join(topology_request.words)
 
 
 def _ahead(queue: Queue, gang: GangEntry, reservation: Reservation | None) -> list[Ahead]:

@@ -96,21 +96,21 @@ def _levels(
     counts: NDArray[np.int64],
     among: NDArray[np.intp] | None,
 ) -> tuple[LevelNeed, ...]:
-    if not any(unit.wish.levels for unit in chain) or not tree.leaf:
+    if not any(unit.topology_request.levels for unit in chain) or not tree.leaf:
         return ()
-    rooms = fits_by_level(tree, counts, chain[-1].wish, among)
+    rooms = fits_by_level(tree, counts, chain[-1].topology_request, among)
     return tuple(LevelNeed(room, _needed_at(tree, chain, group, needed, depth)) for depth, room in enumerate(rooms))
 
 
 def _needed_at(tree: TopologyTree, chain: Sequence[Unit], group: Group, needed: Set[str], depth: int) -> int | None:
     """How many members like those of a group have to share one domain of a depth, by the outermost who ask for it."""
     for unit in chain:
-        required = tree.depth_of(unit.wish.required) if unit.wish.required else 0
+        required = tree.depth_of(unit.topology_request.required) if unit.topology_request.required else 0
         if required is not None and depth <= required:
             return sum(_count(found, needed) for found in unit.groups if asks_of(found) == asks_of(group))
-    wish = chain[-1].wish
-    slices = tree.depth_of(wish.slice_level or "") if wish.has_slices else None
-    return min(wish.slice_size, _count(group, needed)) if slices is not None and depth <= slices else None
+    topology_request = chain[-1].topology_request
+    slices = tree.depth_of(topology_request.slice_level or "") if topology_request.has_slices else None
+    return min(topology_request.slice_size, _count(group, needed)) if slices is not None and depth <= slices else None
 
 
 def _chain(unit: Unit, group: Group) -> list[Unit]:

@@ -81,8 +81,8 @@ class Forecast:
             if not wants_place(cluster, gang):
                 return True
             if not unit.parts and not unit.running:
-                tree = self._placer.located.tree(cluster, unit.wish)
-                return not isinstance(choose(tree, rooms[0], groups[0].size, unit.wish), TooSmall)
+                tree = self._placer.located.tree(cluster, unit.topology_request)
+                return not isinstance(choose(tree, rooms[0], groups[0].size, unit.topology_request), TooSmall)
         mine = {member.key for part in cluster.gangs.parts_of(gang.root) for member in part.bound()}
         records = cluster.pods.records.values()
         others = [(math.inf, found) for found in records if found.row != UNBOUND and found.key not in mine]
@@ -182,11 +182,11 @@ class Forecast:
         load = np.zeros(len(nodes))
         for resource in {name for group in groups for name, amount in group.shape.requests.items() if amount}:
             load = np.maximum(load, nodes.requested(resource) / np.maximum(nodes.allocatable(resource), 1))
-        wish = gang.root.gang.wish if gang.root.gang is not None else None
-        if wish is not None and wish.required is not None:
-            tree = self._placer.located.tree(cluster, wish)
-            if tree.depth_of(wish.required) is not None:
-                codes = tree.codes(wish.required)[: len(load)]
+        topology_request = gang.root.gang.topology_request if gang.root.gang is not None else None
+        if topology_request is not None and topology_request.required is not None:
+            tree = self._placer.located.tree(cluster, topology_request)
+            if tree.depth_of(topology_request.required) is not None:
+                codes = tree.codes(topology_request.required)[: len(load)]
                 load += 2.0 * (codes != self._roomiest(cluster, groups, codes))
         found: list[float] = load.tolist()
         return found

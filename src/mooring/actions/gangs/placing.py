@@ -259,7 +259,7 @@ def wants_place(cluster: Cluster, gang: GangEntry) -> bool:
     """Whether anything in a gang asks for a place in the topology."""
     parts = cluster.gangs.parts_of(gang.root)
     declared = [gang.root.gang, *(part.gang for part in parts)]
-    return any(found is not None and found.has_wish for found in declared)
+    return any(found is not None and found.has_topology_request for found in declared)
 
 
 def _lacks_resources(cluster: Cluster, gang: GangEntry) -> str:

@@ -39,5 +39,9 @@ def likeness(cluster: Cluster, gang: GangEntry, groups: Sequence[Group]) -> Any:
         return None  # where others of it, or those that it starts after, run is where it has to be
     if any(part.bound() for part in cluster.gangs.parts_of(gang.root)):
         return None
-    wishes = (declared.wish, tuple((role.name, role.wish) for role in declared.roles), declared.role_groups)
-    return wishes, tuple((group.role, group.profile.name, group.shape.id, group.size) for group in groups)
+    topology_requests = (
+        declared.topology_request,
+        tuple((role.name, role.topology_request) for role in declared.roles),
+        declared.role_groups,
+    )
+    return topology_requests, tuple((group.role, group.profile.name, group.shape.id, group.size) for group in groups)

@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 
 from mooring.actions.gangs.members import Group
 from mooring.engine.queue.queue import Entry
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.pods import PodRecord
 
-ANYWHERE = TopologyWish()
+ANYWHERE = TopologyRequest()
 
 
 @dataclass(frozen=True, eq=False)
 class Unit:
     """Members that want one place together: one group, or several units."""
 
-    wish: TopologyWish
+    topology_request: TopologyRequest
     groups: tuple[Group, ...]
     parts: tuple["Unit", ...] = ()
     """Empty for a single group."""
@@ -27,9 +27,12 @@ class Unit:
     def size(self) -> int:
         return sum(group.size for group in self.groups)
 
-    def wishes(self) -> list[TopologyWish]:
+    def topology_requests(self) -> list[TopologyRequest]:
         """All that is asked for, from outside to inside."""
-        return [self.wish, *(wish for part in self.parts for wish in part.wishes())]
+        return [
+            self.topology_request,
+            *(topology_request for part in self.parts for topology_request in part.topology_requests()),
+        ]
 
 
 def unit_of(root: GangRecord, groups: Sequence[Group], table: GangTable) -> Unit:
@@ -44,7 +47,7 @@ def unit_of(root: GangRecord, groups: Sequence[Group], table: GangTable) -> Unit
         if own:
             parts.append(unit_of(inside, own, table))
     running = [member for part in table.parts_of(root) for member in part.bound()]
-    return _around(root.gang.wish or ANYWHERE, groups, parts, running)
+    return _around(root.gang.topology_request or ANYWHERE, groups, parts, running)
 
 
 def _beside_relatives(root: GangRecord, unit: Unit, table: GangTable) -> Unit:
@@ -52,13 +55,13 @@ def _beside_relatives(root: GangRecord, unit: Unit, table: GangTable) -> Unit:
     assert root.gang is not None
     first = table.records.get(root.gang.after) if root.gang.after else root
     followers = table.followers.get(first.key, ()) if first is not None else ()
-    common = first.gang.wish if first is not None and first.gang is not None else None
+    common = first.gang.topology_request if first is not None and first.gang is not None else None
     if first is None or common is None or not followers:
         return unit
     together = _unsliced(common)
     relatives = [first, *(table.records[key] for key in followers)]
     running = [member for record in relatives for member in record.bound()]
-    if unit.wish == together:
+    if unit.topology_request == together:
         return replace(unit, running=tuple(running))
     return _around(together, unit.groups, [unit], running)
 
@@ -66,20 +69,20 @@ def _beside_relatives(root: GangRecord, unit: Unit, table: GangTable) -> Unit:
 def _unit_of_gang(part: GangRecord, groups: Sequence[Group]) -> Unit:
     gang = part.gang
     assert gang is not None
-    wish = gang.wish or ANYWHERE
+    topology_request = gang.topology_request or ANYWHERE
     bound = part.bound()
     # Slices are of ranks, and ranks are counted within a role: each group has its own.
-    sliced = _slices_of(wish)
-    wish_of = {role.name: role.wish for role in gang.roles if role.wish is not None}
+    sliced = _slices_of(topology_request)
+    topology_request_of = {role.name: role.topology_request for role in gang.roles if role.topology_request is not None}
     units: list[Unit] = []
     for role in dict.fromkeys(group.role for group in groups):
         own = [group for group in groups if group.role == role]
         running = [record for record in bound if part.roles[record.key] == role]
-        if role in wish_of and len(own) == 1:
-            units.append(_beside_slices(Unit(wish_of[role], tuple(own), running=tuple(running))))
-        elif role in wish_of:
-            leaves = [Unit(_slices_of(wish_of[role]), (group,), running=tuple(running)) for group in own]
-            units.append(_around(_unsliced(wish_of[role]), own, list(map(_beside_slices, leaves)), running))
+        if role in topology_request_of and len(own) == 1:
+            units.append(_beside_slices(Unit(topology_request_of[role], tuple(own), running=tuple(running))))
+        elif role in topology_request_of:
+            leaves = [Unit(_slices_of(topology_request_of[role]), (group,), running=tuple(running)) for group in own]
+            units.append(_around(_unsliced(topology_request_of[role]), own, list(map(_beside_slices, leaves)), running))
         else:
             units += [Unit(sliced, (group,), running=tuple(running)) for group in own]
     for role_group in gang.role_groups:
@@ -88,20 +91,22 @@ def _unit_of_gang(part: GangRecord, groups: Sequence[Group]) -> Unit:
             running = [record for record in bound if part.roles[record.key] in role_group.roles]
             together = [group for unit in inside for group in unit.groups]
             units = [unit for unit in units if unit not in inside]
-            units.append(_around(role_group.wish, together, inside, running))
-    if len(units) == 1 and units[0].wish is sliced:
-        return _beside_slices(Unit(wish, units[0].groups, running=tuple(bound)))
-    return _around(wish, groups, [_beside_slices(unit) for unit in units], bound)
+            units.append(_around(role_group.topology_request, together, inside, running))
+    if len(units) == 1 and units[0].topology_request is sliced:
+        return _beside_slices(Unit(topology_request, units[0].groups, running=tuple(bound)))
+    return _around(topology_request, groups, [_beside_slices(unit) for unit in units], bound)
 
 
-def _around(wish: TopologyWish, groups: Sequence[Group], parts: Sequence[Unit], running: Sequence[PodRecord]) -> Unit:
+def _around(
+    topology_request: TopologyRequest, groups: Sequence[Group], parts: Sequence[Unit], running: Sequence[PodRecord]
+) -> Unit:
     """Units in a common place; a single one that asks for nothing itself, or in no such place, needs nothing around."""
     if len(parts) == 1:
-        if parts[0].wish == ANYWHERE and not parts[0].parts:
-            return _beside_slices(Unit(wish, tuple(groups), running=tuple(running)))
-        if not wish.levels:
+        if parts[0].topology_request == ANYWHERE and not parts[0].parts:
+            return _beside_slices(Unit(topology_request, tuple(groups), running=tuple(running)))
+        if not topology_request.levels:
             return parts[0]
-    return Unit(wish, tuple(groups), tuple(parts), tuple(running))
+    return Unit(topology_request, tuple(groups), tuple(parts), tuple(running))
 
 
 # Slices of which some members run.
@@ -109,11 +114,11 @@ def _around(wish: TopologyWish, groups: Sequence[Group], parts: Sequence[Unit], 
 
 def _beside_slices(unit: Unit) -> Unit:
     """Let members whose slice has begun to run join it where it is; the others start slices of their own."""
-    wish = unit.wish
-    if not wish.has_slices or not unit.running or len(unit.groups) > 1:
+    topology_request = unit.topology_request
+    if not topology_request.has_slices or not unit.running or len(unit.groups) > 1:
         return unit
     group = unit.groups[0]
-    slice_of = _slices(group, wish.slice_size)
+    slice_of = _slices(group, topology_request.slice_size)
     begun: dict[int | None, list[PodRecord]] = {}
     for record in unit.running:
         begun.setdefault(slice_of(record.key), []).append(record)
@@ -123,22 +128,26 @@ def _beside_slices(unit: Unit) -> Unit:
         number = slice_of(entry.record.key)
         joining.setdefault(number if number in begun else None, []).append(entry)
     fresh = joining.pop(None, [])
-    in_slice = TopologyWish(required=wish.slice_level, topology=wish.topology)
+    in_slice = TopologyRequest(required=topology_request.slice_level, topology=topology_request.topology)
     parts = [
         Unit(in_slice, (replace(group, entries=tuple(entries)),), running=tuple(begun[number]))
         for number, entries in joining.items()
     ]
     if fresh:
-        parts.append(Unit(_slices_of(wish), (replace(group, entries=tuple(fresh)),)))
-    return Unit(_unsliced(wish), tuple(part.groups[0] for part in parts), tuple(parts), unit.running)
+        parts.append(Unit(_slices_of(topology_request), (replace(group, entries=tuple(fresh)),)))
+    return Unit(_unsliced(topology_request), tuple(part.groups[0] for part in parts), tuple(parts), unit.running)
 
 
-def _slices_of(wish: TopologyWish) -> TopologyWish:
-    return TopologyWish(slice_size=wish.slice_size, slice_level=wish.slice_level, topology=wish.topology)
+def _slices_of(topology_request: TopologyRequest) -> TopologyRequest:
+    return TopologyRequest(
+        slice_size=topology_request.slice_size,
+        slice_level=topology_request.slice_level,
+        topology=topology_request.topology,
+    )
 
 
-def _unsliced(wish: TopologyWish) -> TopologyWish:
-    return replace(wish, slice_size=0, slice_level=None)
+def _unsliced(topology_request: TopologyRequest) -> TopologyRequest:
+    return replace(topology_request, slice_size=0, slice_level=None)
 
 
 def _slices(group: Group, size: int) -> Callable[[str], int | None]:

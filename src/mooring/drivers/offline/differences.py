@@ -16,7 +16,7 @@ from mooring.model.events import (
     WorkloadSeen,
 )
 from mooring.model.loading.manifests import Manifests
-from mooring.model.queued.workloads import queued_work
+from mooring.model.queued.workloads import queued_workloads
 from mooring.state.loading import related_objects
 from mooring.state.related import object_key
 
@@ -37,7 +37,9 @@ def differences(before: Manifests, after: Manifests) -> Iterator[Event]:
     old_pods, new_pods = ({pod.key: pod for pod in m.pods} for m in (before, after))
     yield from (PodLost(key) for key in old_pods if key not in new_pods)
     yield from (PodSeen(pod) for key, pod in new_pods.items() if old_pods.get(key) != pod)
-    old_works, new_works = ({work.workload.key: work for work in queued_work(m)} for m in (before, after))
-    yield from (WorkloadLost(key) for key in old_works if key not in new_works)
-    yield from (WorkloadSeen(work) for key, work in new_works.items() if old_works.get(key) != work)
+    old_workloads, new_workloads = (
+        {workload.workload.key: workload for workload in queued_workloads(m)} for m in (before, after)
+    )
+    yield from (WorkloadLost(key) for key in old_workloads if key not in new_workloads)
+    yield from (WorkloadSeen(workload) for key, workload in new_workloads.items() if old_workloads.get(key) != workload)
     yield from (GangLost(key) for key in old_gangs if key not in new_gangs)

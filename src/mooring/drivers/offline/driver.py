@@ -123,7 +123,7 @@ class Offline:
         from mooring.model.events import PodLost, PodSeen
 
         decisions = self.scheduler.cycle(self.now, at_most=at_most)
-        work_of = self.scheduler.cluster.tenants.work_of
+        workload_of = self.scheduler.cluster.tenants.workload_of
         suspended = {decision.workload for decision in decisions if isinstance(decision, Suspend)}
         evicted = bool(suspended)
         for decision in decisions:
@@ -132,7 +132,7 @@ class Offline:
             elif isinstance(decision, Evict):
                 evicted = True
                 self.scheduler.handle(PodLost(decision.pod))
-                if self.placed.pop(decision.pod, None) is not None or work_of.get(decision.pod) in suspended:
+                if self.placed.pop(decision.pod, None) is not None or workload_of.get(decision.pod) in suspended:
                     self.scheduler.handle(PodSeen(unbound(self.given[decision.pod])))
         returning, self.returning = self.returning, []
         self.scheduler.handle(*map(PodSeen, returning))

@@ -14,7 +14,7 @@ from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod, PodSpec
 from mooring.model.api.volcano_queue import Queue
 from mooring.model.api.workloads import Job
-from mooring.model.gangs.dialects.annotations import Member, declared_by_pods, with_wishes
+from mooring.model.gangs.dialects.annotations import Member, declared_by_pods, with_topology_requests
 from mooring.model.gangs.dialects.coscheduling import CoschedulingPodGroup
 from mooring.model.gangs.dialects.coscheduling import pod_group_gang as coscheduling_gang
 from mooring.model.gangs.dialects.grove import ClusterTopologyBinding, PodCliqueSet, PodGang
@@ -137,7 +137,9 @@ def gangs_of(
             declared = declared_by_pods(key, members[key], place_of, by_key.get(key)) if key not in gangs else None
             if declared is not None:
                 gangs[key] = declared
-    return [with_wishes(gang, members[key], place_of) if key in members else gang for key, gang in gangs.items()]
+    return [
+        with_topology_requests(gang, members[key], place_of) if key in members else gang for key, gang in gangs.items()
+    ]
 
 
 def members_by_gang(pods: Iterable[Pod]) -> dict[str, list[Member]]:

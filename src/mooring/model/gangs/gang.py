@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mooring.model.api.meta import Resources
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Role:
     name: str
     minimum: int
     """How many of its pods must run for the gang to be whole."""
-    wish: TopologyWish | None = None
+    topology_request: TopologyRequest | None = None
     """Where its own pods want to be, inside the place that the gang as a whole gets."""
 
 
@@ -23,7 +23,7 @@ class RoleGroup:
     """Roles that share a place of their own inside the gang's: a scaling group of Grove."""
 
     roles: tuple[str, ...]
-    wish: TopologyWish
+    topology_request: TopologyRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Gang:
     """Seconds since the epoch; it queues since then."""
     timeout_seconds: float | None = None
     """How long it may be less than whole once its first member runs; None: the configured default."""
-    wish: TopologyWish | None = None
+    topology_request: TopologyRequest | None = None
     parent: str = ""
     """The key of the gang that this one is a part of: placed with it, at one moment, in one place."""
     of_gangs: bool = False
@@ -65,9 +65,13 @@ class Gang:
     """Whether it may be a victim at all."""
 
     @property
-    def has_wish(self) -> bool:
+    def has_topology_request(self) -> bool:
         """Whether anything in it asks for a place in the topology."""
-        return self.wish is not None or bool(self.role_groups) or any(role.wish is not None for role in self.roles)
+        return (
+            self.topology_request is not None
+            or bool(self.role_groups)
+            or any(role.topology_request is not None for role in self.roles)
+        )
 
 
 def gang_key(kind: str, namespace: str, name: str) -> str:

@@ -14,7 +14,7 @@ from mooring.model.topology.requests import (
     KUEUE_REQUESTS,
     KUEUE_REQUIRED,
     KUEUE_UNCONSTRAINED,
-    wish_of,
+    topology_request_of,
 )
 
 MAIN = "main"
@@ -99,8 +99,8 @@ def topology_request(metadata: ObjectMeta, plan: PodSetPlan) -> TopologyRequest 
     annotations = metadata.annotations or {}
     if annotations.keys().isdisjoint(KUEUE_REQUESTS):
         return None
-    wish = wish_of(annotations)
-    if wish is None:
+    topology_request = topology_request_of(annotations)
+    if topology_request is None:
         return None
     required, preferred = annotations.get(KUEUE_REQUIRED), annotations.get(KUEUE_PREFERRED)
     return TopologyRequest(
@@ -111,6 +111,6 @@ def topology_request(metadata: ObjectMeta, plan: PodSetPlan) -> TopologyRequest 
         sub_group_index_label=plan.group_index_label,
         sub_group_count=plan.group_count,
         pod_set_group_name=annotations.get(POD_SET_GROUP) if required or preferred else None,
-        pod_set_slice_required_topology=wish.slice_level,
-        pod_set_slice_size=wish.slice_size or None,
+        pod_set_slice_required_topology=topology_request.slice_level,
+        pod_set_slice_size=topology_request.slice_size or None,
     )

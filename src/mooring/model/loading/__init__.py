@@ -1,1 +1,1 @@
-"""Documents in, objects out: read, checked, given the API server's defaults, expanded to the pods that controllers would create."""
+"""Documents in, objects out: read, checked, given the API server's defaults, expanded to pods."""

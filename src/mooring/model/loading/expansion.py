@@ -196,7 +196,7 @@ def is_job_over(owner: Job) -> bool:
 
 
 def job_pod_count(spec: JobSpec) -> int:
-    """How many pods a Job runs at once while most of its work is still to be done."""
+    """How many pods a Job runs at once while most of its workload is still to be done."""
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     return parallelism if spec.completions is None else min(parallelism, spec.completions)
 
@@ -225,7 +225,7 @@ def expand_job(owner: Job, owned: Owned) -> list[Pod]:
         done_count = max(owner.status.succeeded, len(succeeded))
         count = min(count, spec.completions - done_count - len(running))
     elif succeeded or owner.status.succeeded:
-        return []  # its pods share the work, and one has seen that there is no more
+        return []  # its pods share the workload, and one has seen that there is no more
     names = {pod.metadata.name for pod in given}
     free = (pod_name for i in range(max(0, count) + len(names)) if (pod_name := f"{name}-{i}") not in names)
     return [stamp.pod(pod_name) for pod_name in islice(free, max(0, count))]

@@ -40,7 +40,7 @@ from mooring.model.queued.labels import (
     queue_name,
 )
 from mooring.model.queued.pods import annotation, pod_plan
-from mooring.model.topology.requests import WishError, wish_of
+from mooring.model.topology.requests import TopologyRequestError, topology_request_of
 from mooring.model.validation.kueue import validate_cohort_tree
 from mooring.model.validation.kueue_workload import MOST_POD_SETS
 from mooring.model.validation.terms import Subject
@@ -201,12 +201,12 @@ def _check_autoscaling(subject: Subject, path: str, spec: RayClusterSpec) -> Non
 def _check_topology(subject: Subject, plan: PodSetPlan) -> None:
     path = f"{plan.path}.metadata.annotations" if plan.path else "metadata.annotations"
     try:
-        wish = wish_of(plan.template.metadata.annotations, path)
-    except WishError as error:
+        topology_request = topology_request_of(plan.template.metadata.annotations, path)
+    except TopologyRequestError as error:
         subject.refuse(error.field, expected=error.expected, found=error.found)
-    if wish is not None and wish.slice_size > plan.count > 0:
+    if topology_request is not None and topology_request.slice_size > plan.count > 0:
         expected = f"slices of at most {plan.count} pods, as there are no more"
-        subject.refuse(path, expected=expected, found=show(wish.slice_size))
+        subject.refuse(path, expected=expected, found=show(topology_request.slice_size))
 
 
 def _check_pods(placed: Placed, classes: set[str]) -> None:

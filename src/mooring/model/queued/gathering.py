@@ -1,6 +1,6 @@
 """One walk through the manifests that finds everything that queues: jobs, then pods, then Workloads of who is not here.
 
-What has its work is not looked at again: the Jobs of a JobSet and the pods of a Job are admitted with their owner.
+What has its workload is not looked at again: the Jobs of a JobSet and the pods of a Job are admitted with their owner.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from mooring.model.queued.building import WorkloadBuilder, latest_creation, work
 from mooring.model.queued.given import GivenWorkloads
 from mooring.model.queued.labels import PRIORITY_CLASS, QUEUE_NAME, pod_group, queue_name
 from mooring.model.queued.pods import PodGroup, gather_groups, pod_plan
-from mooring.model.queued.running import RunningWork
+from mooring.model.queued.running import RunningWorkload
 
 if TYPE_CHECKING:
     from mooring.model.loading.collection import Manifests
@@ -31,7 +31,7 @@ POD_GROUP_KIND = "PodGroup"
 
 
 @dataclass(frozen=True, slots=True)
-class QueuedWork:
+class QueuedWorkload:
     """What is admitted as one: its Workload, whose it is, and its pods by pod set."""
 
     workload: Workload
@@ -51,13 +51,13 @@ def objects_of(manifests: "Manifests", type_: type[Any]) -> Sequence[Any]:
 
 
 class Gathering:
-    """The walk. `claimed` and `incomplete` are filled as the works are taken from it."""
+    """The walk. `claimed` and `incomplete` are filled as the workloads are taken from it."""
 
     def __init__(self, manifests: "Manifests") -> None:
         self._manifests = manifests
         self._finder = PodFinder(manifests.pods)
         self._builder = WorkloadBuilder(manifests)
-        self._running = RunningWork(manifests)
+        self._running = RunningWorkload(manifests)
         self._given = GivenWorkloads(manifests.of(Workload))
         self._parents: dict[OwnerKey, ObjectMeta] | None = None
         self.claimed: set[str] = set()
@@ -65,17 +65,19 @@ class Gathering:
         self.incomplete: list[PodGroup] = []
         """Groups of plain pods that lack some of their pods."""
 
-    def works(self) -> Iterator[QueuedWork]:
+    def workloads(self) -> Iterator[QueuedWorkload]:
         for kind in JOB_KINDS:
             for owner in objects_of(self._manifests, kind.type):
                 if queue_name(owner.metadata) and not self._is_part_of_queued(owner.metadata):
-                    yield from self._job_works(kind, owner)
-        yield from self._deployment_works()
-        yield from self._pod_works()
+                    yield from self._job_workloads(kind, owner)
+        yield from self._deployment_workloads()
+        yield from self._pod_workloads()
         for workload in self._given.left():
-            yield QueuedWork(workload, _owner_of(workload), {pod_set.name: [] for pod_set in workload.spec.pod_sets})
+            yield QueuedWorkload(
+                workload, _owner_of(workload), {pod_set.name: [] for pod_set in workload.spec.pod_sets}
+            )
 
-    def _job_works(self, kind: JobKind, owner: Any) -> Iterator[QueuedWork]:
+    def _job_workloads(self, kind: JobKind, owner: Any) -> Iterator[QueuedWorkload]:
         key, metadata = owner_key(owner), owner.metadata
         reference = _reference(owner.api_version, owner.kind, metadata)
         for unit in kind.units(owner):
@@ -88,9 +90,9 @@ class Gathering:
             build = partial(
                 self._builder.build, name, metadata, [reference], unit.pod_sets, members, kind.priority_class(owner)
             )
-            yield from self._work(given, build, key, members)
+            yield from self._workload(given, build, key, members)
 
-    def _deployment_works(self) -> Iterator[QueuedWork]:
+    def _deployment_workloads(self) -> Iterator[QueuedWorkload]:
         """Each pod of a Deployment on its own, in the Deployment's queue and with its priority."""
         queued = [found for found in self._manifests.deployments if queue_name(found.metadata)]
         owned = index_owned(self._manifests.replica_sets) if queued else {}
@@ -100,7 +102,7 @@ class Gathering:
                 for pod in self._finder.owned_by("apps", "ReplicaSet", namespace, name):
                     yield from self._single(pod, deployment.metadata)
 
-    def _pod_works(self) -> Iterator[QueuedWork]:
+    def _pod_workloads(self) -> Iterator[QueuedWorkload]:
         """Pods that name a queue and belong to nobody who does, alone or in groups."""
         grouped: list[tuple[str, Pod]] = []
         for pod in self._manifests.pods:
@@ -121,7 +123,7 @@ class Gathering:
             else:
                 yield from self._group(found, given)
 
-    def _single(self, pod: Pod, queued: ObjectMeta) -> Iterator[QueuedWork]:
+    def _single(self, pod: Pod, queued: ObjectMeta) -> Iterator[QueuedWorkload]:
         if pod.is_terminal or pod.key in self.claimed:
             return
         self.claimed.add(pod.key)
@@ -134,24 +136,24 @@ class Gathering:
         reference = _reference("v1", "Pod", metadata)
         given = self._given.find(metadata, reference, name, f"pod-{metadata.name}-")
         build = partial(self._builder.build, name, metadata, [reference], [pod_plan(pod)], members)
-        yield from self._work(given, build, key, members)
+        yield from self._workload(given, build, key, members)
 
-    def _group(self, group: PodGroup, given: Workload | None) -> Iterator[QueuedWork]:
+    def _group(self, group: PodGroup, given: Workload | None) -> Iterator[QueuedWorkload]:
         members = group.members()
         pods = [pod.metadata for found in members.values() for pod in found]
         # It is a group since its last pod came.
         metadata = replace(group.pods[0].metadata, creation_timestamp=latest_creation(pods))
         references = [replace(_reference("v1", "Pod", found), controller=False) for found in pods]
         build = partial(self._builder.build, group.name, metadata, references, group.pod_sets(), members)
-        yield from self._work(given, build, (POD_GROUP_KIND, group.namespace, group.name), members)
+        yield from self._workload(given, build, (POD_GROUP_KIND, group.namespace, group.name), members)
 
-    def _work(
+    def _workload(
         self,
         given: Workload | None,
         build: Callable[[], Workload],
         key: OwnerKey,
         members: Mapping[str, Sequence[Pod]],
-    ) -> Iterator[QueuedWork]:
+    ) -> Iterator[QueuedWorkload]:
         workload = given
         if workload is None:
             workload = build()
@@ -162,7 +164,7 @@ class Gathering:
         names = [pod_set.name for pod_set in workload.spec.pod_sets]
         if len(names) == 1 and names[0] not in keys:  # a role by another name is the only role all the same
             keys = {names[0]: [found for pods in keys.values() for found in pods]}
-        yield QueuedWork(workload, key, {name: keys.get(name, []) for name in names})
+        yield QueuedWorkload(workload, key, {name: keys.get(name, []) for name in names})
 
     def _is_part_of_queued(self, metadata: ObjectMeta) -> bool:
         """Whether something above it queues, so that it is admitted with that."""

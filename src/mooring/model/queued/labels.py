@@ -1,4 +1,4 @@
-"""The labels, annotations and scheduling gates by which work queues in Kueue's way."""
+"""The labels, annotations and scheduling gates by which workload queues in Kueue's way."""
 
 import re
 
@@ -25,7 +25,7 @@ QUEUE_GATES = frozenset({ADMISSION_GATE, "kueue.x-k8s.io/topology", "kueue.x-k8s
 DEFAULT_QUEUE = "default"
 """The LocalQueue of jobs that name none, where a namespace has one of that name."""
 DEFAULT_PRIORITY_CLASS = "default"
-"""Likewise the WorkloadPriorityClass of work that names none."""
+"""Likewise the WorkloadPriorityClass of workload that names none."""
 
 _COUNT = re.compile(r"0*[1-9]\d{0,8}", re.ASCII)
 

@@ -27,7 +27,7 @@ def is_running(pod: Pod) -> bool:
     return bool(pod.spec.node_name) and not pod.is_terminal
 
 
-class RunningWork:
+class RunningWorkload:
     """Gives work that runs the admission that it must have had."""
 
     def __init__(self, manifests: "Manifests") -> None:

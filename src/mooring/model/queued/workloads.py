@@ -19,7 +19,7 @@ from mooring.model.queued.gates import hold_pods, merge_selectors
 from mooring.model.queued.gates import resume as resume
 from mooring.model.queued.gates import resume_pods as resume_pods
 from mooring.model.queued.gathering import Gathering
-from mooring.model.queued.gathering import QueuedWork as QueuedWork
+from mooring.model.queued.gathering import QueuedWorkload as QueuedWorkload
 from mooring.model.queued.labels import ROLE_HASH, pod_group
 from mooring.model.queued.pods import PodGroup, role_hash
 
@@ -27,39 +27,39 @@ if TYPE_CHECKING:
     from mooring.model.loading.collection import Manifests
 
 
-def queued_work(manifests: "Manifests") -> list[QueuedWork]:
+def queued_workloads(manifests: "Manifests") -> list[QueuedWorkload]:
     """Find all work that queues or holds quota, jobs first, then pods, then Workloads of whatever is not here."""
-    return list(Gathering(manifests).works())
+    return list(Gathering(manifests).workloads())
 
 
 def incomplete_groups(manifests: "Manifests") -> list[PodGroup]:
     """The groups of plain pods that no Workload can be made for yet; their `problem` says why."""
     gathering = Gathering(manifests)
-    for _ in gathering.works():
+    for _ in gathering.workloads():
         pass
     return gathering.incomplete
 
 
 def hold_queued(manifests: "Manifests", places: Mapping[str, Place]) -> None:
-    """Make pods wait whose work is not admitted, and let those go whose work is; pods that run are left alone.
+    """Make pods wait whose workload is not admitted, and let those go whose workload is; pods that run are left alone.
 
     `places` says where the Workloads stood, by key. Raise ManifestError for one that was given flavors on which its
     pods do not want to run.
     """
     gathering = Gathering(manifests)
-    works = list(gathering.works())
+    workloads = list(gathering.workloads())
     if not gathering.claimed:
         return
     by_key = {pod.key: pod for pod in manifests.pods if pod.key in gathering.claimed}
     _name_roles(by_key)
     flavors = {found.metadata.name: found for found in manifests.of(ResourceFlavor)}
     started: set[str] = set()
-    for work in works:
-        workload = work.workload
+    for queued in workloads:
+        workload = queued.workload
         if workload.status.admission is None or workload.condition(ADMITTED) is None:
             continue
         for assignment in workload.status.admission.pod_set_assignments:
-            pods = _let_go(assignment, [by_key[key] for key in work.pods.get(assignment.name, ())])
+            pods = _let_go(assignment, [by_key[key] for key in queued.pods.get(assignment.name, ())])
             started.update(pod.key for pod in pods)
             try:
                 _start(pods, *admission_terms(workload, assignment, flavors))

@@ -1,7 +1,7 @@
 """Where the members of a gang want to be relative to one another, in neutral words; and Volcano's HyperNode.
 
 A level of a topology is named by its node label key, as in Kueue's and KAI's Topology, or as `hypernode-tier/N` for the
-HyperNodes of one tier. Whichever dialect a wish is written in, it is read into a `TopologyWish`.
+HyperNodes of one tier. Whichever dialect a topology request is written in, it is read into a `TopologyRequest`.
 """
 
 import re
@@ -47,7 +47,7 @@ _LARGEST_SLICE = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class TopologyWish:
+class TopologyRequest:
     """Near one another: all in one domain of `required`, rather of `preferred`, in slices of one domain each.
 
     Without any level it asks for no more than to be within the topology, in few domains.
@@ -81,7 +81,7 @@ class TopologyWish:
         return found + ([f"each {self.slice_size} in one {self.slice_level}"] if self.has_slices else [])
 
 
-class WishError(ValueError):
+class TopologyRequestError(ValueError):
     """Annotations that contradict one another, or one that cannot be read: the field, what it should be, what it is."""
 
     def __init__(self, field: str, *, expected: str, found: str) -> None:
@@ -113,8 +113,10 @@ def asks_kueue(annotations: Mapping[str, str]) -> bool:
     return any(key in annotations for key in KUEUE_REQUESTS)
 
 
-def wish_of(annotations: Mapping[str, str] | None, where: str = "metadata.annotations") -> TopologyWish | None:
-    """Read the wish that Kueue's or KAI's annotations state; None where they state none.
+def topology_request_of(
+    annotations: Mapping[str, str] | None, where: str = "metadata.annotations"
+) -> TopologyRequest | None:
+    """Read the topology request that Kueue's or KAI's annotations state; None where they state none.
 
     Raise WishError, with a field below `where`, for what cannot be read or cannot be meant.
     """
@@ -124,8 +126,8 @@ def wish_of(annotations: Mapping[str, str] | None, where: str = "metadata.annota
     for key in _LEVELS:
         if key in annotations and not is_label_key(annotations[key]):
             expected = "a topology level: the key of a node label"
-            raise WishError(f"{where}.{key}", expected=expected, found=show(annotations[key]))
-    wish = TopologyWish(
+            raise TopologyRequestError(f"{where}.{key}", expected=expected, found=show(annotations[key]))
+    topology_request = TopologyRequest(
         required=_agreed(annotations, KUEUE_REQUIRED, KAI_REQUIRED, where),
         preferred=_agreed(annotations, KUEUE_PREFERRED, KAI_PREFERRED, where),
         slice_size=_slice_size(annotations, where),
@@ -133,33 +135,43 @@ def wish_of(annotations: Mapping[str, str] | None, where: str = "metadata.annota
         topology=annotations.get(KAI_TOPOLOGY, ""),
     )
     is_free = _BOOLEANS.get(annotations.get(KUEUE_UNCONSTRAINED, ""), False)
-    level = wish.required or wish.preferred
+    level = topology_request.required or topology_request.preferred
     if is_free and level:  # Kueue's own were refused above
         expected = f"no level from KAI beside {KUEUE_UNCONSTRAINED}"
-        raise WishError(
-            f"{where}.{KAI_REQUIRED if wish.required else KAI_PREFERRED}", expected=expected, found=show(level)
+        raise TopologyRequestError(
+            f"{where}.{KAI_REQUIRED if topology_request.required else KAI_PREFERRED}",
+            expected=expected,
+            found=show(level),
         )
-    return wish if is_free or wish.required or wish.preferred or wish.slice_level else None
+    return (
+        topology_request
+        if is_free or topology_request.required or topology_request.preferred or topology_request.slice_level
+        else None
+    )
 
 
 def _check_kueue(annotations: Mapping[str, str], where: str) -> None:
     given = [key for key in _KUEUE_EXCLUSIVE if key in annotations]
     if len(given) > 1:
         expected = f"no {given[1].partition('/')[2]} beside {given[0].partition('/')[2]}"
-        raise WishError(f"{where}.{given[1]}", expected=expected, found=show(annotations[given[1]]))
+        raise TopologyRequestError(f"{where}.{given[1]}", expected=expected, found=show(annotations[given[1]]))
     unconstrained = annotations.get(KUEUE_UNCONSTRAINED)
     if unconstrained is not None and unconstrained not in _BOOLEANS:
-        raise WishError(f"{where}.{KUEUE_UNCONSTRAINED}", expected="true or false", found=show(unconstrained))
+        raise TopologyRequestError(
+            f"{where}.{KUEUE_UNCONSTRAINED}", expected="true or false", found=show(unconstrained)
+        )
     if KUEUE_SLICE_LAYERS in annotations:
         # Kueue refuses it too, unless its alpha feature gate is on.
         expected = f"{KUEUE_SLICE_LEVEL} and {KUEUE_SLICE_SIZE} in its place, as slices have one layer"
-        raise WishError(f"{where}.{KUEUE_SLICE_LAYERS}", expected=expected, found=show(annotations[KUEUE_SLICE_LAYERS]))
+        raise TopologyRequestError(
+            f"{where}.{KUEUE_SLICE_LAYERS}", expected=expected, found=show(annotations[KUEUE_SLICE_LAYERS])
+        )
 
 
 def _agreed(annotations: Mapping[str, str], first: str, second: str, where: str) -> str | None:
     one, other = annotations.get(first), annotations.get(second)
     if one is not None and other is not None and one != other:
-        raise WishError(f"{where}.{second}", expected=f"{show(one)}, as in {first}", found=show(other))
+        raise TopologyRequestError(f"{where}.{second}", expected=f"{show(one)}, as in {first}", found=show(other))
     return other if one is None else one
 
 
@@ -169,12 +181,14 @@ def _slice_size(annotations: Mapping[str, str], where: str) -> int:
         return 0
     if text is None:
         expected = f"a size, as {KUEUE_SLICE_LEVEL} is set"
-        raise WishError(f"{where}.{KUEUE_SLICE_SIZE}", expected=expected, found="none")
+        raise TopologyRequestError(f"{where}.{KUEUE_SLICE_SIZE}", expected=expected, found="none")
     if level is None:
         expected = f"none without {KUEUE_SLICE_LEVEL}"
-        raise WishError(f"{where}.{KUEUE_SLICE_SIZE}", expected=expected, found=show(text))
+        raise TopologyRequestError(f"{where}.{KUEUE_SLICE_SIZE}", expected=expected, found=show(text))
     if not re.fullmatch(r"\+?\d{1,10}", text, re.ASCII) or not 1 <= int(text) <= _LARGEST_SLICE:
-        raise WishError(f"{where}.{KUEUE_SLICE_SIZE}", expected="a whole number of at least 1", found=show(text))
+        raise TopologyRequestError(
+            f"{where}.{KUEUE_SLICE_SIZE}", expected="a whole number of at least 1", found=show(text)
+        )
     return int(text)
 
 

@@ -46,7 +46,7 @@ def _check_pod_set(subject: Subject, path: str, pod_set: PodSet) -> None:
     request = pod_set.topology_request
     if request is None:
         return
-    wishes = [
+    topology_requests = [
         name
         for name, given in (
             ("required", request.required is not None),
@@ -55,9 +55,9 @@ def _check_pod_set(subject: Subject, path: str, pod_set: PodSet) -> None:
         )
         if given
     ]
-    if len(wishes) > 1:
+    if len(topology_requests) > 1:
         expected = "one of required, preferred and unconstrained"
-        subject.refuse(f"{path}.topologyRequest", expected=expected, found=" and ".join(wishes))
+        subject.refuse(f"{path}.topologyRequest", expected=expected, found=" and ".join(topology_requests))
     size = request.pod_set_slice_size
     if size is not None and size < 1:
         expected = "a number of at least 1"

@@ -11,10 +11,10 @@ from mooring.model.topology.requests import (
     NODE_MEMBER,
     HyperNode,
     HyperNodeMember,
-    TopologyWish,
-    WishError,
+    TopologyRequest,
+    TopologyRequestError,
     is_label_key,
-    wish_of,
+    topology_request_of,
 )
 from mooring.model.validation.terms import Subject, check_choice, check_label_selector
 
@@ -22,11 +22,13 @@ LONGEST_TIER_NAME = 253
 _SELECTORS = "exactMatch, regexMatch or labelMatch"
 
 
-def check_wish(subject: Subject, path: str, annotations: Mapping[str, str] | None) -> TopologyWish | None:
-    """Read the wish that annotations state; refuse those that contradict one another or cannot be read."""
+def check_topology_request(
+    subject: Subject, path: str, annotations: Mapping[str, str] | None
+) -> TopologyRequest | None:
+    """Read the topology request that annotations state; refuse those that contradict one another or cannot be read."""
     try:
-        return wish_of(annotations, path)
-    except WishError as error:
+        return topology_request_of(annotations, path)
+    except TopologyRequestError as error:
         subject.refuse(error.field, expected=error.expected, found=error.found)
 
 

@@ -1,4 +1,4 @@
-"""When a pod last saved its work: an annotation that training code, or whoever runs it, keeps up to date."""
+"""When a pod last saved its workload: an annotation that training code, or whoever runs it, keeps up to date."""
 
 from mooring.model.api.meta import ObjectMeta, timestamp_seconds
 from mooring.model.loading.places import show

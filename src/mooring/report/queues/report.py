@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from mooring.actions.admit.action import Admit as AdmitAction
 from mooring.actions.admit.cycle.cycle import Admission
 from mooring.actions.admit.lifecycle.following import make_structure
-from mooring.actions.admit.lifecycle.stages import Stage, Work
+from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
 from mooring.actions.admit.quota.fair_sharing import Share
 from mooring.actions.admit.quota.structure import Queue
 from mooring.actions.admit.quota.tree import NO_PARENT, QuotaTree
@@ -32,14 +32,14 @@ WAITING = (Stage.WAITING, Stage.BACKOFF, Stage.OUTSIDE)
 
 def make_queues_result(scheduler: Scheduler, decisions: Iterable[Decision]) -> QueuesResult:
     """Gather how all queues stand."""
-    admission, works = _admission(scheduler)
+    admission, records = _admission(scheduler)
     admitted, suspended = gather_admissions(scheduler, decisions)
-    workloads = WorkloadsByQueue(admission, works)
+    workloads = WorkloadsByQueue(admission, records)
     report = _Report(admission, workloads)
     local_queues = scheduler.cluster.tenants.local_queues
     stages: dict[str, Counter[Stage]] = {}
-    for work in works.values():
-        stages.setdefault(work.local_queue, Counter())[work.stage] += 1
+    for workload in records.values():
+        stages.setdefault(workload.local_queue, Counter())[workload.stage] += 1
     return QueuesResult(
         admitted=admitted,
         suspended=suspended,
@@ -53,11 +53,11 @@ def make_queues_result(scheduler: Scheduler, decisions: Iterable[Decision]) -> Q
     )
 
 
-def _admission(scheduler: Scheduler) -> tuple[Admission, Mapping[str, Work]]:
-    """Ledger, lines and works; empty ones over the same queues if nothing has ever queued."""
+def _admission(scheduler: Scheduler) -> tuple[Admission, Mapping[str, WorkloadRecord]]:
+    """Ledger, lines and workloads; empty ones over the same queues if nothing has ever queued."""
     for action in scheduler.actions:
-        if isinstance(action, AdmitAction) and action.desk is not None:
-            return action.desk.admission, action.desk.works
+        if isinstance(action, AdmitAction) and action.lifecycle is not None:
+            return action.lifecycle.admission, action.lifecycle.workloads
     tenants = scheduler.cluster.tenants
     return Admission(make_structure(tenants), local_queues=tenants.local_queues.values()), {}
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from mooring.actions.admit.cycle.cycle import Admission
-from mooring.actions.admit.lifecycle.stages import HOLDING, Stage, Work
+from mooring.actions.admit.lifecycle.stages import HOLDING, Stage, WorkloadRecord
 from mooring.actions.admit.preemption.concessions import Concession, Outlook, find_outlook
 from mooring.actions.admit.quota.structure import Queue
-from mooring.actions.admit.workload_info import Applicant
+from mooring.actions.admit.workload_info import PendingWorkload
 from mooring.model.api.kueue import LOWER_OR_NEWER_EQUAL_PRIORITY
 from mooring.report.admissions import owner_name
 from mooring.report.amounts import in_units
@@ -16,24 +16,24 @@ HAS_QUOTA = "nobody has to give anything back: there is quota for it"
 
 
 class WorkloadsByQueue:
-    """All works, by the ClusterQueue that they hold quota of or want it from."""
+    """All workloads, by the ClusterQueue that they hold quota of or want it from."""
 
-    def __init__(self, admission: Admission, works: Mapping[str, Work]) -> None:
+    def __init__(self, admission: Admission, workloads: Mapping[str, WorkloadRecord]) -> None:
         self._admission = admission
-        self._works = works
-        self._queued = {key: work.queued for key, work in works.items()}
-        self._by_queue: dict[str, list[Work]] = {}
-        for work in works.values():
-            if work.stage is not Stage.DONE:
-                self._by_queue.setdefault(self._queue_of(work), []).append(work)
+        self._workloads = workloads
+        self._queued = {key: workload.queued for key, workload in workloads.items()}
+        self._by_queue: dict[str, list[WorkloadRecord]] = {}
+        for workload in workloads.values():
+            if workload.stage is not Stage.DONE:
+                self._by_queue.setdefault(self._queue_of(workload), []).append(workload)
         self._outlooks: dict[tuple[object, ...], Outlook] = {}
 
-    def _queue_of(self, work: Work) -> str:
+    def _queue_of(self, workload: WorkloadRecord) -> str:
         """The name of its ClusterQueue, empty if there is none."""
-        holder = self._admission.holder(work.key)
-        if holder is not None:
-            return holder.applicant.queue_name
-        local = self._admission.local_queue(work.workload)
+        admitted = self._admission.admitted(workload.key)
+        if admitted is not None:
+            return admitted.pending.queue_name
+        local = self._admission.local_queue(workload.workload)
         name = local.spec.cluster_queue if local is not None else ""
         return name if name in self._admission.structure.queues else ""
 
@@ -43,19 +43,19 @@ class WorkloadsByQueue:
         """Those that have quota of a queue, the first to get it first."""
         found = []
         columns = self._admission.structure.tree.columns
-        holders = self._admission.ledger.holders_in(queue.node)
-        for holder in sorted(holders, key=lambda holder: (holder.reserved_at, holder.applicant.uid)):
-            work = self._works.get(holder.applicant.key)
-            namespace, _, name = holder.applicant.key.partition("/")
+        admitted_workloads = self._admission.ledger.admitted_in(queue.node)
+        for admitted in sorted(admitted_workloads, key=lambda admitted: (admitted.reserved_at, admitted.pending.uid)):
+            workload = self._workloads.get(admitted.pending.key)
+            namespace, _, name = admitted.pending.key.partition("/")
             found.append(
                 HoldingWorkload(
                     workload=name,
                     namespace=namespace,
-                    owner=owner_name(self._queued, holder.applicant.key),
-                    local_queue=work.workload.spec.queue_name if work is not None else "",
-                    priority=holder.applicant.priority,
-                    stage=work.stage.value if work is not None else Stage.ADMITTED.value,
-                    holds=_by_resource((columns[column].resource, amount) for column, amount in holder.usage.items()),
+                    owner=owner_name(self._queued, admitted.pending.key),
+                    local_queue=workload.workload.spec.queue_name if workload is not None else "",
+                    priority=admitted.pending.priority,
+                    stage=workload.stage.value if workload is not None else Stage.ADMITTED.value,
+                    holds=_by_resource((columns[column].resource, amount) for column, amount in admitted.usage.items()),
                 )
             )
         return found
@@ -67,29 +67,31 @@ class WorkloadsByQueue:
         line = self._admission.pending.lines[queue.name]
         inside = line.in_order(with_parked=True)
         found = []
-        for position, applicant in enumerate(inside, start=1):
-            if applicant.key in self._works:
-                found.append(self._in_line(queue, applicant, position, inside[0]))
-        works = (work for work in self._by_queue.get(queue.name, ()) if work.key not in line)
-        return [*found, *self._outside(works)]
+        for position, pending in enumerate(inside, start=1):
+            if pending.key in self._workloads:
+                found.append(self._in_line(queue, pending, position, inside[0]))
+        workloads = (workload for workload in self._by_queue.get(queue.name, ()) if workload.key not in line)
+        return [*found, *self._outside(workloads)]
 
     def without_queue(self) -> list[WaitingWorkload]:
         """Those whose LocalQueue or ClusterQueue is not there, and that hold nothing."""
         return list(self._outside(self._by_queue.get("", ())))
 
-    def _outside(self, works: Iterable[Work]) -> Iterator[WaitingWorkload]:
-        for work in works:
-            if work.stage not in HOLDING:
-                yield self._describe(work, self._admission.intake.make_applicant(work.workload, ""))
+    def _outside(self, workloads: Iterable[WorkloadRecord]) -> Iterator[WaitingWorkload]:
+        for workload in workloads:
+            if workload.stage not in HOLDING:
+                yield self._describe(workload, self._admission.intake.make_pending(workload.workload, ""))
 
-    def _in_line(self, queue: Queue, applicant: Applicant, position: int, first: Applicant) -> WaitingWorkload:
-        found = self._describe(self._works[applicant.key], applicant)
+    def _in_line(
+        self, queue: Queue, pending: PendingWorkload, position: int, first: PendingWorkload
+    ) -> WaitingWorkload:
+        found = self._describe(self._workloads[pending.key], pending)
         found.position = position
-        outlook = self._outlook(queue, applicant)
+        outlook = self._outlook(queue, pending)
         found.outlook = outlook.hopeless
         if outlook.has_quota:
             namespace = first.key.partition("/")[0]
-            is_behind = queue.is_strict and applicant is not first
+            is_behind = queue.is_strict and pending is not first
             behind = f", but {namespace} {owner_name(self._queued, first.key)} is before it" if is_behind else ""
             found.outlook = f"{HAS_QUOTA}{behind}"
         found.gives_back = [self._given_back(concession) for concession in outlook.concessions]
@@ -97,40 +99,40 @@ class WorkloadsByQueue:
             found.starts_with = sum(outlook.pods)
         return found
 
-    def _outlook(self, queue: Queue, applicant: Applicant) -> Outlook:
+    def _outlook(self, queue: Queue, pending: PendingWorkload) -> Outlook:
         """Workloads of one shape have the same outlook, unless a policy compares their ages."""
         by_age = queue.within_queue == LOWER_OR_NEWER_EQUAL_PRIORITY
-        alike = (queue.name, applicant.shape, applicant.queued_at if by_age else None)
+        alike = (queue.name, pending.shape, pending.queued_at if by_age else None)
         if alike not in self._outlooks:
-            self._outlooks[alike] = find_outlook(self._admission, applicant)
+            self._outlooks[alike] = find_outlook(self._admission, pending)
         return self._outlooks[alike]
 
-    def _describe(self, work: Work, applicant: Applicant) -> WaitingWorkload:
-        namespace, _, name = work.key.partition("/")
-        amounts = [pair for pod_set in applicant.pod_sets for pair in pod_set.total(pod_set.count, False).items()]
-        least = sum(pod_set.min_count for pod_set in applicant.pod_sets) if applicant.can_shrink else None
+    def _describe(self, workload: WorkloadRecord, pending: PendingWorkload) -> WaitingWorkload:
+        namespace, _, name = workload.key.partition("/")
+        amounts = [pair for pod_set in pending.pod_sets for pair in pod_set.total(pod_set.count, False).items()]
+        least = sum(pod_set.min_count for pod_set in pending.pod_sets) if pending.can_shrink else None
         return WaitingWorkload(
             workload=name,
             namespace=namespace,
-            owner=owner_name(self._queued, work.key),
-            local_queue=work.workload.spec.queue_name,
-            priority=applicant.priority,
-            pods=sum(pod_set.count for pod_set in applicant.pod_sets),
+            owner=owner_name(self._queued, workload.key),
+            local_queue=workload.workload.spec.queue_name,
+            priority=pending.priority,
+            pods=sum(pod_set.count for pod_set in pending.pod_sets),
             asks=_by_resource(pair for pair in amounts if pair[1]),
-            reason=work.words.reason,
-            message=work.words.message,
+            reason=workload.words.reason,
+            message=workload.words.message,
             least_pods=least,
         )
 
     def _given_back(self, concession: Concession) -> GivenBack:
-        applicant, columns = concession.holder.applicant, self._admission.structure.tree.columns
-        namespace, _, name = applicant.key.partition("/")
+        pending, columns = concession.admitted.pending, self._admission.structure.tree.columns
+        namespace, _, name = pending.key.partition("/")
         return GivenBack(
             workload=name,
             namespace=namespace,
-            owner=owner_name(self._queued, applicant.key),
-            cluster_queue=applicant.queue_name,
-            priority=applicant.priority,
+            owner=owner_name(self._queued, pending.key),
+            cluster_queue=pending.queue_name,
+            priority=pending.priority,
             amounts=_by_resource((columns[column].resource, amount) for column, amount in concession.amounts.items()),
             forbidden_by=concession.forbidden_by,
         )

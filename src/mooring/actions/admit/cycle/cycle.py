@@ -23,7 +23,7 @@ from mooring.actions.admit.quota.fair_sharing import Share
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.resource_rules import ResourceRules
 from mooring.actions.admit.quota.structure import Queue, Structure
-from mooring.actions.admit.workload_info import Applicant, Holder, Intake, claims_of, make_holder
+from mooring.actions.admit.workload_info import AdmittedWorkload, Intake, PendingWorkload, claims_of, make_admitted
 from mooring.model.api.kueue import STOP_NONE, LocalQueue, Workload
 from mooring.model.decisions import PodSetFlavors
 
@@ -67,7 +67,7 @@ class CycleReport:
     """By workload that waits on, tried or alike one that was: why."""
     admitted: list[Admitted] = field(default_factory=list)
     preempted: list[Preempted] = field(default_factory=list)
-    tried: list[Applicant] = field(default_factory=list, compare=False)
+    tried: list[PendingWorkload] = field(default_factory=list, compare=False)
 
 
 class Admission:
@@ -93,7 +93,7 @@ class Admission:
         self._strategies = strategies
         self._holds_freed_room = holds_freed_room
         self.own = own or OwnRules()
-        self._adrift: dict[str, Holder] = {}
+        self._adrift: dict[str, AdmittedWorkload] = {}
         """Those who hold quota of a queue that is not there: they run on, and count again when it is back."""
         self._build(structure, local_queues)
 
@@ -119,13 +119,13 @@ class Admission:
 
     def restructure(self, structure: Structure, local_queues: Iterable[LocalQueue]) -> list[str]:
         """Go on with other queues: who holds quota holds it on; who waits is to be added anew, and is returned."""
-        holders = [*self.ledger.holders(), *self._adrift.values()]
-        waiting = [applicant.key for line in self.pending for applicant in line.waiting()]
+        admitted_workloads = [*self.ledger.admitted_workloads(), *self._adrift.values()]
+        waiting = [pending.key for line in self.pending for pending in line.waiting()]
         sticky = {line.queue.name: line.sticky for line in self.pending}
         self._build(structure, local_queues)
         self._adrift.clear()
-        for holder in holders:
-            self._hold(holder)
+        for admitted in admitted_workloads:
+            self._hold(admitted)
         for line in self.pending:
             line.sticky = sticky.get(line.queue.name, "")
         return waiting
@@ -139,9 +139,9 @@ class Admission:
         report = CycleReport(self.cycle)
         # 1. Take the first workload of every active queue.
         heads = report.tried = self.pending.pop_heads(asleep)
-        report.heads = {applicant.queue_name: applicant.key for applicant in heads}
+        report.heads = {pending.queue_name: pending.key for pending in heads}
         # 2. Nominate: find flavors and victims for each, all against the same state.
-        entries = [self._nominate(applicant) for applicant in heads]
+        entries = [self._nominate(pending) for pending in heads]
         # 3. Order them, and give each its turn; later ones see what earlier ones took. All of this is what-if.
         mark = self.ledger.checkpoint()
         turns = Turns(self.ledger, self._nominator, self.held, may_start, may_use)
@@ -157,39 +157,39 @@ class Admission:
         # 5. The others go back in line, or are parked.
         for entry in entries:
             words = describe(entry)
-            report.outcomes[entry.applicant.key] = words.reason
+            report.outcomes[entry.pending.key] = words.reason
             if entry.requeue is not None:
-                peers = self.pending.put_back(entry.applicant, entry.requeue, words)
-                report.words.update(dict.fromkeys((entry.applicant.key, *peers), words))
+                peers = self.pending.put_back(entry.pending, entry.requeue, words)
+                report.words.update(dict.fromkeys((entry.pending.key, *peers), words))
         self._hold_room(entries, [*turns.preempting, *turns.deferred])
         return report
 
-    def _nominate(self, applicant: Applicant) -> Entry:
-        queue = self.structure.queues[applicant.queue_name]
-        if not self.pending.admits_namespace(applicant):
-            return Entry(applicant, queue, Assignment(Mode.NO_FIT, ()), requeue=Requeue.NAMESPACE_MISMATCH)
-        entry = self._nominator.nominate(applicant, queue, self.cycle)
+    def _nominate(self, pending: PendingWorkload) -> Entry:
+        queue = self.structure.queues[pending.queue_name]
+        if not self.pending.admits_namespace(pending):
+            return Entry(pending, queue, Assignment(Mode.NO_FIT, ()), requeue=Requeue.NAMESPACE_MISMATCH)
+        entry = self._nominator.nominate(pending, queue, self.cycle)
         if entry.assignment.mode == Mode.NO_FIT:
             entry.requeue = Requeue.NO_FIT  # it could take nothing from the others, so it needs no turn
         return entry
 
     def _admit(self, entry: Entry, now: float) -> Admitted:
-        applicant, pod_sets = entry.applicant, entry.assignment.pod_sets
-        holder = Holder(applicant, entry.queue.node, claims_of(applicant, pod_sets), reserved_at=now)
-        self.ledger.reserve(holder)
+        pending, pod_sets = entry.pending, entry.assignment.pod_sets
+        admitted = AdmittedWorkload(pending, entry.queue.node, claims_of(pending, pod_sets), reserved_at=now)
+        self.ledger.reserve(admitted)
         if self.own.local is not None:
-            self.own.local.charge(holder)
-        self.pending.admitted(applicant)
-        applicant.position = None
-        return Admitted(applicant.key, entry.queue.name, pod_sets)
+            self.own.local.charge(admitted)
+        self.pending.admitted(pending)
+        pending.position = None
+        return Admitted(pending.key, entry.queue.name, pod_sets)
 
     def _preempt(self, entry: Entry) -> list[Preempted]:
         decisions = []
-        for holder, reason in entry.victims:
-            if not holder.is_evicted:
-                holder.is_evicted = True
-                victim = holder.applicant
-                decisions.append(Preempted(victim.key, victim.queue_name, reason, entry.applicant.key))
+        for admitted, reason in entry.victims:
+            if not admitted.is_evicted:
+                admitted.is_evicted = True
+                victim = admitted.pending
+                decisions.append(Preempted(victim.key, victim.queue_name, reason, entry.pending.key))
         return decisions
 
     def _hold_room(self, entries: Iterable[Entry], waiting_for_victims: Iterable[Entry]) -> None:
@@ -199,7 +199,7 @@ class Admission:
             self.held.keep(entry)
         for entry in entries:
             if entry.requeue not in _KEEPS_ITS_HOLD:
-                self._give_up_hold(entry.applicant.key)
+                self._give_up_hold(entry.pending.key)
 
     def _give_up_hold(self, key: str) -> None:
         queue = None if self.held is None else self.held.give_up(key)
@@ -229,44 +229,44 @@ class Admission:
         """
         admission = workload.status.admission
         if admission is not None:
-            applicant = self.intake.make_applicant(workload, admission.cluster_queue, finished)
-            self._hold(make_holder(workload, applicant, -1))
+            pending = self.intake.make_pending(workload, admission.cluster_queue, finished)
+            self._hold(make_admitted(workload, pending, -1))
             known = admission.cluster_queue in self.structure.queues
             return "" if known else f"ClusterQueue {admission.cluster_queue} doesn't exist"
         queue = self.find_queue(workload)
         if isinstance(queue, Words):
             return queue.message
-        self.wait(self.intake.make_applicant(workload, queue.name, finished))
+        self.wait(self.intake.make_pending(workload, queue.name, finished))
         return ""
 
-    def wait(self, applicant: Applicant) -> None:
+    def wait(self, pending: PendingWorkload) -> None:
         """Let a workload stand in the line of its queue."""
-        self.pending.add(applicant)
+        self.pending.add(pending)
 
-    def _hold(self, holder: Holder) -> None:
-        queue = self.structure.queues.get(holder.applicant.queue_name)
+    def _hold(self, admitted: AdmittedWorkload) -> None:
+        queue = self.structure.queues.get(admitted.pending.queue_name)
         if queue is None:
-            self._adrift[holder.applicant.key] = holder
+            self._adrift[admitted.pending.key] = admitted
         else:
-            holder.node = queue.node
-            self.ledger.reserve(holder)
+            admitted.node = queue.node
+            self.ledger.reserve(admitted)
 
-    def holder(self, key: str) -> Holder | None:
+    def admitted(self, key: str) -> AdmittedWorkload | None:
         """What a workload holds, be its queue there or not."""
-        return self.ledger.holder(key) if key in self.ledger else self._adrift.get(key)
+        return self.ledger.admitted(key) if key in self.ledger else self._adrift.get(key)
 
     def reclaim(self, key: str, reclaimed: Mapping[str, int]) -> None:
         """So many pods of each set of a workload are done: what they held is free."""
         if key in self.ledger:
             self.ledger.reclaim(key, reclaimed)
-            self.pending.retry([self._queue_of(self.ledger.holder(key))])
+            self.pending.retry([self._queue_of(self.ledger.admitted(key))])
 
     def finish_evictions(self, keys: Iterable[str]) -> None:
         """The pods of these victims are gone: they wait again, and what they held is free for whoever is first."""
         freed = [self._release(key) for key in keys]
-        for holder in freed:
-            self.pending.add(holder.applicant)
-        self.pending.retry(self._queue_of(holder) for holder in freed)
+        for admitted in freed:
+            self.pending.add(admitted.pending)
+        self.pending.retry(self._queue_of(admitted) for admitted in freed)
 
     def finish(self, keys: Iterable[str]) -> None:
         """These workloads are done, deleted or told to wait elsewhere, whether they held quota or waited for it."""
@@ -277,15 +277,15 @@ class Admission:
                 self._give_up_hold(key)
             elif key in self.ledger:
                 freed.append(self._release(key))
-        self.pending.retry(self._queue_of(holder) for holder in freed)
+        self.pending.retry(self._queue_of(admitted) for admitted in freed)
 
-    def _release(self, key: str) -> Holder:
-        holder = self.ledger.release(key)
-        holder.applicant.position = None
-        return holder
+    def _release(self, key: str) -> AdmittedWorkload:
+        admitted = self.ledger.release(key)
+        admitted.pending.position = None
+        return admitted
 
-    def _queue_of(self, holder: Holder) -> Queue:
-        return self.structure.queue_of_node[holder.node]
+    def _queue_of(self, admitted: AdmittedWorkload) -> Queue:
+        return self.structure.queue_of_node[admitted.node]
 
     def share(self, queue: str) -> Share:
         return self._shares.share(self.structure.queues[queue].node)
@@ -298,9 +298,9 @@ class Admission:
         """Whether victims are found by shares."""
         return self._fair_sharing
 
-    def what_if(self, applicant: Applicant, queue: Queue) -> Entry:
+    def what_if(self, pending: PendingWorkload, queue: Queue) -> Entry:
         """What would be done for a waiting workload, were its queue this one; nothing changes."""
         self._nominator.forget()
-        entry = self._nominator.nominate(replace(applicant, position=None), queue, self.cycle)
+        entry = self._nominator.nominate(replace(pending, position=None), queue, self.cycle)
         self._nominator.forget()
         return entry

@@ -23,12 +23,12 @@ from mooring.actions.admit.cycle.matching import FlavorMatcher
 from mooring.actions.admit.lifecycle.conditions import Note, Shortage, TooMuch, pod_sets_message
 from mooring.actions.admit.quota.structure import FlavorGroup, FlavorOption, Queue
 from mooring.actions.admit.quota.tree import QuotaTree
-from mooring.actions.admit.workload_info import Applicant, PodSetRequest, ScanPosition
+from mooring.actions.admit.workload_info import PendingWorkload, PodSetRequest, ScanPosition
 from mooring.model.api.kueue import NEVER
 from mooring.model.decisions import PodSetFlavors
 from mooring.model.values.requests import PODS
 
-Oracle = Callable[[Applicant, Queue, int, int], Grade]
+Oracle = Callable[[PendingWorkload, Queue, int, int], Grade]
 """Asks preemption what could be done for (workload, queue, column, amount)."""
 
 Pins = Sequence[Mapping[str, str]]
@@ -86,7 +86,7 @@ class FlavorAssigner:
 
     def assign(
         self,
-        applicant: Applicant,
+        pending: PendingWorkload,
         queue: Queue,
         counts: Sequence[int] | None = None,
         *,
@@ -98,14 +98,14 @@ class FlavorAssigner:
 
         `position` is where the last search stopped; `now_at` (cycle, generation) is noted with the new one.
         """
-        search = _Search(self, applicant, queue, position, pins)
-        given = tuple(counts) if counts is not None else tuple(pod_set.count for pod_set in applicant.pod_sets)
-        for index, (pod_set, count) in enumerate(zip(applicant.pod_sets, given, strict=True)):
+        search = _Search(self, pending, queue, position, pins)
+        given = tuple(counts) if counts is not None else tuple(pod_set.count for pod_set in pending.pod_sets)
+        for index, (pod_set, count) in enumerate(zip(pending.pod_sets, given, strict=True)):
             if not search.assign_pod_set(index, pod_set, count):
                 break
         return search.result(given, now_at)
 
-    def grade(self, applicant: Applicant, queue: Queue, column: int, amount: int) -> tuple[Grade, Reason]:
+    def grade(self, pending: PendingWorkload, queue: Queue, column: int, amount: int) -> tuple[Grade, Reason]:
         """What it takes for the queue to have the amount in one column."""
         tree, node = self._tree, queue.node
         if amount > tree.potential_of(node, column):
@@ -115,7 +115,7 @@ class FlavorAssigner:
             return Grade(Possibility.FIT, height), Reason.NONE
         may_borrow_and_preempt = queue.borrows_while_preempting or (self._fair_sharing and queue.reclaim != NEVER)
         if amount <= tree.nominal_of(node, column) or is_more_above or may_borrow_and_preempt:
-            return self._oracle(applicant, queue, column, amount), Reason.NONE
+            return self._oracle(pending, queue, column, amount), Reason.NONE
         return Grade(Possibility.NO_FIT, height), Reason.WaitingForQuota
 
     def lasting_reason(self, queue: Queue, column: int, amount: int) -> Reason:
@@ -142,13 +142,13 @@ class _Search:
     def __init__(
         self,
         assigner: FlavorAssigner,
-        applicant: Applicant,
+        pending: PendingWorkload,
         queue: Queue,
         position: ScanPosition | None,
         pins: Pins | None,
     ) -> None:
         self._assigner = assigner
-        self._applicant = applicant
+        self._pending = pending
         self._queue = queue
         self._position = position
         self._pins = pins
@@ -245,7 +245,7 @@ class _Search:
                 if (note := self._assigner.note(queue, column, before, amount)) is not None:
                     in_the_way.append(note)
                 continue
-            grade, why = self._assigner.grade(self._applicant, queue, column, total)
+            grade, why = self._assigner.grade(self._pending, queue, column, total)
             if grade.possibility != Possibility.FIT:
                 reason = max(reason, why)
                 if (note := self._assigner.note(queue, column, before, amount)) is not None:

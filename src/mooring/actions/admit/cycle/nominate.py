@@ -9,14 +9,14 @@ from mooring.actions.admit.cycle.pending import Requeue
 from mooring.actions.admit.preemption.targets import FindVictims, Preemptor, Victim
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue, Structure
-from mooring.actions.admit.workload_info import Applicant, ScanPosition
+from mooring.actions.admit.workload_info import PendingWorkload, ScanPosition
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
     """A head on its way through the cycle."""
 
-    applicant: Applicant
+    pending: PendingWorkload
     queue: Queue
     assignment: Assignment
     victims: list[Victim] = field(default_factory=list)
@@ -48,21 +48,21 @@ class Nominator:
         )
         self._known: dict[tuple[str, frozenset[tuple[int, int]], frozenset[int]], list[Victim]] = {}
 
-    def nominate(self, applicant: Applicant, queue: Queue, cycle: int) -> Entry:
+    def nominate(self, pending: PendingWorkload, queue: Queue, cycle: int) -> Entry:
         """Plan a head; its scan position is used if it is recent or nothing changed in its queue since."""
         generation = self._ledger.generation[queue.node]
-        position = applicant.position
+        position = pending.position
         if position is not None and position.cycle < cycle - 1 and position.generation != generation:
             position = None
-        entry = self._plan(applicant, queue, position, None, (cycle, generation))
-        applicant.position = entry.assignment.position
+        entry = self._plan(pending, queue, position, None, (cycle, generation))
+        pending.position = entry.assignment.position
         return entry
 
     def plan_again(self, entry: Entry) -> Entry:
         """Plan once more after others had their turn, with the flavors as nominated."""
         pins = [found.flavors for found in entry.assignment.pod_sets]
         self.forget()
-        again = self._plan(entry.applicant, entry.queue, None, pins, (0, 0))
+        again = self._plan(entry.pending, entry.queue, None, pins, (0, 0))
         self.forget()
         return again
 
@@ -72,47 +72,47 @@ class Nominator:
 
     def _plan(
         self,
-        applicant: Applicant,
+        pending: PendingWorkload,
         queue: Queue,
         position: ScanPosition | None,
         pins: Pins | None,
         now_at: tuple[int, int],
     ) -> Entry:
         def attempt(counts: Sequence[int] | None) -> Entry:
-            assignment = self._assigner.assign(applicant, queue, counts, position=position, pins=pins, now_at=now_at)
-            entry = Entry(applicant, queue, assignment)
+            assignment = self._assigner.assign(pending, queue, counts, position=position, pins=pins, now_at=now_at)
+            entry = Entry(pending, queue, assignment)
             if assignment.mode == Mode.PREEMPT:
-                entry.victims = self._victims(applicant, queue, assignment)
+                entry.victims = self._victims(pending, queue, assignment)
             return entry
 
         full = attempt(None)
-        if is_feasible(full) or not applicant.can_shrink:
+        if is_feasible(full) or not pending.can_shrink:
             return full
-        return find_largest(applicant, attempt) or full
+        return find_largest(pending, attempt) or full
 
-    def _victims(self, applicant: Applicant, queue: Queue, assignment: Assignment) -> list[Victim]:
-        return self._find(Preemptor(applicant, queue, assignment.usage, assignment.short_columns))
+    def _victims(self, pending: PendingWorkload, queue: Queue, assignment: Assignment) -> list[Victim]:
+        return self._find(Preemptor(pending, queue, assignment.usage, assignment.short_columns))
 
     def _find(self, preemptor: Preemptor) -> list[Victim]:
         """Victims of the same need are asked for again and again: by each column, by the whole, by smaller counts."""
-        key = (preemptor.applicant.key, frozenset(preemptor.usage.items()), preemptor.short_columns)
+        key = (preemptor.pending.key, frozenset(preemptor.usage.items()), preemptor.short_columns)
         victims = self._known.get(key)
         if victims is None:
             victims = self._known[key] = self._find_victims(self._ledger, preemptor)
         return list(victims)
 
-    def _ask(self, applicant: Applicant, queue: Queue, column: int, amount: int) -> Grade:
+    def _ask(self, pending: PendingWorkload, queue: Queue, column: int, amount: int) -> Grade:
         """What preemption could do in one column alone."""
-        victims = self._find(Preemptor(applicant, queue, {column: amount}, frozenset((column,))))
+        victims = self._find(Preemptor(pending, queue, {column: amount}, frozenset((column,))))
         ledger = self._ledger
         if not victims:
             return Grade(Possibility.NO_CANDIDATES, ledger.tree.borrow_height(queue.node, column, amount)[0])
         mark = ledger.checkpoint()
         for victim in victims:
-            ledger.remove(victim.holder)
+            ledger.remove(victim.admitted)
         height, _ = ledger.tree.borrow_height(queue.node, column, amount)
         ledger.rollback(mark)
-        is_own = any(victim.holder.node == queue.node for victim in victims)
+        is_own = any(victim.admitted.node == queue.node for victim in victims)
         return Grade(Possibility.PREEMPT if is_own else Possibility.RECLAIM, height)
 
 
@@ -120,19 +120,19 @@ def is_feasible(entry: Entry) -> bool:
     return entry.assignment.mode == Mode.FIT or bool(entry.victims)
 
 
-def find_largest(applicant: Applicant, attempt: Callable[[Sequence[int]], Entry]) -> Entry | None:
+def find_largest(pending: PendingWorkload, attempt: Callable[[Sequence[int]], Entry]) -> Entry | None:
     """Find the most pods that can be admitted, between the minimum counts and the full ones, by bisection.
 
     Step i of D takes away the i-th part of what each pod set can do without.
     """
-    spare = [pod_set.count - pod_set.min_count for pod_set in applicant.pod_sets]
+    spare = [pod_set.count - pod_set.min_count for pod_set in pending.pod_sets]
     steps = sum(spare)
     best = None
     low, high = 0, steps + 1
     while low < high:
         middle = (low + high) // 2
         counts = [
-            pod_set.count - extra * middle // steps for pod_set, extra in zip(applicant.pod_sets, spare, strict=True)
+            pod_set.count - extra * middle // steps for pod_set, extra in zip(pending.pod_sets, spare, strict=True)
         ]
         entry = attempt(counts)
         if is_feasible(entry):

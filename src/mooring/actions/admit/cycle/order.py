@@ -11,7 +11,7 @@ from mooring.actions.admit.quota.ledger import Ledger
 
 def by_rank(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Those that borrow least come first, then by priority, then by age."""
-    return iter(sorted(entries, key=lambda entry: (entry.assignment.borrow_height, *entry.applicant.queue_order)))
+    return iter(sorted(entries, key=lambda entry: (entry.assignment.borrow_height, *entry.pending.queue_order)))
 
 
 class Standing(NamedTuple):
@@ -79,7 +79,7 @@ class FairOrder:
             share = shares.share(child)
             if before:
                 share = share._replace(value=before[child])
-            found[cohort] = Standing(is_borrowing, share, entry.applicant.queue_order)
+            found[cohort] = Standing(is_borrowing, share, entry.pending.queue_order)
         ledger.rollback(mark)
         return found
 

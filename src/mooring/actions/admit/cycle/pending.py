@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 
 from mooring.actions.admit.lifecycle.conditions import PENDING_EVALUATION, Words
 from mooring.actions.admit.quota.structure import Queue, Structure
-from mooring.actions.admit.workload_info import Applicant
+from mooring.actions.admit.workload_info import PendingWorkload
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
@@ -40,8 +40,8 @@ class Line:
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
-        self.parked: dict[str, Applicant] = {}
-        self._active: dict[str, Applicant] = {}
+        self.parked: dict[str, PendingWorkload] = {}
+        self._active: dict[str, PendingWorkload] = {}
         self._heap: list[HeapEntry] = []
         self._in_heap: set[HeapEntry] = set()
         """What the heap has; entries of workloads that left the line otherwise are skipped when they come up."""
@@ -57,48 +57,48 @@ class Line:
     def __contains__(self, key: str) -> bool:
         return key in self._active or key in self.parked
 
-    def add(self, applicant: Applicant) -> None:
+    def add(self, pending: PendingWorkload) -> None:
         """Take in a workload; one whose shape has just failed need not be tried."""
-        if applicant.shape in self._failed_shapes:
-            self.parked[applicant.key] = applicant
+        if pending.shape in self._failed_shapes:
+            self.parked[pending.key] = pending
         else:
-            self.activate(applicant)
+            self.activate(pending)
 
-    def activate(self, applicant: Applicant) -> None:
-        key = applicant.key
+    def activate(self, pending: PendingWorkload) -> None:
+        key = pending.key
         self.parked.pop(key, None)
-        self._active[key] = applicant
-        self._by_shape.setdefault(applicant.shape, {})[key] = None
-        entry = (*applicant.queue_order, key)
+        self._active[key] = pending
+        self._by_shape.setdefault(pending.shape, {})[key] = None
+        entry = (*pending.queue_order, key)
         if entry not in self._in_heap:
             self._in_heap.add(entry)
-            self._push(applicant, entry)
+            self._push(pending, entry)
 
-    def _push(self, applicant: Applicant, entry: HeapEntry) -> None:
+    def _push(self, pending: PendingWorkload, entry: HeapEntry) -> None:
         heappush(self._heap, entry)
 
     def _pop_first(self) -> HeapEntry:
         return heappop(self._heap)
 
-    def find(self, key: str) -> Applicant | None:
+    def find(self, key: str) -> PendingWorkload | None:
         return self._active.get(key) or self.parked.get(key)
 
-    def discard(self, key: str) -> Applicant | None:
+    def discard(self, key: str) -> PendingWorkload | None:
         """Take a workload out, wherever it waits."""
-        applicant = self._active.get(key)
-        if applicant is None:
+        pending = self._active.get(key)
+        if pending is None:
             return self.parked.pop(key, None)
-        self._deactivate(applicant)
-        return applicant
+        self._deactivate(pending)
+        return pending
 
-    def _deactivate(self, applicant: Applicant) -> None:
-        del self._active[applicant.key]
-        same = self._by_shape[applicant.shape]
-        del same[applicant.key]
+    def _deactivate(self, pending: PendingWorkload) -> None:
+        del self._active[pending.key]
+        same = self._by_shape[pending.shape]
+        del same[pending.key]
         if not same:
-            del self._by_shape[applicant.shape]
+            del self._by_shape[pending.shape]
 
-    def pop(self) -> Applicant:
+    def pop(self) -> PendingWorkload:
         """Take the first workload; the line must not be empty."""
         sticky = None if self.queue.is_strict else self._active.get(self._sticky)
         if sticky is not None:
@@ -108,29 +108,29 @@ class Line:
             entry = self._pop_first()
             self._in_heap.discard(entry)
             if self._is_valid(entry):
-                applicant = self._active[entry[-1]]
-                self._deactivate(applicant)
-                return applicant
+                pending = self._active[entry[-1]]
+                self._deactivate(pending)
+                return pending
 
     def _is_valid(self, entry: HeapEntry) -> bool:
         """Tell whether the workload still waits to be tried, and where it stood."""
-        applicant = self._active.get(entry[-1])
-        return applicant is not None and applicant.queue_order == entry[:-1]
+        pending = self._active.get(entry[-1])
+        return pending is not None and pending.queue_order == entry[:-1]
 
-    def put_back(self, applicant: Applicant, why: Requeue, words: Words) -> list[str]:
+    def put_back(self, pending: PendingWorkload, why: Requeue, words: Words) -> list[str]:
         """Return a workload that was tried and not admitted to where it belongs; those that are parked with it."""
         if why is Requeue.PENDING_PREEMPTION:
-            self._sticky = applicant.key
+            self._sticky = pending.key
         is_tried_again = why in _TRIED_AGAIN_AT_ONCE or (self.queue.is_strict and why is not Requeue.NAMESPACE_MISMATCH)
-        has_more_flavors = applicant.position is not None and applicant.position.is_pending
+        has_more_flavors = pending.position is not None and pending.position.is_pending
         if is_tried_again or has_more_flavors:
-            self.activate(applicant)
+            self.activate(pending)
             return []
-        self.parked[applicant.key] = applicant
+        self.parked[pending.key] = pending
         if why not in _SAME_FOR_THE_SHAPE:
             return []
-        self._failed_shapes[applicant.shape] = words
-        peers = list(self._by_shape.get(applicant.shape, ()))
+        self._failed_shapes[pending.shape] = words
+        peers = list(self._by_shape.get(pending.shape, ()))
         for key in peers:
             same = self._active[key]
             self._deactivate(same)
@@ -147,22 +147,22 @@ class Line:
         if not self.parked:
             return
         admits = dict[str, bool]()  # by namespace: most lines have one
-        for applicant in list(self.parked.values()):
-            admitted = admits.get(applicant.namespace)
+        for pending in list(self.parked.values()):
+            admitted = admits.get(pending.namespace)
             if admitted is None:
-                admitted = admits[applicant.namespace] = self.admits_namespace(applicant, labels_of)
+                admitted = admits[pending.namespace] = self.admits_namespace(pending, labels_of)
             if admitted:
-                self.activate(applicant)
+                self.activate(pending)
 
-    def admits_namespace(self, applicant: Applicant, labels_of: Mapping[str, Mapping[str, str]]) -> bool:
-        namespace = applicant.namespace
+    def admits_namespace(self, pending: PendingWorkload, labels_of: Mapping[str, Mapping[str, str]]) -> bool:
+        namespace = pending.namespace
         labels = labels_of.get(namespace) or {NAMESPACE_NAME_LABEL: namespace}
         return self.queue.namespaces.matches(labels)
 
-    def words_for(self, applicant: Applicant) -> Words:
+    def words_for(self, pending: PendingWorkload) -> Words:
         """What can be said of a workload that was not tried itself."""
-        known = self._failed_shapes.get(applicant.shape)
-        if known is not None and applicant.key in self.parked:
+        known = self._failed_shapes.get(pending.shape)
+        if known is not None and pending.key in self.parked:
             return known
         return Words(PENDING_EVALUATION, f"Workload waits for its turn in ClusterQueue {self.queue.name}")
 
@@ -178,12 +178,12 @@ class Line:
     def sticky(self, key: str) -> None:
         self._sticky = key
 
-    def waiting(self) -> Iterator[Applicant]:
+    def waiting(self) -> Iterator[PendingWorkload]:
         """All who wait here, in no particular order."""
         yield from self._active.values()
         yield from self.parked.values()
 
-    def in_order(self, *, with_parked: bool = False) -> list[Applicant]:
+    def in_order(self, *, with_parked: bool = False) -> list[PendingWorkload]:
         """The workloads to be tried, first one first; with those parked, as if they were to be tried as well."""
         sticky = "" if self.queue.is_strict else self._sticky
         found = self.waiting() if with_parked else self._active.values()
@@ -212,9 +212,9 @@ class Pending:
     def __iter__(self) -> Iterator[Line]:
         return iter(self.lines.values())
 
-    def add(self, applicant: Applicant) -> None:
-        line = self._line_of[applicant.key] = self.lines[applicant.queue_name]
-        line.add(applicant)
+    def add(self, pending: PendingWorkload) -> None:
+        line = self._line_of[pending.key] = self.lines[pending.queue_name]
+        line.add(pending)
         self.changed.add(line.queue.root)
         self._note(line)
 
@@ -229,15 +229,15 @@ class Pending:
         del self._line_of[key]
         return True
 
-    def find(self, key: str) -> Applicant | None:
+    def find(self, key: str) -> PendingWorkload | None:
         """The waiting workload of that name, if there is one."""
         line = self._line_of.get(key)
         return None if line is None else line.find(key)
 
     def words_for(self, key: str) -> Words | None:
         """What can be said of a waiting workload that was not tried; None if nobody of that name waits."""
-        applicant = self.find(key)
-        return None if applicant is None else self._line_of[key].words_for(applicant)
+        pending = self.find(key)
+        return None if pending is None else self._line_of[key].words_for(pending)
 
     def try_again(self, keys: Iterable[str]) -> None:
         """Something happened that may help these workloads, if they are parked."""
@@ -256,7 +256,7 @@ class Pending:
         """Tell whether there is anyone to try in a tree that is not among the given ones."""
         return any(self.lines[name].queue.root not in asleep for name in self._ready)
 
-    def pop_heads(self, asleep: Collection[int] = ()) -> list[Applicant]:
+    def pop_heads(self, asleep: Collection[int] = ()) -> list[PendingWorkload]:
         """Take one workload from every active queue that has any, but for the trees that sleep."""
         heads = []
         for name in list(self._ready):
@@ -267,17 +267,17 @@ class Pending:
             self._note(line)
         return heads
 
-    def put_back(self, applicant: Applicant, why: Requeue, words: Words) -> list[str]:
-        line = self.lines[applicant.queue_name]
-        peers = line.put_back(applicant, why, words)
+    def put_back(self, pending: PendingWorkload, why: Requeue, words: Words) -> list[str]:
+        line = self.lines[pending.queue_name]
+        peers = line.put_back(pending, why, words)
         self._note(line)
         return peers
 
-    def admitted(self, applicant: Applicant) -> None:
-        self._line_of.pop(applicant.key).admitted(applicant.key)
+    def admitted(self, pending: PendingWorkload) -> None:
+        self._line_of.pop(pending.key).admitted(pending.key)
 
-    def admits_namespace(self, applicant: Applicant) -> bool:
-        return self.lines[applicant.queue_name].admits_namespace(applicant, self._labels_of)
+    def admits_namespace(self, pending: PendingWorkload) -> bool:
+        return self.lines[pending.queue_name].admits_namespace(pending, self._labels_of)
 
     def retry(self, queues: Iterable[Queue]) -> None:
         """Quota was freed in these queues: try again what is parked anywhere in their trees."""

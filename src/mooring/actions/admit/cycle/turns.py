@@ -13,7 +13,7 @@ from mooring.actions.admit.cycle.pending import Requeue
 from mooring.actions.admit.lifecycle.conditions import NO_LONGER_FITS, OVERLAPPING_TARGETS
 from mooring.actions.admit.policies.held_room import ROOM_HELD_MESSAGE, HeldRoom
 from mooring.actions.admit.quota.ledger import Ledger
-from mooring.actions.admit.workload_info import Holder
+from mooring.actions.admit.workload_info import AdmittedWorkload
 from mooring.model.api.kueue import ANY
 
 
@@ -50,7 +50,7 @@ class Turns:
         self._may_start = may_start
         self._may_use = may_use
         self._served: set[str] = set()
-        self._leaving: dict[int, dict[str, Holder]] = {}
+        self._leaving: dict[int, dict[str, AdmittedWorkload]] = {}
         """By root of the tree, the victims so far."""
         self._promised: dict[int, list[tuple[int, Mapping[int, int]]]] = {}
         """By root of the tree, what counts as used and is not yet: by whom (as a node), and how much."""
@@ -84,7 +84,7 @@ class Turns:
         elif assignment.mode == Mode.PREEMPT:
             self._promise(entry)
             leaving = self._leaving.setdefault(entry.queue.root, {})
-            leaving.update((victim.holder.applicant.key, victim.holder) for victim in entry.victims)
+            leaving.update((victim.admitted.pending.key, victim.admitted) for victim in entry.victims)
             self.preempting.append(entry)
             self._wait(entry)
         elif refusal := self._may_start(entry):
@@ -95,11 +95,11 @@ class Turns:
 
     def _overlaps(self, entry: Entry) -> bool:
         leaving = self._leaving.get(entry.queue.root)
-        return leaving is not None and any(victim.holder.applicant.key in leaving for victim in entry.victims)
+        return leaving is not None and any(victim.admitted.pending.key in leaving for victim in entry.victims)
 
     def _remove_leaving(self, root: int) -> None:
-        for holder in self._leaving.get(root, {}).values():
-            self._ledger.remove(holder)
+        for admitted in self._leaving.get(root, {}).values():
+            self._ledger.remove(admitted)
 
     def _plan_around(self, entry: Entry) -> None:
         """Someone else already makes a victim go: see whether that is enough, or whom else it would take."""
@@ -118,7 +118,7 @@ class Turns:
         mark = ledger.checkpoint()
         self._remove_leaving(entry.queue.root)
         for victim in entry.victims:
-            ledger.remove(victim.holder)
+            ledger.remove(victim.admitted)
         fits = ledger.fits(entry.queue.node, entry.assignment.usage)
         ledger.rollback(mark)
         return fits
@@ -150,13 +150,13 @@ class Turns:
         self._use(entry)
 
     def _use(self, entry: Entry) -> None:
-        self._served.add(entry.applicant.key)
+        self._served.add(entry.pending.key)
         self._ledger.add_usage(entry.queue.node, entry.assignment.usage)
 
     def _wait(self, entry: Entry) -> None:
         """It is first in line now; when it comes up again, its search for flavors starts anew."""
         entry.requeue = Requeue.PENDING_PREEMPTION
-        entry.applicant.position = None
+        entry.pending.position = None
 
     def _keep_free(self, entry: Entry) -> None:
         """Nobody can be made to go: keep the quota for it, lest smaller ones behind it take every bit that frees up.

@@ -1,1 +1,1 @@
-"""Workloads on their way: from pending to admitted, from admitted to running, and back; with the conditions they show."""
+"""Workloads on their way: from pending to admitted, from admitted to running, and back; the conditions they show."""

@@ -1,16 +1,16 @@
-"""Admission checks: states that somebody else sets, and that must all be ready before a work may start."""
+"""Admission checks: states that somebody else sets, and that must all be ready before a workload may start."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mooring.actions.admit.lifecycle.stages import Work
+from mooring.actions.admit.lifecycle.stages import WorkloadRecord
 from mooring.actions.admit.workload_info import parse_time
 from mooring.model.api.kueue_workload import CHECK_READY, CHECK_REJECTED, CHECK_RETRY, AdmissionCheckState
 from mooring.model.api.pods import Toleration
 
 
 class CheckResult(NamedTuple):
-    """How the checks of a work stand."""
+    """How the checks of a workload stand."""
 
     pending: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
@@ -18,9 +18,9 @@ class CheckResult(NamedTuple):
     """When to try again, if a check asks for that."""
 
 
-def look_at_checks(work: Work, required: Iterable[str], now: float) -> CheckResult:
-    """Sum up the states of the checks that a work has to pass."""
-    states = check_states(work)
+def look_at_checks(workload: WorkloadRecord, required: Iterable[str], now: float) -> CheckResult:
+    """Sum up the states of the checks that a workload has to pass."""
+    states = check_states(workload)
     pending, rejected = [], []
     retry_at: float | None = None
     for name in required:
@@ -35,18 +35,18 @@ def look_at_checks(work: Work, required: Iterable[str], now: float) -> CheckResu
     return CheckResult(tuple(pending), tuple(rejected), retry_at)
 
 
-def check_states(work: Work) -> dict[str, AdmissionCheckState]:
-    """The states by name, but for those from before the work's last eviction."""
-    if work.outdated_checks is work.queued:
+def check_states(workload: WorkloadRecord) -> dict[str, AdmissionCheckState]:
+    """The states by name, but for those from before the workload's last eviction."""
+    if workload.outdated_checks is workload.queued:
         return {}
-    return {found.name: found for found in work.workload.status.admission_checks or ()}
+    return {found.name: found for found in workload.workload.status.admission_checks or ()}
 
 
-def checks_terms(work: Work, pod_set: str) -> tuple[dict[str, str], list[Toleration]]:
+def checks_terms(workload: WorkloadRecord, pod_set: str) -> tuple[dict[str, str], list[Toleration]]:
     """What the checks add to the pods of a set: node labels to select, and tolerations."""
     selector: dict[str, str] = {}
     tolerations: list[Toleration] = []
-    for state in check_states(work).values():
+    for state in check_states(workload).values():
         for update in state.pod_set_updates or ():
             if update.name == pod_set:
                 selector |= update.node_selector or {}

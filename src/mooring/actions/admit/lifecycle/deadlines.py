@@ -1,4 +1,4 @@
-"""What is due when: times at which a work must be looked at though nothing has happened to it."""
+"""What is due when: times at which a workload must be looked at though nothing has happened to it."""
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
@@ -16,7 +16,7 @@ class Deadlines:
         heappush(self._heap, (time, self._count, key))
 
     def due(self, now: float) -> Iterator[str]:
-        """Take out the works whose time has come, earliest first."""
+        """Take out the workloads whose time has come, earliest first."""
         while self._heap and self._heap[0][0] <= now:
             yield heappop(self._heap)[-1]
 

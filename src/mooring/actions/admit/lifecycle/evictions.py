@@ -23,8 +23,8 @@ _WHY = {
 def preemption_message(preemptor: Workload, found: Preempted, admission: Admission) -> str:
     """For whom, why, and where the two stand in the tree of cohorts."""
     uid = preemptor.metadata.uid or UNKNOWN
-    applicant = admission.pending.find(found.preemptor)
-    ours = _path(admission, applicant.queue_name) if applicant is not None else UNKNOWN
+    pending = admission.pending.find(found.preemptor)
+    ours = _path(admission, pending.queue_name) if pending is not None else UNKNOWN
     return (
         f"Preempted to accommodate a workload (UID: {uid}, JobUID: {_job_uid(preemptor)}) due to {_WHY[found.reason]}; "
         f"preemptor path: {ours}; preemptee path: {_path(admission, found.queue)}"

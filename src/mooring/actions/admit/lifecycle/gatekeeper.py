@@ -1,4 +1,4 @@
-"""Asked last of all whether a work that has quota may start: are those before it ready, is there room for its pods."""
+"""Asked last whether a workload that has quota may start: are those before it ready, is there room for its pods."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -7,10 +7,10 @@ from mooring.actions.admit.cycle.nominate import Entry
 from mooring.actions.admit.cycle.pending import Requeue
 from mooring.actions.admit.cycle.turns import MayStart, Refusal
 from mooring.actions.admit.lifecycle.conditions import PODS_NOT_READY
-from mooring.actions.admit.lifecycle.lifecycle import Desk
-from mooring.actions.admit.lifecycle.pods import PodsOfWork
+from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
+from mooring.actions.admit.lifecycle.pods import WorkloadPods
 from mooring.actions.admit.lifecycle.rehearsal import CanPlace, Rehearse
-from mooring.actions.admit.lifecycle.stages import Stage, Work
+from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
 from mooring.config.tenant_policy import ALWAYS, CHECK_PLACEMENT, ON_REQUEST
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import PodSetFlavors
@@ -19,7 +19,7 @@ from mooring.state.cluster import Cluster
 
 
 class Gatekeeper:
-    """Keeps works from starting by the two policies that look beyond quota: blockAdmission and checkPlacement."""
+    """Keeps workloads from starting by the two policies that look beyond quota: blockAdmission and checkPlacement."""
 
     def __init__(self, rehearse: Rehearse, *, blocks_admission: bool, check_placement: str) -> None:
         self._rehearse = rehearse
@@ -29,27 +29,27 @@ class Gatekeeper:
         """Works that had quota and no nodes when they were last looked at."""
         self._seen: tuple[int, int] = (-1, -1)
 
-    def look_at(self, cluster: Cluster, desk: Desk) -> None:
+    def look_at(self, cluster: Cluster, lifecycle: Lifecycle) -> None:
         """If pods or nodes came or went, whoever had no nodes may have some now."""
         if self._unplaced and self._seen != _moment(cluster):
-            desk.admission.pending.try_again(sorted(self._unplaced))
-            desk.settling.wake_all()
+            lifecycle.admission.pending.try_again(sorted(self._unplaced))
+            lifecycle.settling.wake_all()
 
     @contextmanager
-    def at_work(self, desk: Desk, pods: PodsOfWork) -> Iterator[MayStart]:
+    def at_work(self, lifecycle: Lifecycle, pods: WorkloadPods) -> Iterator[MayStart]:
         """Answer for one run. The what-if for placing pods is opened when it is first needed, and undone at the end."""
         with ExitStack() as stack:
-            yield _Run(self, desk, pods, stack).may_start
+            yield _Run(self, lifecycle, pods, stack).may_start
         self._seen = _moment(pods.cluster)
 
-    def checks(self, work: Work) -> bool:
-        """Tell whether a work is to start only if its pods can be placed."""
+    def checks(self, workload: WorkloadRecord) -> bool:
+        """Tell whether a workload is to start only if its pods can be placed."""
         if self._check_placement == ON_REQUEST:
-            return (work.workload.metadata.annotations or {}).get(CHECK_PLACEMENT) == "true"
+            return (workload.workload.metadata.annotations or {}).get(CHECK_PLACEMENT) == "true"
         return self._check_placement == ALWAYS
 
-    def blocks(self, desk: Desk) -> bool:
-        return self._blocks_admission and bool(desk.unready)
+    def blocks(self, lifecycle: Lifecycle) -> bool:
+        return self._blocks_admission and bool(lifecycle.unready)
 
     @property
     def lets_through_one_a_cycle(self) -> bool:
@@ -65,40 +65,40 @@ class Gatekeeper:
 class _Run:
     """The answers of one run."""
 
-    def __init__(self, keeper: Gatekeeper, desk: Desk, pods: PodsOfWork, stack: ExitStack) -> None:
+    def __init__(self, keeper: Gatekeeper, lifecycle: Lifecycle, pods: WorkloadPods, stack: ExitStack) -> None:
         self._keeper = keeper
-        self._desk = desk
+        self._lifecycle = lifecycle
         self._pods = pods
         self._stack = stack
         self._can_place: CanPlace | None = None
         self._refusals: dict[tuple[object, ...], str] = {}
         """What was said of pods for whom there was no room: with more pods placed since, there is not more of it."""
         self._passed_in = -1
-        self._ahead: list[tuple[Work, tuple[PodSetFlavors, ...]]] = []
+        self._ahead: list[tuple[WorkloadRecord, tuple[PodSetFlavors, ...]]] = []
         """Works whose pods will be placed first, as far as they can be, and are not in the what-if yet."""
 
     def may_start(self, entry: Entry) -> Refusal | None:
-        cycle = self._desk.admission.cycle
+        cycle = self._lifecycle.admission.cycle
         has_let_through = self._keeper.lets_through_one_a_cycle and self._passed_in == cycle
-        if has_let_through or self._keeper.blocks(self._desk):
+        if has_let_through or self._keeper.blocks(self._lifecycle):
             return Refusal(Requeue.PODS_NOT_READY, PODS_NOT_READY)
-        work = self._desk.works[entry.applicant.key]
-        if not self._keeper.checks(work):
-            self._ahead.append((work, entry.assignment.pod_sets))
+        workload = self._lifecycle.workloads[entry.pending.key]
+        if not self._keeper.checks(workload):
+            self._ahead.append((workload, entry.assignment.pod_sets))
         else:
-            problem = self._place(work, entry)
-            self._keeper.note_placement(work.key, problem is None)
+            problem = self._place(workload, entry)
+            self._keeper.note_placement(workload.key, problem is None)
             if problem is not None:
                 return Refusal(Requeue.NO_PLACE, problem)
         self._passed_in = cycle
         return None
 
-    def _place(self, work: Work, entry: Entry) -> str | None:
+    def _place(self, workload: WorkloadRecord, entry: Entry) -> str | None:
         try:
-            pods = self._pods_of(work, entry.assignment.pod_sets)
+            pods = self._pods_of(workload, entry.assignment.pod_sets)
         except ResumeError as error:
             return str(error)
-        alike = (entry.queue.name, entry.applicant.shape, tuple(found.count for found in entry.assignment.pod_sets))
+        alike = (entry.queue.name, entry.pending.shape, tuple(found.count for found in entry.assignment.pod_sets))
         if alike not in self._refusals:
             problem = self._ask(pods)
             if problem is None:
@@ -106,20 +106,20 @@ class _Run:
             self._refusals[alike] = problem
         return self._refusals[alike]
 
-    def _pods_of(self, work: Work, pod_sets: Iterable[PodSetFlavors]) -> list[Pod]:
-        return [pod for given in pod_sets for pod in self._pods.resumed(work, given)]
+    def _pods_of(self, workload: WorkloadRecord, pod_sets: Iterable[PodSetFlavors]) -> list[Pod]:
+        return [pod for given in pod_sets for pod in self._pods.resumed(workload, given)]
 
     def _ask(self, pods: Sequence[Pod]) -> str | None:
         if self._can_place is None:
             self._can_place = self._keeper.rehearse(self._pods.cluster, self._stack)
-            let_through = {work.key for work, _ in self._ahead}
-            started = [work for work in self._desk.unready.values() if work.stage is Stage.ADMITTED]
-            self._ahead[:0] = [(work, work.pod_sets) for work in started if work.key not in let_through]
+            let_through = {workload.key for workload, _ in self._ahead}
+            started = [workload for workload in self._lifecycle.unready.values() if workload.stage is Stage.ADMITTED]
+            self._ahead[:0] = [(workload, workload.pod_sets) for workload in started if workload.key not in let_through]
         ahead, self._ahead = self._ahead, []
-        for work, pod_sets in ahead:
+        for workload, pod_sets in ahead:
             # Nobody asked whether all of these can be placed: each takes the room that it finds.
             with suppress(ResumeError):
-                for pod in self._pods_of(work, pod_sets):
+                for pod in self._pods_of(workload, pod_sets):
                     self._can_place([pod])
         return self._can_place(pods)
 

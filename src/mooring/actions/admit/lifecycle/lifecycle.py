@@ -1,6 +1,6 @@
-"""The desk at which works are moved from stage to stage, and what is decided about them is written down.
+"""Where workloads are moved from stage to stage, and what is decided about them is written down.
 
-It knows quota and time. It knows nothing of pods: whoever has changed a work's stage here sees to them afterwards.
+It knows quota and time. It knows nothing of pods: whoever has changed a workload's stage here sees to them afterwards.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +11,7 @@ from mooring.actions.admit.lifecycle.conditions import ADMISSION_GATED, SUSPENDE
 from mooring.actions.admit.lifecycle.deadlines import Deadlines
 from mooring.actions.admit.lifecycle.evictions import preemption_message
 from mooring.actions.admit.lifecycle.settling import Settling
-from mooring.actions.admit.lifecycle.stages import DEACTIVATED, Eviction, Stage, Work
+from mooring.actions.admit.lifecycle.stages import DEACTIVATED, Eviction, Stage, WorkloadRecord
 from mooring.actions.admit.quota.structure import Structure
 from mooring.actions.admit.workload_info import (
     ADMISSION_CHECK,
@@ -26,25 +26,25 @@ from mooring.model.api.kueue_workload import ADMITTED, FINISHED
 from mooring.model.decisions import Admit, Decision, Suspend
 
 FinishedOf = Callable[[str], Mapping[str, int]]
-"""Says of a work, by pod set, how many of its pods are done."""
+"""Says of a workload, by pod set, how many of its pods are done."""
 
 
-class Desk:
-    """All works, the admission that decides on them, and the times at which they must be looked at."""
+class Lifecycle:
+    """All workloads, the admission that decides on them, and the times at which they must be looked at."""
 
     def __init__(self, settings: QueueingSettings, admission: Admission, finished_of: FinishedOf) -> None:
         self._settings = settings
         self._finished_of = finished_of
         self.admission = admission
         self.settling = Settling(admission.structure)
-        self.works: dict[str, Work] = {}
+        self.workloads: dict[str, WorkloadRecord] = {}
         self.deadlines = Deadlines()
-        self.unready: dict[str, Work] = {}
+        self.unready: dict[str, WorkloadRecord] = {}
         """Works that hold quota, and not all of whose pods are there."""
-        self.leaving: dict[str, Work] = {}
-        self.moved: dict[str, Work] = {}
+        self.leaving: dict[str, WorkloadRecord] = {}
+        self.moved: dict[str, WorkloadRecord] = {}
         """Works whose stage changed: their pods are to be brought in line."""
-        self.spoken_of: dict[str, Work] = {}
+        self.spoken_of: dict[str, WorkloadRecord] = {}
         """Works of which there may be something new to say."""
         self.decisions: list[Decision] = []
         self.run = 0
@@ -52,253 +52,253 @@ class Desk:
 
     # Coming in.
 
-    def take_in(self, work: Work, now: float) -> None:
-        """Let a work that was not known before go on from where the world says that it is."""
-        workload = work.workload
-        self.works[work.key] = work
+    def take_in(self, record: WorkloadRecord, now: float) -> None:
+        """Let a workload that was not known before go on from where the world says that it is."""
+        workload = record.workload
+        self.workloads[record.key] = record
         state = workload.status.requeue_state
         if state is not None:
-            work.requeue_count = state.count
-            work.requeue_at = parse_time(state.requeue_at) if state.requeue_at else None
-        work.past_seconds = float(workload.status.accumulated_past_execution_time_seconds or 0)
+            record.requeue_count = state.count
+            record.requeue_at = parse_time(state.requeue_at) if state.requeue_at else None
+        record.past_seconds = float(workload.status.accumulated_past_execution_time_seconds or 0)
         if workload.condition(FINISHED) is not None:
-            self._move(work, Stage.DONE)
+            self._move(record, Stage.DONE)
         elif workload.status.admission is not None:
-            self.take_in_holder(work, now)
+            self.take_in_admitted(record, now)
         else:
-            self.enter(work, now)
+            self.enter(record, now)
 
-    def take_in_holder(self, work: Work, now: float) -> None:
-        """Let a work go on that the world says has quota."""
-        workload = work.workload
+    def take_in_admitted(self, record: WorkloadRecord, now: float) -> None:
+        """Let a workload go on that the world says has quota."""
+        workload = record.workload
         self.admission.add(workload)
-        holder = self.admission.holder(work.key)
-        assert holder is not None
-        work.pod_sets = holder.pod_sets
+        info = self.admission.admitted(record.key)
+        assert info is not None
+        record.pod_sets = info.pod_sets
         evicted, admitted = workload.condition(EVICTED), workload.condition(ADMITTED)
         if evicted is not None:
             at = parse_time(evicted.last_transition_time) if evicted.last_transition_time else now
-            self._leave(work, Eviction(evicted.reason, evicted.message, at))
+            self._leave(record, Eviction(evicted.reason, evicted.message, at))
             return
         since = admitted or workload.condition(QUOTA_RESERVED)
-        self.unready[work.key] = work
+        self.unready[record.key] = record
         if admitted is None:
-            self._move(work, Stage.RESERVED)
-            self.follow_checks(work, now)
+            self._move(record, Stage.RESERVED)
+            self.follow_checks(record, now)
         else:
             at = parse_time(since.last_transition_time) if since and since.last_transition_time else now
-            self._start(work, at)
+            self._start(record, at)
 
-    def enter(self, work: Work, now: float) -> None:
-        """Put a work that holds nothing where it belongs: into its line, behind its backoff, or outside."""
-        workload = work.workload
-        self.admission.finish([work.key])
-        if work.is_deactivated or not workload.spec.active:
-            said = work.eviction.message if work.eviction is not None and work.is_deactivated else ""
-            self._keep_out(work, Words(SUSPENDED, said or "The workload is deactivated"))
+    def enter(self, record: WorkloadRecord, now: float) -> None:
+        """Put a workload that holds nothing where it belongs: into its line, behind its backoff, or outside."""
+        workload = record.workload
+        self.admission.finish([record.key])
+        if record.is_deactivated or not workload.spec.active:
+            said = record.eviction.message if record.eviction is not None and record.is_deactivated else ""
+            self._keep_out(record, Words(SUSPENDED, said or "The workload is deactivated"))
             return
-        if work.requeue_at is not None and work.requeue_at > now:
-            said = f"{work.eviction.message}; " if work.eviction is not None else ""
-            self._move(work, Stage.BACKOFF)
-            self.say(work, Words(SUSPENDED, f"{said}requeued in {work.requeue_at - now:.0f}s"))
-            self.deadlines.add(work.requeue_at, work.key)
+        if record.requeue_at is not None and record.requeue_at > now:
+            said = f"{record.eviction.message}; " if record.eviction is not None else ""
+            self._move(record, Stage.BACKOFF)
+            self.say(record, Words(SUSPENDED, f"{said}requeued in {record.requeue_at - now:.0f}s"))
+            self.deadlines.add(record.requeue_at, record.key)
             return
-        work.requeue_at = None
+        record.requeue_at = None
         queue = self.admission.find_queue(workload)
         if isinstance(queue, Words):
-            self._keep_out(work, queue)
+            self._keep_out(record, queue)
             return
-        applicant = self.admission.intake.make_applicant(workload, queue.name, self._finished_of(work.key))
-        if work.queued_since is not None and self._loses_its_place(work):
-            applicant.queued_at = work.queued_since
-        self._move(work, Stage.WAITING)
-        self.admission.wait(applicant)
+        pending = self.admission.intake.make_pending(workload, queue.name, self._finished_of(record.key))
+        if record.queued_since is not None and self._loses_its_place(record):
+            pending.queued_at = record.queued_since
+        self._move(record, Stage.WAITING)
+        self.admission.wait(pending)
         if queue.is_active:
-            self.say(work, self.admission.pending.words_for(work.key) or work.words)
+            self.say(record, self.admission.pending.words_for(record.key) or record.words)
         else:
-            self.say(work, Words(SUSPENDED, f"ClusterQueue {queue.name} is inactive: {queue.inactive_reason}"))
+            self.say(record, Words(SUSPENDED, f"ClusterQueue {queue.name} is inactive: {queue.inactive_reason}"))
 
-    def _loses_its_place(self, work: Work) -> bool:
-        if work.eviction is not None and work.eviction.reason == PODS_READY_TIMEOUT:
+    def _loses_its_place(self, record: WorkloadRecord) -> bool:
+        if record.eviction is not None and record.eviction.reason == PODS_READY_TIMEOUT:
             return self.admission.intake.orders_by_eviction
         return True
 
-    def _keep_out(self, work: Work, words: Words) -> None:
-        self._move(work, Stage.OUTSIDE)
-        self.say(work, words)
+    def _keep_out(self, record: WorkloadRecord, words: Words) -> None:
+        self._move(record, Stage.OUTSIDE)
+        self.say(record, words)
 
-    def say(self, work: Work, words: Words) -> None:
-        """Note why a work waits."""
-        work.words = words
-        self.spoken_of[work.key] = work
+    def say(self, record: WorkloadRecord, words: Words) -> None:
+        """Note why a workload waits."""
+        record.words = words
+        self.spoken_of[record.key] = record
 
     # Quota.
 
-    def reserve(self, work: Work, now: float) -> None:
-        """A work was given quota; it starts once its checks are ready."""
-        holder = self.admission.holder(work.key)
-        assert holder is not None
-        work.pod_sets = holder.pod_sets
-        work.admitted_in_run = self.run
-        work.eviction = None
-        self.unready[work.key] = work
-        self._move(work, Stage.RESERVED)
-        pending = self.follow_checks(work, now)
-        if work.stage is Stage.RESERVED:
-            queue = holder.applicant.queue_name
+    def reserve(self, record: WorkloadRecord, now: float) -> None:
+        """A workload was given quota; it starts once its checks are ready."""
+        info = self.admission.admitted(record.key)
+        assert info is not None
+        record.pod_sets = info.pod_sets
+        record.admitted_in_run = self.run
+        record.eviction = None
+        self.unready[record.key] = record
+        self._move(record, Stage.RESERVED)
+        pending = self.follow_checks(record, now)
+        if record.stage is Stage.RESERVED:
+            queue = info.pending.queue_name
             message = f"Quota reserved in ClusterQueue {queue}"
-            self.decisions.append(Admit(work.key, queue, work.pod_sets, message, pending))
+            self.decisions.append(Admit(record.key, queue, record.pod_sets, message, pending))
 
-    def follow_checks(self, work: Work, now: float) -> tuple[str, ...]:
-        """Act on the admission checks of a work that holds quota; the names of those that are pending."""
-        holder = self.admission.holder(work.key)
-        queue = self.admission.structure.queues.get(holder.applicant.queue_name) if holder is not None else None
-        result = look_at_checks(work, queue.checks_for(work.flavors()) if queue is not None else (), now)
+    def follow_checks(self, record: WorkloadRecord, now: float) -> tuple[str, ...]:
+        """Act on the admission checks of a workload that holds quota; the names of those that are pending."""
+        info = self.admission.admitted(record.key)
+        queue = self.admission.structure.queues.get(info.pending.queue_name) if info is not None else None
+        result = look_at_checks(record, queue.checks_for(record.flavors()) if queue is not None else (), now)
         if result.rejected:
             names = ",".join(result.rejected)
-            self.deactivate(work, ADMISSION_CHECK, f"Admission check(s): {names}, were rejected", now)
+            self.deactivate(record, ADMISSION_CHECK, f"Admission check(s): {names}, were rejected", now)
         elif result.retry_at is not None:
-            work.requeue_at = result.retry_at
-            self.evict(work, Eviction(ADMISSION_CHECK, "At least one admission check is false", now))
-        elif work.stage is Stage.RESERVED and not result.pending:
-            assert holder is not None
-            name = holder.applicant.queue_name
-            self.decisions.append(Admit(work.key, name, work.pod_sets, "The workload is admitted"))
-            self._start(work, now)
-        elif work.stage is Stage.RESERVED:
+            record.requeue_at = result.retry_at
+            self.evict(record, Eviction(ADMISSION_CHECK, "At least one admission check is false", now))
+        elif record.stage is Stage.RESERVED and not result.pending:
+            assert info is not None
+            name = info.pending.queue_name
+            self.decisions.append(Admit(record.key, name, record.pod_sets, "The workload is admitted"))
+            self._start(record, now)
+        elif record.stage is Stage.RESERVED:
             names = ", ".join(result.pending)
-            self.say(work, Words(ADMISSION_GATED, f"The workload has quota, and waits for admission checks: {names}"))
+            self.say(record, Words(ADMISSION_GATED, f"The workload has quota, and waits for admission checks: {names}"))
         return result.pending
 
-    def _start(self, work: Work, since: float) -> None:
-        work.admitted_at = since
-        holder = self.admission.holder(work.key)
-        if holder is not None:
-            holder.started_at = since
-        work.is_ready = work.was_ready = False
-        work.let_go.clear()
-        self._move(work, Stage.ADMITTED)
+    def _start(self, record: WorkloadRecord, since: float) -> None:
+        record.admitted_at = since
+        info = self.admission.admitted(record.key)
+        if info is not None:
+            info.started_at = since
+        record.is_ready = record.was_ready = False
+        record.let_go.clear()
+        self._move(record, Stage.ADMITTED)
         if self._settings.pods_ready is not None:
-            self._expect_ready(work, since + self._settings.pods_ready.timeout_seconds)
-        most = work.workload.spec.maximum_execution_time_seconds
-        work.stop_by = None
+            self._expect_ready(record, since + self._settings.pods_ready.timeout_seconds)
+        most = record.workload.spec.maximum_execution_time_seconds
+        record.stop_by = None
         if most is not None:
-            work.stop_by = since + most - work.past_seconds
-            self.deadlines.add(work.stop_by, work.key)
+            record.stop_by = since + most - record.past_seconds
+            self.deadlines.add(record.stop_by, record.key)
 
-    def _expect_ready(self, work: Work, by: float) -> None:
-        work.ready_by = by
-        self.deadlines.add(by, work.key)
+    def _expect_ready(self, record: WorkloadRecord, by: float) -> None:
+        record.ready_by = by
+        self.deadlines.add(by, record.key)
 
-    def set_ready(self, work: Work, is_ready: bool, now: float) -> None:
+    def set_ready(self, record: WorkloadRecord, is_ready: bool, now: float) -> None:
         """Note whether all pods of an admitted work are there; those that were, and are not, have time to recover."""
-        if is_ready == work.is_ready:
+        if is_ready == record.is_ready:
             return
-        work.is_ready = is_ready
+        record.is_ready = is_ready
         if is_ready:
-            work.was_ready, work.ready_by = True, None
-            self.unready.pop(work.key, None)
+            record.was_ready, record.ready_by = True, None
+            self.unready.pop(record.key, None)
             self.settling.wake_all()  # whoever waits for the others to be ready
             return
-        self.unready[work.key] = work
+        self.unready[record.key] = record
         settings = self._settings.pods_ready
         if settings is not None and settings.recovery_timeout_seconds is not None:
-            self._expect_ready(work, now + settings.recovery_timeout_seconds)
+            self._expect_ready(record, now + settings.recovery_timeout_seconds)
 
     # Time.
 
     def pass_time(self, now: float) -> None:
-        """Act on what is due: backoffs that end, pods that took too long, works that ran for too long."""
+        """Act on what is due: backoffs that end, pods that took too long, workloads that ran for too long."""
         for key in list(self.deadlines.due(now)):
-            work = self.works.get(key)
-            if work is None:
+            record = self.workloads.get(key)
+            if record is None:
                 continue
-            if work.stage is Stage.BACKOFF and work.requeue_at is not None and work.requeue_at <= now:
-                self.enter(work, now)
-            elif work.stage is Stage.ADMITTED and work.stop_by is not None and work.stop_by <= now:
-                work.past_seconds = 0.0
-                self.deactivate(work, "MaximumExecutionTimeExceeded", "exceeding the maximum execution time", now)
-            elif work.stage is Stage.ADMITTED and work.ready_by is not None and work.ready_by <= now:
-                self._take_too_long(work, now)
+            if record.stage is Stage.BACKOFF and record.requeue_at is not None and record.requeue_at <= now:
+                self.enter(record, now)
+            elif record.stage is Stage.ADMITTED and record.stop_by is not None and record.stop_by <= now:
+                record.past_seconds = 0.0
+                self.deactivate(record, "MaximumExecutionTimeExceeded", "exceeding the maximum execution time", now)
+            elif record.stage is Stage.ADMITTED and record.ready_by is not None and record.ready_by <= now:
+                self._take_too_long(record, now)
 
-    def _take_too_long(self, work: Work, now: float) -> None:
+    def _take_too_long(self, record: WorkloadRecord, now: float) -> None:
         settings = self._settings.pods_ready
         assert settings is not None
-        work.requeue_count += 1
-        if settings.backoff_limit is not None and work.requeue_count > settings.backoff_limit:
+        record.requeue_count += 1
+        if settings.backoff_limit is not None and record.requeue_count > settings.backoff_limit:
             cause = "exceeding the maximum number of re-queuing retries"
-            self.deactivate(work, "RequeuingLimitExceeded", cause, now)
+            self.deactivate(record, "RequeuingLimitExceeded", cause, now)
             return
-        work.requeue_at = now + settings.backoff_seconds(work.requeue_count)
-        self.evict(work, Eviction(PODS_READY_TIMEOUT, f"Exceeded the PodsReady timeout {work.key}", now))
+        record.requeue_at = now + settings.backoff_seconds(record.requeue_count)
+        self.evict(record, Eviction(PODS_READY_TIMEOUT, f"Exceeded the PodsReady timeout {record.key}", now))
 
     def change_queues(self, structure: Structure, local_queues: Iterable[LocalQueue], now: float) -> None:
         """Go on with other queues: nobody loses what it holds, and who waits looks for its line anew."""
         self.admission.restructure(structure, local_queues)
         self.settling = Settling(structure)
-        for work in list(self.works.values()):
-            if work.stage in (Stage.WAITING, Stage.OUTSIDE):
-                self.enter(work, now)
+        for record in list(self.workloads.values()):
+            if record.stage in (Stage.WAITING, Stage.OUTSIDE):
+                self.enter(record, now)
 
     # Going.
 
     def preempt(self, found: Preempted, now: float) -> None:
-        work, preemptor = self.works[found.workload], self.works[found.preemptor]
+        record, preemptor = self.workloads[found.workload], self.workloads[found.preemptor]
         message = preemption_message(preemptor.workload, found, self.admission)
-        self.evict(work, Eviction(found.reason, message, now, preemptor=preemptor.key))
+        self.evict(record, Eviction(found.reason, message, now, preemptor=preemptor.key))
 
-    def deactivate(self, work: Work, cause: str, message: str, now: float) -> None:
-        """Stop a work, and do not try it again until somebody asks for it."""
-        work.is_deactivated = True
-        work.requeue_count, work.requeue_at = 0, None
-        self.evict(work, Eviction(f"{DEACTIVATED}DueTo{cause}", f"The workload is deactivated due to {message}", now))
+    def deactivate(self, record: WorkloadRecord, cause: str, message: str, now: float) -> None:
+        """Stop a workload, and do not try it again until somebody asks for it."""
+        record.is_deactivated = True
+        record.requeue_count, record.requeue_at = 0, None
+        self.evict(record, Eviction(f"{DEACTIVATED}DueTo{cause}", f"The workload is deactivated due to {message}", now))
 
-    def evict(self, work: Work, eviction: Eviction) -> None:
-        """Tell a work to stop; it holds its quota until its pods are gone."""
-        if work.stage is Stage.LEAVING:
+    def evict(self, record: WorkloadRecord, eviction: Eviction) -> None:
+        """Tell a workload to stop; it holds its quota until its pods are gone."""
+        if record.stage is Stage.LEAVING:
             return
-        if work.stage is Stage.ADMITTED and not work.is_deactivated:
-            work.past_seconds += max(0.0, eviction.at - work.admitted_at)
-        work.outdated_checks = work.queued
-        self.decisions.append(Suspend(work.key, eviction.reason, eviction.message, eviction.preemptor))
-        self._leave(work, eviction)
+        if record.stage is Stage.ADMITTED and not record.is_deactivated:
+            record.past_seconds += max(0.0, eviction.at - record.admitted_at)
+        record.outdated_checks = record.queued
+        self.decisions.append(Suspend(record.key, eviction.reason, eviction.message, eviction.preemptor))
+        self._leave(record, eviction)
 
-    def _leave(self, work: Work, eviction: Eviction) -> None:
-        holder = self.admission.holder(work.key)
-        if holder is not None:
-            holder.is_evicted = True
-        work.eviction = eviction
-        work.ready_by = work.stop_by = None
-        self.unready.pop(work.key, None)
-        self.leaving[work.key] = work
-        self._move(work, Stage.LEAVING)
-        work.stopping.clear()
-        self.say(work, Words(eviction.reason, eviction.message))
+    def _leave(self, record: WorkloadRecord, eviction: Eviction) -> None:
+        info = self.admission.admitted(record.key)
+        if info is not None:
+            info.is_evicted = True
+        record.eviction = eviction
+        record.ready_by = record.stop_by = None
+        self.unready.pop(record.key, None)
+        self.leaving[record.key] = record
+        self._move(record, Stage.LEAVING)
+        record.stopping.clear()
+        self.say(record, Words(eviction.reason, eviction.message))
 
-    def complete_evictions(self, gone: Iterable[Work], now: float) -> None:
-        """The pods of these works are gone: their quota is free, and they wait again."""
-        works = list(gone)
-        self.admission.finish([work.key for work in works])
-        for work in works:
-            del self.leaving[work.key]
-            work.pod_sets = ()
-            self.enter(work, now)
+    def complete_evictions(self, gone: Iterable[WorkloadRecord], now: float) -> None:
+        """The pods of these workloads are gone: their quota is free, and they wait again."""
+        workloads = list(gone)
+        self.admission.finish([record.key for record in workloads])
+        for record in workloads:
+            del self.leaving[record.key]
+            record.pod_sets = ()
+            self.enter(record, now)
 
-    def finish(self, work: Work) -> None:
-        """A work is done: what it held is free."""
-        self.admission.finish([work.key])
-        self.unready.pop(work.key, None)
-        self.leaving.pop(work.key, None)
-        self._move(work, Stage.DONE)
+    def finish(self, record: WorkloadRecord) -> None:
+        """A workload is done: what it held is free."""
+        self.admission.finish([record.key])
+        self.unready.pop(record.key, None)
+        self.leaving.pop(record.key, None)
+        self._move(record, Stage.DONE)
 
-    def forget(self, work: Work) -> None:
-        """A work is gone from the world."""
-        self.finish(work)
-        del self.works[work.key]
-        self.moved.pop(work.key, None)
-        self.spoken_of.pop(work.key, None)
+    def forget(self, record: WorkloadRecord) -> None:
+        """A workload is gone from the world."""
+        self.finish(record)
+        del self.workloads[record.key]
+        self.moved.pop(record.key, None)
+        self.spoken_of.pop(record.key, None)
 
-    def _move(self, work: Work, stage: Stage) -> None:
-        if work.stage is not stage:
-            work.stage = stage
-            self.moved[work.key] = work
+    def _move(self, record: WorkloadRecord, stage: Stage) -> None:
+        if record.stage is not stage:
+            record.stage = stage
+            self.moved[record.key] = record

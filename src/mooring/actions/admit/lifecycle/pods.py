@@ -1,4 +1,4 @@
-"""The pods of a work: which of them are to run, and letting them go or holding them back accordingly.
+"""The pods of a workload: which of them are to run, and letting them go or holding them back accordingly.
 
 A pod that is held back carries Kueue's scheduling gate. Letting it go takes the gate off and sends it to the nodes of
 its flavors. Both are done to the state at once; the driver does the same to the world when it carries the decision out.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from mooring.actions.admit.lifecycle.admission_checks import checks_terms
-from mooring.actions.admit.lifecycle.stages import Stage, Work
+from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
 from mooring.engine.profile import Profile
 from mooring.engine.queue.queue import Queue
 from mooring.model.api.pods import Pod, PodStatus, SchedulingGate
@@ -25,8 +25,8 @@ READY = "Ready"
 
 
 @dataclass(frozen=True, slots=True)
-class PodsOfWork:
-    """Reads and changes the pods of works in one cluster and its queue."""
+class WorkloadPods:
+    """Reads and changes the pods of workloads in one cluster and its queue."""
 
     cluster: Cluster
     queue: Queue
@@ -35,95 +35,98 @@ class PodsOfWork:
 
     # Reading.
 
-    def records(self, work: Work, pod_set: str = "") -> Iterator[PodRecord]:
-        """The pods of a work, or of one of its sets, that are there."""
+    def records(self, workload: WorkloadRecord, pod_set: str = "") -> Iterator[PodRecord]:
+        """The pods of a workload, or of one of its sets, that are there."""
         known = self.cluster.pods.records
-        for name, keys in work.queued.pods.items():
+        for name, keys in workload.queued.pods.items():
             if not pod_set or name == pod_set:
                 for key in keys:
                     if key in known:
                         yield known[key]
 
-    def placed(self, work: Work) -> list[PodRecord]:
+    def placed(self, workload: WorkloadRecord) -> list[PodRecord]:
         """Those that have a node."""
-        return [record for record in self.records(work) if record.node_name]
+        return [record for record in self.records(workload) if record.node_name]
 
-    def waiting(self, work: Work) -> list[PodRecord]:
-        return [record for record in self.records(work) if not record.node_name]
+    def waiting(self, workload: WorkloadRecord) -> list[PodRecord]:
+        return [record for record in self.records(workload) if not record.node_name]
 
-    def held(self, work: Work) -> list[PodRecord]:
+    def held(self, workload: WorkloadRecord) -> list[PodRecord]:
         """Those behind Kueue's gate."""
-        return [record for record in self.records(work) if _is_held(record.pod)]
+        return [record for record in self.records(workload) if _is_held(record.pod)]
 
-    def finished(self, work: Work) -> dict[str, int]:
+    def finished(self, workload: WorkloadRecord) -> dict[str, int]:
         """By pod set, how many pods are done."""
-        return self.cluster.tenants.finished_pods(work.key)
+        return self.cluster.tenants.finished_pods(workload.key)
 
-    def is_done(self, work: Work) -> bool:
-        """Whether every pod of the work is done."""
-        finished = self.finished(work)
-        pod_sets = work.workload.spec.pod_sets
+    def is_done(self, workload: WorkloadRecord) -> bool:
+        """Whether every pod of the workload is done."""
+        finished = self.finished(workload)
+        pod_sets = workload.workload.spec.pod_sets
         return bool(finished) and all(found.count <= finished.get(found.name, 0) for found in pod_sets)
 
-    def to_run(self, work: Work, given: PodSetFlavors) -> int:
+    def to_run(self, workload: WorkloadRecord, given: PodSetFlavors) -> int:
         """How many pods of a set run at a time: as many as were admitted, or as are left to do."""
-        total = next((found.count for found in work.workload.spec.pod_sets if found.name == given.name), given.count)
-        return max(0, min(given.count, total - self.finished(work).get(given.name, 0)))
+        total = next(
+            (found.count for found in workload.workload.spec.pod_sets if found.name == given.name), given.count
+        )
+        return max(0, min(given.count, total - self.finished(workload).get(given.name, 0)))
 
-    def is_ready(self, work: Work) -> bool:
+    def is_ready(self, workload: WorkloadRecord) -> bool:
         """Whether as many pods of each set as are to run have a node, and are ready where they say so."""
         return all(
-            sum(1 for record in self.records(work, given.name) if _has_started(record)) >= self.to_run(work, given)
-            for given in work.pod_sets
+            sum(1 for record in self.records(workload, given.name) if _has_started(record))
+            >= self.to_run(workload, given)
+            for given in workload.pod_sets
         )
 
     # Changing.
 
-    def bring_in_line(self, work: Work) -> list[PodRecord]:
-        """Let go or hold back the pods of a work by its stage; the pods that were let go."""
-        if work.stage is Stage.DONE:
+    def bring_in_line(self, workload: WorkloadRecord) -> list[PodRecord]:
+        """Let go or hold back the pods of a workload by its stage; the pods that were let go."""
+        if workload.stage is Stage.DONE:
             return []
-        if work.stage is not Stage.ADMITTED:
-            self._hold_back(work)
+        if workload.stage is not Stage.ADMITTED:
+            self._hold_back(workload)
             return []
         let_go: list[PodRecord] = []
-        for record in self.waiting(work):
-            if not _is_held(record.pod) and record.key not in work.let_go:
-                self._restore(work, record)  # it has what an earlier admission gave it, or was never held back
-        for given in work.pod_sets:
-            records = list(self.records(work, given.name))
+        for record in self.waiting(workload):
+            if not _is_held(record.pod) and record.key not in workload.let_go:
+                self._restore(workload, record)  # it has what an earlier admission gave it, or was never held back
+        for given in workload.pod_sets:
+            records = list(self.records(workload, given.name))
             running = sum(1 for record in records if not _is_held(record.pod))
             held = [record for record in records if _is_held(record.pod)]
-            missing = max(0, self.to_run(work, given) - running)
-            let_go += self._let_go(work, given, held[:missing])
+            missing = max(0, self.to_run(workload, given) - running)
+            let_go += self._let_go(workload, given, held[:missing])
         return let_go
 
-    def resumed(self, work: Work, given: PodSetFlavors) -> list[Pod]:
+    def resumed(self, workload: WorkloadRecord, given: PodSetFlavors) -> list[Pod]:
         """The pods of a set as they would be let go, first come first; raise ResumeError if that cannot be."""
-        held = [record.pod for record in self.records(work, given.name) if not record.node_name]
-        return self._resume(work, given, held[: self.to_run(work, given)])
+        held = [record.pod for record in self.records(workload, given.name) if not record.node_name]
+        return self._resume(workload, given, held[: self.to_run(workload, given)])
 
-    def _resume(self, work: Work, given: PodSetFlavors, pods: list[Pod]) -> list[Pod]:
+    def _resume(self, workload: WorkloadRecord, given: PodSetFlavors, pods: list[Pod]) -> list[Pod]:
         if not pods:
             return []
         selector, tolerations = flavor_terms(self.cluster.tenants.flavors, given.flavors.values())
-        more_selector, more_tolerations = checks_terms(work, given.name)
+        more_selector, more_tolerations = checks_terms(workload, given.name)
         return resume_pods(resume_pods(pods, selector, tolerations), more_selector, more_tolerations)
 
-    def _let_go(self, work: Work, given: PodSetFlavors, records: list[PodRecord]) -> list[PodRecord]:
+    def _let_go(self, workload: WorkloadRecord, given: PodSetFlavors, records: list[PodRecord]) -> list[PodRecord]:
         held = [record.pod for record in records]
-        work.held_pods.update((pod.key, pod) for pod in held)
-        work.let_go.update(pod.key for pod in held)
-        return [self._replace(pod) for pod in self._resume(work, given, held)]
+        workload.held_pods.update((pod.key, pod) for pod in held)
+        workload.let_go.update(pod.key for pod in held)
+        return [self._replace(pod) for pod in self._resume(workload, given, held)]
 
-    def _hold_back(self, work: Work) -> None:
-        for record in self.waiting(work):
+    def _hold_back(self, workload: WorkloadRecord) -> None:
+        for record in self.waiting(workload):
             if not _is_held(record.pod):
-                self._restore(work, record)
+                self._restore(workload, record)
 
-    def _restore(self, work: Work, record: PodRecord) -> None:
+    def _restore(self, workload: WorkloadRecord, record: PodRecord) -> None:
         """Make a pod again what it was before it was let go."""
-        before = work.held_pods.pop(record.key, None)
+        before = workload.held_pods.pop(record.key, None)
         is_same = before is not None and before.metadata.uid == record.pod.metadata.uid
         self._replace(before if before is not None and is_same else _with_gate(record.pod))
 

@@ -8,7 +8,7 @@ sleeps until something happens in it.
 from collections.abc import Collection, Iterable
 
 from mooring.actions.admit.quota.structure import Structure
-from mooring.actions.admit.workload_info import Applicant
+from mooring.actions.admit.workload_info import PendingWorkload
 
 Signature = tuple[object, ...]
 
@@ -31,13 +31,13 @@ class Settling:
         self.asleep.clear()
         self._seen.clear()
 
-    def note_cycle(self, heads: Iterable[Applicant], decided: Collection[int]) -> None:
+    def note_cycle(self, heads: Iterable[PendingWorkload], decided: Collection[int]) -> None:
         """A cycle tried these heads, and decided something in those trees."""
         self.wake(decided)
         by_root: dict[int, list[object]] = {}
-        for applicant in heads:
-            root = self._structure.queues[applicant.queue_name].root
-            by_root.setdefault(root, []).append((applicant.key, _scan_state(applicant)))
+        for pending in heads:
+            root = self._structure.queues[pending.queue_name].root
+            by_root.setdefault(root, []).append((pending.key, _scan_state(pending)))
         for root, found in by_root.items():
             if root in decided:
                 continue
@@ -48,9 +48,9 @@ class Settling:
             seen.add(signature)
 
 
-def _scan_state(applicant: Applicant) -> object:
+def _scan_state(pending: PendingWorkload) -> object:
     """Where the search for flavors goes on; a finished one starts anew."""
-    position = applicant.position
+    position = pending.position
     if position is None or not position.is_pending:
         return None
     return tuple(tuple(sorted(tried.items())) for tried in position.tried)

@@ -5,7 +5,7 @@
        |          |             +--LEAVING<--+
        +------ BACKOFF <-----------+
 
-A work outside is in no line: its queue is missing or stopped, or it is deactivated. A reserved one holds quota and
+A workload outside is in no line: its queue is missing or stopped, or it is deactivated. A reserved one holds quota and
 waits for admission checks. One that is leaving was told to stop, and holds its quota until its pods are gone.
 """
 
@@ -17,14 +17,14 @@ from mooring.actions.admit.workload_info import ADMISSION_CHECK, PODS_READY_TIME
 from mooring.model.api.kueue import Workload
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import PodSetFlavors
-from mooring.model.queued.workloads import QueuedWork
+from mooring.model.queued.workloads import QueuedWorkload
 
 CLUSTER_QUEUE_STOPPED, LOCAL_QUEUE_STOPPED = "ClusterQueueStopped", "LocalQueueStopped"
 DEACTIVATED = "Deactivated"
 
 
 class Stage(Enum):
-    """How far a work has come."""
+    """How far a workload has come."""
 
     OUTSIDE = "outside"
     BACKOFF = "backoff"
@@ -36,12 +36,12 @@ class Stage(Enum):
 
 
 HOLDING = frozenset({Stage.RESERVED, Stage.ADMITTED, Stage.LEAVING})
-"""The stages in which a work holds quota."""
+"""The stages in which a workload holds quota."""
 
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """Why a work had to stop, and when it was told."""
+    """Why a workload had to stop, and when it was told."""
 
     reason: str
     message: str
@@ -50,10 +50,10 @@ class Eviction:
 
 
 @dataclass(slots=True, eq=False)
-class Work:
-    """A work and what has become of it so far."""
+class WorkloadRecord:
+    """A workload and what has become of it so far."""
 
-    queued: QueuedWork
+    queued: QueuedWorkload
     stage: Stage = Stage.OUTSIDE
     words: Words = NO_WORDS
     """Why it waits."""
@@ -76,7 +76,7 @@ class Work:
     requeue_at: float | None = None
     is_deactivated: bool = False
     """By us; the world is yet to say so itself."""
-    outdated_checks: QueuedWork | None = None
+    outdated_checks: QueuedWorkload | None = None
     """What the world said before the last eviction: the checks in it are to be passed again."""
     held_pods: dict[str, Pod] = field(default_factory=dict)
     """The pods that were let go, as they were before: they go back to that when they have to wait again."""

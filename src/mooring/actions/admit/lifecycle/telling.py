@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from mooring.actions.admit.lifecycle.conditions import NO_WORDS, Words
-from mooring.actions.admit.lifecycle.pods import PodsOfWork
-from mooring.actions.admit.lifecycle.stages import Stage, Work
+from mooring.actions.admit.lifecycle.pods import WorkloadPods
+from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
 from mooring.model.decisions import Decision, Wait
 
 WHO = ("Admit",)
@@ -12,28 +12,28 @@ WHO = ("Admit",)
 PARTLY_ADMITTED = "PartiallyAdmitted"
 
 
-def tell(works: Iterable[Work], pods: PodsOfWork) -> list[Decision]:
-    """What is to be said to the pods of these works that was not said before."""
+def tell(workloads: Iterable[WorkloadRecord], pods: WorkloadPods) -> list[Decision]:
+    """What is to be said to the pods of these workloads that was not said before."""
     waits: list[Decision] = []
-    for work in works:
-        if work.stage is Stage.DONE:
+    for workload in workloads:
+        if workload.stage is Stage.DONE:
             continue
-        words = _words(work, pods)
-        if words == work.told:
+        words = _words(workload, pods)
+        if words == workload.told:
             continue
-        work.told = words
+        workload.told = words
         if words.message:
-            held = pods.held(work) if work.stage is Stage.ADMITTED else pods.waiting(work)
+            held = pods.held(workload) if workload.stage is Stage.ADMITTED else pods.waiting(workload)
             waits += [Wait(record.key, words.message, WHO, reason=words.reason) for record in held]
     return waits
 
 
-def _words(work: Work, pods: PodsOfWork) -> Words:
-    if work.stage is not Stage.ADMITTED:
-        return work.words
-    wanted = {found.name: found.count for found in work.workload.spec.pod_sets}
-    fewer = [given for given in work.pod_sets if given.count < wanted.get(given.name, 0)]
-    if not fewer or not pods.held(work):
+def _words(workload: WorkloadRecord, pods: WorkloadPods) -> Words:
+    if workload.stage is not Stage.ADMITTED:
+        return workload.words
+    wanted = {found.name: found.count for found in workload.workload.spec.pod_sets}
+    fewer = [given for given in workload.pod_sets if given.count < wanted.get(given.name, 0)]
+    if not fewer or not pods.held(workload):
         return NO_WORDS
     said = ", ".join(f"{given.count} of {wanted[given.name]} pods of pod set {given.name}" for given in fewer)
     return Words(PARTLY_ADMITTED, f"The workload is admitted with {said}; the others start as those finish")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mooring.actions.admit.cycle.nominate import Entry
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue
-from mooring.actions.admit.workload_info import Applicant, Holder
+from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload
 
 ROOM_HELD_MESSAGE = "the quota that it would take is held for {others}, for whose sake other workloads were preempted"
 
@@ -20,10 +20,10 @@ ROOM_HELD_MESSAGE = "the quota that it would take is held for {others}, for whos
 class Hold(NamedTuple):
     """What is held for one workload, and whose going makes it free."""
 
-    applicant: Applicant
+    pending: PendingWorkload
     queue: Queue
     usage: dict[int, int]
-    victims: tuple[Holder, ...]
+    victims: tuple[AdmittedWorkload, ...]
 
 
 class HeldRoom:
@@ -39,10 +39,10 @@ class HeldRoom:
 
     def keep(self, entry: Entry) -> None:
         """Hold what an entry was promised, in place of what was held for it before."""
-        key, queue = entry.applicant.key, entry.queue
-        victims = tuple(victim.holder for victim in entry.victims)
+        key, queue = entry.pending.key, entry.queue
+        victims = tuple(victim.admitted for victim in entry.victims)
         self._by_root.setdefault(queue.root, {})[key] = Hold(
-            entry.applicant, queue, dict(entry.assignment.usage), victims
+            entry.pending, queue, dict(entry.assignment.usage), victims
         )
         self._root_of[key] = queue.root
 
@@ -51,7 +51,7 @@ class HeldRoom:
         root = self._root_of.pop(key, None)
         return None if root is None else self._by_root[root].pop(key).queue
 
-    def in_the_way(self, entry: Entry, served: Collection[str], leaving: Iterable[Holder]) -> list[str]:
+    def in_the_way(self, entry: Entry, served: Collection[str], leaving: Iterable[AdmittedWorkload]) -> list[str]:
         """For whom room is held that the entry would take; none if it fits beside all of it.
 
         `served` had their turn in this cycle: what they hold is in the ledger already. `leaving` are this cycle's
@@ -60,27 +60,25 @@ class HeldRoom:
         holds = [
             hold
             for key, hold in self._by_root.get(entry.queue.root, {}).items()
-            if key != entry.applicant.key and key not in served and not _comes_first(entry, hold)
+            if key != entry.pending.key and key not in served and not _comes_first(entry, hold)
         ]
         if not holds:
             return []
         ledger = self._ledger
-        gone = {holder.applicant.key: holder for hold in holds for holder in hold.victims}
-        gone |= {holder.applicant.key: holder for holder in leaving}
-        gone |= {victim.holder.applicant.key: victim.holder for victim in entry.victims}
+        gone = {admitted.pending.key: admitted for hold in holds for admitted in hold.victims}
+        gone |= {admitted.pending.key: admitted for admitted in leaving}
+        gone |= {victim.admitted.pending.key: victim.admitted for victim in entry.victims}
         mark = ledger.checkpoint()
-        for key, holder in gone.items():
-            if key in ledger and ledger.holder(key) is holder:
-                ledger.remove(holder)
+        for key, admitted in gone.items():
+            if key in ledger and ledger.admitted(key) is admitted:
+                ledger.remove(admitted)
         for hold in holds:
             ledger.add_usage(hold.queue.node, hold.usage)
         fits = ledger.fits(entry.queue.node, entry.assignment.usage)
         ledger.rollback(mark)
-        return [] if fits else [hold.applicant.key for hold in holds]
+        return [] if fits else [hold.pending.key for hold in holds]
 
 
 def _comes_first(entry: Entry, hold: Hold) -> bool:
     """Nobody passes the head of a strict queue, not even one for whom others had to go."""
-    return (
-        entry.queue is hold.queue and entry.queue.is_strict and entry.applicant.queue_order < hold.applicant.queue_order
-    )
+    return entry.queue is hold.queue and entry.queue.is_strict and entry.pending.queue_order < hold.pending.queue_order

@@ -19,7 +19,7 @@ from mooring.actions.admit.cycle.pending import HeapEntry, Line
 from mooring.actions.admit.policies.decayed import DecayedAverages
 from mooring.actions.admit.quota.structure import Queue
 from mooring.actions.admit.quota.tree import FlavorResource
-from mooring.actions.admit.workload_info import Applicant, Holder
+from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.config.queueing import UsageHistory
 from mooring.model.api.kueue import LocalQueue
 from mooring.model.values.quantity import NANO, parse_quantity
@@ -48,19 +48,19 @@ class LocalUsage:
         self._amounts.clear()
         self._averages.clear(self.now)
 
-    def note_change(self, holder: Holder, before: Mapping[int, int], after: Mapping[int, int]) -> None:
+    def note_change(self, admitted: AdmittedWorkload, before: Mapping[int, int], after: Mapping[int, int]) -> None:
         """What a workload holds changed just now."""
-        name = holder.applicant.local_queue
+        name = admitted.pending.local_queue
         amounts = self._amounts.setdefault(name, {})
         for usage, sign in ((before, -1), (after, 1)):
             for resource, amount in self._in_units(usage).items():
                 amounts[resource] = amounts.get(resource, 0.0) + sign * amount
         self._averages.set(name, amounts, self.now)
 
-    def charge(self, holder: Holder) -> None:
+    def charge(self, admitted: AdmittedWorkload) -> None:
         """A workload was admitted just now."""
-        amounts = {name: self._charge * amount for name, amount in self._in_units(holder.usage).items()}
-        self._averages.add(holder.applicant.local_queue, amounts, self.now)
+        amounts = {name: self._charge * amount for name, amount in self._in_units(admitted.usage).items()}
+        self._averages.add(admitted.pending.local_queue, amounts, self.now)
 
     def usage(self, local_queue: str) -> float:
         """What counts for the order; less comes first."""
@@ -90,8 +90,8 @@ class LineByUsage(Line):
         self._heaps: dict[str, list[HeapEntry]] = {}
         """By LocalQueue; entries of workloads that left the line otherwise are skipped when they come up."""
 
-    def _push(self, applicant: Applicant, entry: HeapEntry) -> None:
-        heappush(self._heaps.setdefault(applicant.local_queue, []), entry)
+    def _push(self, pending: PendingWorkload, entry: HeapEntry) -> None:
+        heappush(self._heaps.setdefault(pending.local_queue, []), entry)
 
     def _pop_first(self) -> HeapEntry:
         for name, heap in list(self._heaps.items()):
@@ -102,9 +102,9 @@ class LineByUsage(Line):
         name = min(self._heaps, key=lambda found: (self._usage.usage(found), self._heaps[found][0]))
         return heappop(self._heaps[name])
 
-    def in_order(self, *, with_parked: bool = False) -> list[Applicant]:
+    def in_order(self, *, with_parked: bool = False) -> list[PendingWorkload]:
         found = list(self.waiting() if with_parked else self._active.values())
-        usage = {name: self._usage.usage(name) for name in {applicant.local_queue for applicant in found}}
+        usage = {name: self._usage.usage(name) for name in {pending.local_queue for pending in found}}
         sticky = "" if self.queue.is_strict else self._sticky
         return sorted(found, key=lambda found: (found.key != sticky, usage[found.local_queue], *found.queue_order))
 

@@ -4,7 +4,7 @@ A workload that was admitted less than so long ago is no candidate for what othe
 priority or by share. Preemption by priority within its own queue stays as it is.
 """
 
-from mooring.actions.admit.workload_info import Holder
+from mooring.actions.admit.workload_info import AdmittedWorkload
 
 
 class MinimumRuntime:
@@ -16,14 +16,14 @@ class MinimumRuntime:
         self._due: dict[str, float] = {}
         """By queue in which somebody was spared, when the first of them comes of age."""
 
-    def spares(self, holder: Holder) -> bool:
+    def spares(self, admitted: AdmittedWorkload) -> bool:
         """Tell whether a workload must not be taken anything yet; one that is on its way out is not spared."""
-        if self.seconds <= 0 or holder.is_evicted:
+        if self.seconds <= 0 or admitted.is_evicted:
             return False
-        of_age = holder.running_since + self.seconds
+        of_age = admitted.running_since + self.seconds
         if of_age <= self.now:
             return False
-        queue = holder.applicant.queue_name
+        queue = admitted.pending.queue_name
         self._due[queue] = min(self._due.get(queue, of_age), of_age)
         return True
 

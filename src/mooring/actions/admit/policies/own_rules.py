@@ -47,11 +47,11 @@ class OwnRules:
         past, local = self.past, self.local
         if past is not None:
             past.attach(ledger.tree)
-            ledger.watchers.append(lambda holder, before, after: past.note_change(holder.node))
+            ledger.watchers.append(lambda admitted, before, after: past.note_change(admitted.node))
         if local is not None:
             local.attach(ledger.tree.columns, local_queues)
             ledger.watchers.append(local.note_change)
-            ledger.local_usage = lambda holder: local.usage(holder.applicant.local_queue)
+            ledger.local_usage = lambda admitted: local.usage(admitted.pending.local_queue)
 
     def look_again(self, pending: Pending) -> None:
         """Have those tried again for whom time alone may have changed something."""

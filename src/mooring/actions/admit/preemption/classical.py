@@ -24,14 +24,14 @@ from mooring.actions.admit.preemption.targets import (
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue
 from mooring.actions.admit.quota.tree import NO_PARENT
-from mooring.actions.admit.workload_info import Applicant, Holder
+from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.model.api.kueue import NEVER
 
 
 class Candidate(NamedTuple):
-    """A holder that may become a victim."""
+    """A admitted workload that may become a victim."""
 
-    holder: Holder
+    admitted: AdmittedWorkload
     reason: str
     meeting: int
     """The lowest cohort above both queues; NO_PARENT for the preemptor's own queue."""
@@ -54,11 +54,11 @@ class Candidates:
     def in_order(self) -> list[Candidate]:
         """Those on their way out first; then by class, and within it by who would be missed least."""
         classes = [
-            sorted(found, key=lambda candidate: candidate.holder.victim_order)
+            sorted(found, key=lambda candidate: candidate.admitted.victim_order)
             for found in (self.hierarchy, self.priority, self.own_queue)
         ]
-        leaving = [candidate for found in classes for candidate in found if candidate.holder.is_evicted]
-        staying = [candidate for found in classes for candidate in found if not candidate.holder.is_evicted]
+        leaving = [candidate for found in classes for candidate in found if candidate.admitted.is_evicted]
+        staying = [candidate for found in classes for candidate in found if not candidate.admitted.is_evicted]
         return leaving + staying
 
 
@@ -95,8 +95,8 @@ def _try(ledger: Ledger, preemptor: Preemptor, ordered: list[Candidate], *, may_
     for candidate in ordered:
         if not _is_still_allowed(ledger, preemptor, candidate, may_borrow):
             continue
-        ledger.remove(candidate.holder)
-        victims.append(Victim(candidate.holder, candidate.reason))
+        ledger.remove(candidate.admitted)
+        victims.append(Victim(candidate.admitted, candidate.reason))
         if has_room(ledger, preemptor, may_borrow=may_borrow):
             return fill_back(ledger, preemptor, victims, may_borrow=may_borrow)
     return []
@@ -108,7 +108,7 @@ def _is_still_allowed(ledger: Ledger, preemptor: Preemptor, candidate: Candidate
         return True
     if may_borrow and candidate.forbids_borrowing:
         return False
-    for node in ledger.tree.paths[candidate.holder.node]:
+    for node in ledger.tree.paths[candidate.admitted.node]:
         if node == candidate.meeting:
             return True
         if ledger.tree.is_within_nominal(node, preemptor.short_columns):
@@ -121,7 +121,7 @@ def _collect(ledger: Ledger, preemptor: Preemptor) -> Candidates:
     found = Candidates()
     if queue.within_queue != NEVER:
         own = candidates_in(ledger, queue.node, preemptor, queue.within_queue)
-        found.own_queue = [Candidate(holder, IN_CLUSTER_QUEUE, NO_PARENT) for holder in own]
+        found.own_queue = [Candidate(admitted, IN_CLUSTER_QUEUE, NO_PARENT) for admitted in own]
     if queue.reclaim != NEVER and queue.has_cohort:
         _collect_from_others(ledger, preemptor, found)
     return found
@@ -137,16 +137,16 @@ def _collect_from_others(ledger: Ledger, preemptor: Preemptor, found: Candidates
         has_right = has_right or not any(tree.exceeds(below, column, amount) for column, amount in rest.items())
         rest = {column: max(0, amount - tree.local_available(below, column)) for column, amount in rest.items()}
         for node in _borrowing_queues(ledger, cohort, below, preemptor.short_columns):
-            for holder in candidates_in(ledger, node, preemptor, queue.reclaim):
+            for admitted in candidates_in(ledger, node, preemptor, queue.reclaim):
                 if has_right:
-                    found.hierarchy.append(Candidate(holder, IN_COHORT_RECLAMATION, cohort))
-                elif _may_go_while_borrowing(queue, preemptor.applicant, holder.applicant):
-                    found.priority.append(Candidate(holder, IN_COHORT_RECLAIM_WHILE_BORROWING, cohort))
+                    found.hierarchy.append(Candidate(admitted, IN_COHORT_RECLAMATION, cohort))
+                elif _may_go_while_borrowing(queue, preemptor.pending, admitted.pending):
+                    found.priority.append(Candidate(admitted, IN_COHORT_RECLAIM_WHILE_BORROWING, cohort))
                 else:
-                    found.priority.append(Candidate(holder, IN_COHORT_RECLAMATION, cohort, forbids_borrowing=True))
+                    found.priority.append(Candidate(admitted, IN_COHORT_RECLAMATION, cohort, forbids_borrowing=True))
 
 
-def _may_go_while_borrowing(queue: Queue, preemptor: Applicant, candidate: Applicant) -> bool:
+def _may_go_while_borrowing(queue: Queue, preemptor: PendingWorkload, candidate: PendingWorkload) -> bool:
     if not queue.borrows_while_preempting or candidate.priority >= preemptor.priority:
         return False
     return queue.priority_threshold is None or candidate.priority <= queue.priority_threshold

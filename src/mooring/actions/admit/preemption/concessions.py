@@ -21,7 +21,7 @@ from mooring.actions.admit.preemption.targets import (
 )
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue
-from mooring.actions.admit.workload_info import Applicant, Holder
+from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.model.api.kueue import ANY, LOWER_PRIORITY, NEVER
 
 TOO_MUCH = "nothing can be given back: it asks for more than the queue can ever have"
@@ -36,7 +36,7 @@ FAIR_SHARING = "fair sharing: what it would hold is more than the other's share 
 class Concession:
     """What one workload would have to give back."""
 
-    holder: Holder
+    admitted: AdmittedWorkload
     amounts: Mapping[int, int]
     """By column, of what is short."""
     forbidden_by: str
@@ -58,31 +58,31 @@ class Outlook:
     """Why nothing that anybody gives back would help."""
 
 
-def find_outlook(admission: Admission, applicant: Applicant) -> Outlook:
+def find_outlook(admission: Admission, pending: PendingWorkload) -> Outlook:
     """Find out what a workload that waits in a line needs others to give back."""
-    queue = admission.structure.queues[applicant.queue_name]
+    queue = admission.structure.queues[pending.queue_name]
     if not queue.is_active:
         return Outlook(hopeless=INACTIVE)
-    entry = admission.what_if(applicant, queue)
+    entry = admission.what_if(pending, queue)
     if entry.assignment.mode == Mode.FIT:
         return Outlook(pods=entry.assignment.counts, usage=entry.assignment.usage, has_quota=True)
     is_allowed = bool(entry.victims)
     if not is_allowed:
-        entry = admission.what_if(applicant, _embolden(queue))
+        entry = admission.what_if(pending, _embolden(queue))
     assignment = entry.assignment
     if assignment.mode == Mode.NO_FIT:
         return Outlook(hopeless=TOO_MUCH if assignment.reason is Reason.ExceedsMaxQuota else NO_FLAVOR)
-    preemptor = Preemptor(applicant, queue, assignment.usage, assignment.short_columns)
+    preemptor = Preemptor(pending, queue, assignment.usage, assignment.short_columns)
     if is_allowed:
-        found = [Concession(victim.holder, _given_up(preemptor, victim.holder), "") for victim in entry.victims]
+        found = [Concession(victim.admitted, _given_up(preemptor, victim.admitted), "") for victim in entry.victims]
     else:
-        named = [victim.holder for victim in entry.victims] or _in_order_of_right(admission.ledger, preemptor)
+        named = [victim.admitted for victim in entry.victims] or _in_order_of_right(admission.ledger, preemptor)
         found = _with_policies(admission, preemptor, _enough_of(named, admission.ledger, preemptor))
     return Outlook(tuple(found), assignment.counts, assignment.usage)
 
 
-def _given_up(preemptor: Preemptor, holder: Holder) -> dict[int, int]:
-    return {column: holder.usage[column] for column in sorted(preemptor.short_columns) if column in holder.usage}
+def _given_up(preemptor: Preemptor, admitted: AdmittedWorkload) -> dict[int, int]:
+    return {column: admitted.usage[column] for column in sorted(preemptor.short_columns) if column in admitted.usage}
 
 
 def _embolden(queue: Queue) -> Queue:
@@ -90,34 +90,38 @@ def _embolden(queue: Queue) -> Queue:
     return replace(queue, within_queue=ANY, reclaim=ANY, borrows_while_preempting=True, priority_threshold=None)
 
 
-def _in_order_of_right(ledger: Ledger, preemptor: Preemptor) -> list[Holder]:
+def _in_order_of_right(ledger: Ledger, preemptor: Preemptor) -> list[AdmittedWorkload]:
     """Everybody in the tree who holds something of what is short.
 
     Who borrows comes first, then the workload's own queue, and last those that hold no more than is theirs.
     """
     own, short = preemptor.queue.node, preemptor.short_columns
 
-    def order(holder: Holder) -> tuple[object, ...]:
-        is_own = holder.node == own
-        return (_is_in_its_right(ledger, preemptor, holder) and not is_own, is_own, *candidate_order(holder, own))
+    def order(admitted: AdmittedWorkload) -> tuple[object, ...]:
+        is_own = admitted.node == own
+        return (_is_in_its_right(ledger, preemptor, admitted) and not is_own, is_own, *candidate_order(admitted, own))
 
     nodes = _queues_below(ledger, preemptor.queue.root)
-    found = [holder for node in nodes for holder in ledger.holders_in(node) if not short.isdisjoint(holder.usage)]
+    found = [
+        admitted for node in nodes for admitted in ledger.admitted_in(node) if not short.isdisjoint(admitted.usage)
+    ]
     return sorted(found, key=order)
 
 
-def _enough_of(holders: Sequence[Holder], ledger: Ledger, preemptor: Preemptor) -> list[Holder]:
+def _enough_of(
+    admitted_workloads: Sequence[AdmittedWorkload], ledger: Ledger, preemptor: Preemptor
+) -> list[AdmittedWorkload]:
     """Of these, from the first on, as many as it takes, and none who could stay."""
     mark = ledger.checkpoint()
     victims: list[Victim] = []
-    for holder in holders:
-        ledger.remove(holder)
-        victims.append(Victim(holder, ""))
+    for admitted in admitted_workloads:
+        ledger.remove(admitted)
+        victims.append(Victim(admitted, ""))
         if has_room(ledger, preemptor, may_borrow=True):
             victims = fill_back(ledger, preemptor, victims, may_borrow=True)
             break
     ledger.rollback(mark)
-    return [victim.holder for victim in victims]
+    return [victim.admitted for victim in victims]
 
 
 def _queues_below(ledger: Ledger, root: int) -> Iterator[int]:
@@ -132,45 +136,47 @@ def _queues_below(ledger: Ledger, root: int) -> Iterator[int]:
 # Policies.
 
 
-def _with_policies(admission: Admission, preemptor: Preemptor, holders: Sequence[Holder]) -> list[Concession]:
-    """Each holder with the policy in the way, once those before it have gone: that may put others in their right.
+def _with_policies(
+    admission: Admission, preemptor: Preemptor, admitted_workloads: Sequence[AdmittedWorkload]
+) -> list[Concession]:
+    """Each with the policy in the way, once those before it have gone: that may put others in their right.
 
     Its own queue comes first: what that gives up decides whether the workload is within its nominal quota.
     """
     ledger = admission.ledger
     found = []
     mark = ledger.checkpoint()
-    for holder in sorted(holders, key=lambda holder: holder.node != preemptor.queue.node):
-        policy = _forbidding_policy(ledger, preemptor, holder, is_fair=admission.is_fair)
-        found.append(Concession(holder, _given_up(preemptor, holder), policy))
-        ledger.remove(holder)
+    for admitted in sorted(admitted_workloads, key=lambda admitted: admitted.node != preemptor.queue.node):
+        policy = _forbidding_policy(ledger, preemptor, admitted, is_fair=admission.is_fair)
+        found.append(Concession(admitted, _given_up(preemptor, admitted), policy))
+        ledger.remove(admitted)
     ledger.rollback(mark)
     return found
 
 
-def _forbidding_policy(ledger: Ledger, preemptor: Preemptor, holder: Holder, *, is_fair: bool) -> str:
-    queue, applicant = preemptor.queue, preemptor.applicant
+def _forbidding_policy(ledger: Ledger, preemptor: Preemptor, admitted: AdmittedWorkload, *, is_fair: bool) -> str:
+    queue, pending = preemptor.queue, preemptor.pending
     if _wants_more_than_its_own(ledger, preemptor, is_fair=is_fair):
         return f"reclaimWithinCohort: {NEVER}" if is_fair else f"borrowWithinCohort: {NEVER}"
-    if holder.node == queue.node:
-        is_allowed = may_preempt(applicant, holder.applicant, queue.within_queue)
+    if admitted.node == queue.node:
+        is_allowed = may_preempt(pending, admitted.pending, queue.within_queue)
         return "" if is_allowed else f"withinClusterQueue: {queue.within_queue}"
-    if _is_in_its_right(ledger, preemptor, holder):
-        return f"{ledger.tree.nodes[holder.node].name} uses no more than its nominal quota"
-    if not may_preempt(applicant, holder.applicant, queue.reclaim):
+    if _is_in_its_right(ledger, preemptor, admitted):
+        return f"{ledger.tree.nodes[admitted.node].name} uses no more than its nominal quota"
+    if not may_preempt(pending, admitted.pending, queue.reclaim):
         return f"reclaimWithinCohort: {queue.reclaim}"
-    if ledger.spares is not None and ledger.spares(holder):
+    if ledger.spares is not None and ledger.spares(admitted):
         return TOO_YOUNG
-    if _has_right_to(ledger, preemptor, holder):
+    if _has_right_to(ledger, preemptor, admitted):
         return ""
     if is_fair:
         return FAIR_SHARING
     if not queue.borrows_while_preempting:
         return f"borrowWithinCohort: {NEVER}"
     threshold = queue.priority_threshold
-    if holder.applicant.priority >= applicant.priority:
+    if admitted.pending.priority >= pending.priority:
         return f"borrowWithinCohort: {LOWER_PRIORITY}"
-    if threshold is not None and holder.applicant.priority > threshold:
+    if threshold is not None and admitted.pending.priority > threshold:
         return f"borrowWithinCohort: {LOWER_PRIORITY}, maxPriorityThreshold: {threshold}"
     return ""
 
@@ -190,18 +196,18 @@ def _wants_more_than_its_own(ledger: Ledger, preemptor: Preemptor, *, is_fair: b
     )
 
 
-def _is_in_its_right(ledger: Ledger, preemptor: Preemptor, holder: Holder) -> bool:
+def _is_in_its_right(ledger: Ledger, preemptor: Preemptor, admitted: AdmittedWorkload) -> bool:
     """Whether somebody of another queue, or a cohort above it, uses nothing that is not its own of what is short."""
     tree = ledger.tree
     ours = tree.paths[preemptor.queue.node]
-    below = [node for node in tree.paths[holder.node] if node not in ours]
+    below = [node for node in tree.paths[admitted.node] if node not in ours]
     return any(tree.is_within_nominal(node, preemptor.short_columns) for node in below)
 
 
-def _has_right_to(ledger: Ledger, preemptor: Preemptor, holder: Holder) -> bool:
+def _has_right_to(ledger: Ledger, preemptor: Preemptor, admitted: AdmittedWorkload) -> bool:
     """Whether what is asked for is the preemptor's by right, somewhere below the cohort where the two meet."""
     tree = ledger.tree
-    theirs = tree.paths[holder.node]
+    theirs = tree.paths[admitted.node]
     rest = dict(preemptor.usage)
     for below, cohort in pairwise(tree.paths[preemptor.queue.node]):
         if not any(tree.exceeds(below, column, amount) for column, amount in rest.items()):

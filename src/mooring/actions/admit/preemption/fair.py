@@ -24,7 +24,7 @@ from mooring.actions.admit.preemption.targets import (
 )
 from mooring.actions.admit.quota.fair_sharing import Share, Shares
 from mooring.actions.admit.quota.ledger import Ledger
-from mooring.actions.admit.workload_info import Holder
+from mooring.actions.admit.workload_info import AdmittedWorkload
 from mooring.errors import InvariantBroken
 from mooring.model.api.kueue import NEVER
 
@@ -69,16 +69,16 @@ class FairPreemption:
         return victims if attempt.has_room else []
 
 
-def _collect(ledger: Ledger, preemptor: Preemptor) -> list[Holder]:
+def _collect(ledger: Ledger, preemptor: Preemptor) -> list[AdmittedWorkload]:
     queue, tree = preemptor.queue, ledger.tree
-    found: list[Holder] = []
+    found: list[AdmittedWorkload] = []
     if queue.within_queue != NEVER:
         found += candidates_in(ledger, queue.node, preemptor, queue.within_queue)
     if queue.has_cohort and queue.reclaim != NEVER:
         for node in _queues_below(ledger, queue.root):
             if node != queue.node and any(tree.exceeds(node, column) for column in preemptor.short_columns):
                 found += candidates_in(ledger, node, preemptor, queue.reclaim)
-    found.sort(key=lambda holder: candidate_order(holder, queue.node))
+    found.sort(key=lambda admitted: candidate_order(admitted, queue.node))
     return found
 
 
@@ -98,9 +98,9 @@ class _Attempt:
         self.victims: list[Victim] = []
         self.has_room = False
 
-    def run_first(self, candidates: Iterable[Holder], rule: Rule) -> list[Holder]:
+    def run_first(self, candidates: Iterable[AdmittedWorkload], rule: Rule) -> list[AdmittedWorkload]:
         """Choose until there is room; return those that the rule spared."""
-        spared: list[Holder] = []
+        spared: list[AdmittedWorkload] = []
         turns = _Turns(self._ledger, self._shares, self._preemptor, candidates)
         is_entitled = self._is_within_nominal()
         while not self.has_room and (node := turns.next_queue()) is not None:
@@ -112,7 +112,7 @@ class _Attempt:
                 self._choose_one_by(rule, turns, node, spared)
         return spared
 
-    def _choose_one_by(self, rule: Rule, turns: "_Turns", node: int, spared: list[Holder]) -> None:
+    def _choose_one_by(self, rule: Rule, turns: "_Turns", node: int, spared: list[AdmittedWorkload]) -> None:
         """Choose the first of a queue that the rule allows; shares move with every victim, so at most one."""
         preemptor_new, victim_old = self._compare(node)
         if preemptor_new > victim_old:
@@ -120,27 +120,27 @@ class _Attempt:
             spared += turns.pop_all(node)
             return
         while turns.has(node):
-            holder = turns.pop(node)
-            if rule(preemptor_new, victim_old, self._share_without(holder)) and self._comes_before(holder):
-                self._choose(holder, IN_COHORT_FAIR_SHARING)
+            admitted = turns.pop(node)
+            if rule(preemptor_new, victim_old, self._share_without(admitted)) and self._comes_before(admitted):
+                self._choose(admitted, IN_COHORT_FAIR_SHARING)
                 return
-            spared.append(holder)
+            spared.append(admitted)
 
-    def run_second(self, spared: Iterable[Holder]) -> None:
+    def run_second(self, spared: Iterable[AdmittedWorkload]) -> None:
         """Go through the queues once more with the milder rule, at most one victim from each."""
         turns = _Turns(self._ledger, self._shares, self._preemptor, spared)
         while not self.has_room and (node := turns.next_queue()) is not None:
             preemptor_new, victim_old = self._compare(node)
             if RULES[INITIAL_SHARE](preemptor_new, victim_old, victim_old):
-                holder = turns.pop(node)
-                if self._comes_before(holder):
-                    self._choose(holder, IN_COHORT_FAIR_SHARING)
+                admitted = turns.pop(node)
+                if self._comes_before(admitted):
+                    self._choose(admitted, IN_COHORT_FAIR_SHARING)
             turns.drop(node)
 
-    def _choose(self, holder: Holder, reason: str) -> None:
+    def _choose(self, admitted: AdmittedWorkload, reason: str) -> None:
         ledger, preemptor = self._ledger, self._preemptor
-        ledger.remove(holder)
-        self.victims.append(Victim(holder, reason))
+        ledger.remove(admitted)
+        self.victims.append(Victim(admitted, reason))
         ledger.remove_usage(preemptor.queue.node, preemptor.usage)
         self.has_room = has_room(ledger, preemptor, may_borrow=True)
         ledger.add_usage(preemptor.queue.node, preemptor.usage)
@@ -153,22 +153,22 @@ class _Attempt:
         ours, theirs = self._rivals(node)
         return self._shares.share(ours), self._shares.share(theirs)
 
-    def _share_without(self, holder: Holder) -> Share:
+    def _share_without(self, admitted: AdmittedWorkload) -> Share:
         mark = self._ledger.checkpoint()
-        self._ledger.remove(holder)
-        share = self._shares.share(self._rivals(holder.node)[1])
+        self._ledger.remove(admitted)
+        share = self._shares.share(self._rivals(admitted.node)[1])
         self._ledger.rollback(mark)
         return share
 
-    def _comes_before(self, holder: Holder) -> bool:
+    def _comes_before(self, admitted: AdmittedWorkload) -> bool:
         """Tell whether the preemptor gets what a victim leaves; without a past that follows from the rules."""
         if not self._shares.looks_back:
             return True
         ledger, preemptor = self._ledger, self._preemptor
         mark = ledger.checkpoint()
-        ledger.remove(holder)
+        ledger.remove(admitted)
         ledger.remove_usage(preemptor.queue.node, preemptor.usage)
-        ours, theirs = self._compare(holder.node)
+        ours, theirs = self._compare(admitted.node)
         ledger.rollback(mark)
         return ours.value < theirs.value
 
@@ -185,21 +185,23 @@ class _Attempt:
 class _Turns:
     """Whose turn it is to give: from the root down, always the child with the highest share."""
 
-    def __init__(self, ledger: Ledger, shares: Shares, preemptor: Preemptor, candidates: Iterable[Holder]) -> None:
+    def __init__(
+        self, ledger: Ledger, shares: Shares, preemptor: Preemptor, candidates: Iterable[AdmittedWorkload]
+    ) -> None:
         self._tree = ledger.tree
         self._shares = shares
         self._own = preemptor.queue.node
         self._root = preemptor.queue.root
         self._own_path = frozenset(self._tree.paths[self._own])
-        self._left: dict[int, list[Holder]] = {}
-        for holder in candidates:
-            self._left.setdefault(holder.node, []).append(holder)
+        self._left: dict[int, list[AdmittedWorkload]] = {}
+        for admitted in candidates:
+            self._left.setdefault(admitted.node, []).append(admitted)
         self._done: set[int] = set()
         # Nodes without candidates never get a turn, so only those with some are looked at.
         self._queues: dict[int, list[int]] = {}
         self._alive = set[int]()
-        for node, holders in self._left.items():
-            holders.reverse()
+        for node, admitted_workloads in self._left.items():
+            admitted_workloads.reverse()
             path = self._tree.paths[node]
             self._alive.update(path)
             if len(path) > 1:
@@ -208,10 +210,10 @@ class _Turns:
     def has(self, node: int) -> bool:
         return bool(self._left.get(node))
 
-    def pop(self, node: int) -> Holder:
+    def pop(self, node: int) -> AdmittedWorkload:
         return self._left[node].pop()
 
-    def pop_all(self, node: int) -> list[Holder]:
+    def pop_all(self, node: int) -> list[AdmittedWorkload]:
         return self._left.pop(node)[::-1]
 
     def drop(self, node: int) -> None:

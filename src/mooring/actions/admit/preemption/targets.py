@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue
-from mooring.actions.admit.workload_info import Applicant, Holder
+from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.model.api.kueue import ANY, LOWER_OR_NEWER_EQUAL_PRIORITY, LOWER_PRIORITY
 
 IN_CLUSTER_QUEUE = "InClusterQueue"
@@ -20,9 +20,9 @@ IN_COHORT_RECLAIM_WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 
 
 class Victim(NamedTuple):
-    """A holder that is to go, and for which of the four reasons."""
+    """A admitted workload that is to go, and for which of the four reasons."""
 
-    holder: Holder
+    admitted: AdmittedWorkload
     reason: str
 
 
@@ -30,7 +30,7 @@ class Victim(NamedTuple):
 class Preemptor:
     """A workload that looks for victims."""
 
-    applicant: Applicant
+    pending: PendingWorkload
     queue: Queue
     usage: Mapping[int, int]
     short_columns: frozenset[int]
@@ -39,7 +39,7 @@ class Preemptor:
 FindVictims = Callable[[Ledger, Preemptor], list[Victim]]
 
 
-def may_preempt(preemptor: Applicant, candidate: Applicant, policy: str) -> bool:
+def may_preempt(preemptor: PendingWorkload, candidate: PendingWorkload, policy: str) -> bool:
     """Compare two workloads by a preemption policy."""
     if policy == ANY:
         return True
@@ -50,30 +50,30 @@ def may_preempt(preemptor: Applicant, candidate: Applicant, policy: str) -> bool
     return policy == LOWER_OR_NEWER_EQUAL_PRIORITY and preemptor.queued_at < candidate.queued_at
 
 
-def candidates_in(ledger: Ledger, node: int, preemptor: Preemptor, policy: str) -> list[Holder]:
-    """The holders in one queue that the policy allows, and that hold something of what is short.
+def candidates_in(ledger: Ledger, node: int, preemptor: Preemptor, policy: str) -> list[AdmittedWorkload]:
+    """The admitted workloads in one queue that the policy allows, and that hold something of what is short.
 
     Those that are too young are spared by other queues; not by their own.
     """
     short = preemptor.short_columns
     found = [
-        holder
-        for holder in ledger.holders_in(node)
-        if not short.isdisjoint(holder.usage) and may_preempt(preemptor.applicant, holder.applicant, policy)
+        admitted
+        for admitted in ledger.admitted_in(node)
+        if not short.isdisjoint(admitted.usage) and may_preempt(preemptor.pending, admitted.pending, policy)
     ]
     is_own = node == preemptor.queue.node
     if ledger.local_usage is not None:
-        for holder in found:
-            holder.local_usage = ledger.local_usage(holder) if is_own and preemptor.queue.orders_by_usage else 0.0
+        for admitted in found:
+            admitted.local_usage = ledger.local_usage(admitted) if is_own and preemptor.queue.orders_by_usage else 0.0
     if ledger.spares is None or is_own:
         return found
-    return [holder for holder in found if not ledger.spares(holder)]
+    return [admitted for admitted in found if not ledger.spares(admitted)]
 
 
-def candidate_order(holder: Holder, own_node: int) -> tuple[bool, bool, float, int, float, str]:
+def candidate_order(admitted: AdmittedWorkload, own_node: int) -> tuple[bool, bool, float, int, float, str]:
     """Who goes first: those on their way out, other queues' workloads, low priorities, those that started last."""
-    is_staying, usage, priority, newest, uid = holder.victim_order
-    return (is_staying, holder.node == own_node, usage, priority, newest, uid)
+    is_staying, usage, priority, newest, uid = admitted.victim_order
+    return (is_staying, admitted.node == own_node, usage, priority, newest, uid)
 
 
 def has_room(ledger: Ledger, preemptor: Preemptor, *, may_borrow: bool) -> bool:
@@ -92,10 +92,10 @@ def fill_back(ledger: Ledger, preemptor: Preemptor, victims: list[Victim], *, ma
     The last victim is what made the room, so it goes in any case.
     """
     for index in range(len(victims) - 2, -1, -1):
-        ledger.put_back(victims[index].holder)
+        ledger.put_back(victims[index].admitted)
         if has_room(ledger, preemptor, may_borrow=may_borrow):
             victims[index] = victims[-1]
             victims.pop()
         else:
-            ledger.remove(victims[index].holder)
+            ledger.remove(victims[index].admitted)
     return victims

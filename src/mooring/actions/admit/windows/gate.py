@@ -13,7 +13,7 @@ from mooring.actions.admit.cycle.turns import Refusal
 from mooring.actions.admit.lifecycle.known_ends import is_preemptible, known_seconds
 from mooring.actions.admit.quota.tree import QuotaTree
 from mooring.actions.admit.windows.keeping import WatchedTree, WindowKeeper
-from mooring.actions.admit.workload_info import Holder
+from mooring.actions.admit.workload_info import AdmittedWorkload
 from mooring.model.api.meta import timestamp_text
 
 FARTHEST_SECONDS = 8 * 86400.0
@@ -26,7 +26,7 @@ class WindowGate:
     def __init__(self, keeper: WindowKeeper, now: float) -> None:
         self._keeper = keeper
         self._now = now
-        self._usage = keeper.desk.admission.structure.tree.usage.copy()
+        self._usage = keeper.lifecycle.admission.structure.tree.usage.copy()
         """What queues hold, those included that were let through in this cycle; rows of cohorts mean nothing."""
         self._gone: dict[tuple[int, float], dict[tuple[int, int], int]] = {}
 
@@ -42,10 +42,10 @@ class WindowGate:
         return refusal
 
     def _will_lose(self, entry: Entry, watched: WatchedTree, usage: dict[int, int]) -> Refusal | None:
-        work = self._keeper.desk.works[entry.applicant.key]
-        if is_preemptible(work):
+        workload = self._keeper.lifecycle.workloads[entry.pending.key]
+        if is_preemptible(workload):
             return None
-        seconds = known_seconds(work)
+        seconds = known_seconds(workload)
         seen: set[int] = set()
         for at in self._switches(watched, seconds):
             tree = self._keeper.tree_at(at)
@@ -80,7 +80,9 @@ class WindowGate:
         if not beyond:
             return True
         gone = dict(self._gone_by(root, at))
-        for place, amount in _total(victim.holder for victim in entry.victims if not victim.holder.is_evicted).items():
+        for place, amount in _total(
+            victim.admitted for victim in entry.victims if not victim.admitted.is_evicted
+        ).items():
             gone[place] = gone.get(place, 0) + amount
         mark = tree.checkpoint()
         for queue in self._keeper.watched()[root].nodes:
@@ -98,17 +100,17 @@ class WindowGate:
         """By queue and column, what those hold who will be gone at a moment."""
         if (root, at) not in self._gone:
             keeper = self._keeper
-            staying = {id(holder) for holder in keeper.staying(root, at)}
-            ledger, nodes = keeper.desk.admission.ledger, keeper.watched()[root].nodes
-            everybody = (holder for node in nodes for holder in ledger.holders_in(node))
-            self._gone[root, at] = _total(holder for holder in everybody if id(holder) not in staying)
+            staying = {id(admitted) for admitted in keeper.staying(root, at)}
+            ledger, nodes = keeper.lifecycle.admission.ledger, keeper.watched()[root].nodes
+            everybody = (admitted for node in nodes for admitted in ledger.admitted_in(node))
+            self._gone[root, at] = _total(admitted for admitted in everybody if id(admitted) not in staying)
         return self._gone[root, at]
 
 
-def _total(holders: Iterable[Holder]) -> dict[tuple[int, int], int]:
+def _total(admitted_workloads: Iterable[AdmittedWorkload]) -> dict[tuple[int, int], int]:
     """By queue and column, what these hold together."""
     total: dict[tuple[int, int], int] = {}
-    for holder in holders:
-        for column, amount in holder.usage.items():
-            total[holder.node, column] = total.get((holder.node, column), 0) + amount
+    for admitted in admitted_workloads:
+        for column, amount in admitted.usage.items():
+            total[admitted.node, column] = total.get((admitted.node, column), 0) + amount
     return total

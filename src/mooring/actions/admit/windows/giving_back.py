@@ -12,7 +12,7 @@ from mooring.actions.admit.cycle.cycle import Admission
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue, Structure
 from mooring.actions.admit.quota.tree import NO_PARENT, QuotaTree
-from mooring.actions.admit.workload_info import Applicant, Holder
+from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.model.values.requests import PODS
 
 
@@ -43,10 +43,10 @@ def find_overdrafts(tree: QuotaTree, nodes: Sequence[int], columns: Iterable[int
     return [overdraft for overdraft in found if overdraft.amount]
 
 
-def who_gives_back(ledger: Ledger, nodes: Sequence[int], wanted: Mapping[int, float]) -> list[Holder]:
+def who_gives_back(ledger: Ledger, nodes: Sequence[int], wanted: Mapping[int, float]) -> list[AdmittedWorkload]:
     """Choose who must go so that the overdrafts of a tree shrink by what is wanted, by column; infinity: to nothing.
 
-    `nodes` are those of the tree, parents first. What is about to be free, because its holder was told to go before,
+    `nodes` are those of the tree, parents first. What is about to be free, because who has it was told to go before,
     counts. The ledger is left as it was.
     """
     tree = ledger.tree
@@ -56,38 +56,40 @@ def who_gives_back(ledger: Ledger, nodes: Sequence[int], wanted: Mapping[int, fl
     }
     if not most_left:
         return []
-    holders = [holder for node in nodes if tree.nodes[node].is_queue for holder in ledger.holders_in(node)]
+    admitted_workloads = [
+        admitted for node in nodes if tree.nodes[node].is_queue for admitted in ledger.admitted_in(node)
+    ]
     mark = ledger.checkpoint()
-    for holder in holders:
-        if holder.is_evicted:
-            ledger.remove(holder)
-    staying = sorted((holder for holder in holders if not holder.is_evicted), key=_order)
-    chosen: dict[str, Holder] = {}
+    for admitted in admitted_workloads:
+        if admitted.is_evicted:
+            ledger.remove(admitted)
+    staying = sorted((admitted for admitted in admitted_workloads if not admitted.is_evicted), key=_order)
+    chosen: dict[str, AdmittedWorkload] = {}
     for (node, column), most in most_left.items():
-        for holder in staying:
+        for admitted in staying:
             if overdraft_of(tree, node, column) <= most:
                 break
-            key = holder.applicant.key
-            if key not in chosen and holder.usage.get(column, 0) > 0 and _is_wrong(tree, holder, node, column):
-                ledger.remove(holder)
-                chosen[key] = holder
-    for key, holder in reversed(list(chosen.items())):
-        ledger.put_back(holder)
+            key = admitted.pending.key
+            if key not in chosen and admitted.usage.get(column, 0) > 0 and _is_wrong(tree, admitted, node, column):
+                ledger.remove(admitted)
+                chosen[key] = admitted
+    for key, admitted in reversed(list(chosen.items())):
+        ledger.put_back(admitted)
         if all(overdraft_of(tree, *place) <= most for place, most in most_left.items()):
             del chosen[key]
         else:
-            ledger.remove(holder)
+            ledger.remove(admitted)
     ledger.rollback(mark)
     return list(chosen.values())
 
 
-def _order(holder: Holder) -> tuple[int, float, str]:
-    return holder.applicant.priority, -holder.reserved_at, holder.applicant.uid
+def _order(admitted: AdmittedWorkload) -> tuple[int, float, str]:
+    return admitted.pending.priority, -admitted.reserved_at, admitted.pending.uid
 
 
-def _is_wrong(tree: QuotaTree, holder: Holder, node: int, column: int) -> bool:
-    """Tell whether a holder is below the node, and everything on the way to it uses more than is its own."""
-    for found in tree.paths[holder.node]:
+def _is_wrong(tree: QuotaTree, admitted: AdmittedWorkload, node: int, column: int) -> bool:
+    """Tell whether a admitted workload is below the node, and everything on the way to it uses more than is its own."""
+    for found in tree.paths[admitted.node]:
         if found == node:
             return True
         if not tree.exceeds(found, column):
@@ -105,15 +107,15 @@ def wanted_by_right(admission: Admission, nodes: Iterable[int], column: int) -> 
             continue
         room = tree.subtree_of(node, column) - tree.usage_of(node, column)
         waiting = admission.pending.lines[queue.name].waiting()
-        for applicant in sorted(waiting, key=lambda found: found.queue_order):
-            amount = _asks_for(structure, applicant, queue, column)
-            if 0 < amount <= room and admission.pending.admits_namespace(applicant):
+        for pending in sorted(waiting, key=lambda found: found.queue_order):
+            amount = _asks_for(structure, pending, queue, column)
+            if 0 < amount <= room and admission.pending.admits_namespace(pending):
                 room -= amount
                 total += amount
     return total
 
 
-def _asks_for(structure: Structure, applicant: Applicant, queue: Queue, column: int) -> int:
+def _asks_for(structure: Structure, pending: PendingWorkload, queue: Queue, column: int) -> int:
     """What a workload could use in a column: of pod sets that the flavor's nodes take."""
     flavor, resource = structure.tree.columns[column]
     group = queue.group_by_resource.get(resource)
@@ -121,6 +123,6 @@ def _asks_for(structure: Structure, applicant: Applicant, queue: Queue, column: 
         return 0
     return sum(
         pod_set.total(pod_set.count, with_pods=resource == PODS).get(resource, 0)
-        for pod_set in applicant.pod_sets
+        for pod_set in pending.pod_sets
         if not structure.matcher.mismatch(flavor, pod_set.selection, pod_set.spec)
     )

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from mooring.actions.admit.lifecycle.following import make_structure
 from mooring.actions.admit.lifecycle.known_ends import known_end
-from mooring.actions.admit.lifecycle.lifecycle import Desk
+from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
 from mooring.actions.admit.lifecycle.stages import Eviction, Stage
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Structure
 from mooring.actions.admit.quota.tree import QuotaTree
 from mooring.actions.admit.windows.giving_back import find_overdrafts, wanted_by_right, who_gives_back
 from mooring.actions.admit.windows.windows import QuotaSchedule, Switch
-from mooring.actions.admit.workload_info import Holder
+from mooring.actions.admit.workload_info import AdmittedWorkload
 from mooring.model.api.meta import timestamp_text
 from mooring.model.decisions import Notice
 from mooring.state.tenants import TenantTable
@@ -44,10 +44,10 @@ class WatchedTree(NamedTuple):
 class WindowKeeper:
     """Knows the trees that windows speak of, as they are and as they will be."""
 
-    def __init__(self, schedule: QuotaSchedule, tenants: TenantTable, desk: Desk) -> None:
+    def __init__(self, schedule: QuotaSchedule, tenants: TenantTable, lifecycle: Lifecycle) -> None:
         self.schedule = schedule
         self.longest_notice = max((window.notice_seconds for window in schedule.windows), default=0)
-        self.desk = desk
+        self.lifecycle = lifecycle
         self._tenants = tenants
         self._version = -1
         self._watched: dict[int, WatchedTree] = {}
@@ -64,7 +64,7 @@ class WindowKeeper:
         if self._version != self._tenants.version:
             self._version = self._tenants.version
             self._trees.clear()
-            self._watched = self._find_watched(self.desk.admission.structure)
+            self._watched = self._find_watched(self.lifecycle.admission.structure)
         return self._watched
 
     def _find_watched(self, structure: Structure) -> dict[int, WatchedTree]:
@@ -100,14 +100,14 @@ class WindowKeeper:
         windows = self.schedule.windows
         return max((windows[index].notice_seconds for index in switch.windows if index in watched.windows), default=-1)
 
-    def staying(self, root: int, until: float) -> Iterator[Holder]:
+    def staying(self, root: int, until: float) -> Iterator[AdmittedWorkload]:
         """Who in a tree will hold quota at a moment to come, as far as that is known."""
-        ledger, works = self.desk.admission.ledger, self.desk.works
+        ledger, workloads = self.lifecycle.admission.ledger, self.lifecycle.workloads
         for node in self.watched()[root].nodes:
-            for holder in ledger.holders_in(node):
-                end = known_end(works[holder.applicant.key])
-                if not holder.is_evicted and (end is None or end > until):
-                    yield holder
+            for admitted in ledger.admitted_in(node):
+                end = known_end(workloads[admitted.pending.key])
+                if not admitted.is_evicted and (end is None or end > until):
+                    yield admitted
 
     # Notice.
 
@@ -127,34 +127,34 @@ class WindowKeeper:
             yield switch
 
     def _look_ahead(self, at: float, root: int, watched: WatchedTree) -> None:
-        desk, ledger = self.desk, self.desk.admission.ledger
+        lifecycle, ledger = self.lifecycle, self.lifecycle.admission.ledger
         seen = ledger, sum(ledger.generation[node] for node in watched.nodes)
         if self._looked.get((at, root)) == seen:
             return
         self._looked[at, root] = seen
         future = Ledger(self.tree_at(at))
-        for holder in self.staying(root, at):
-            future.reserve(holder)
+        for admitted in self.staying(root, at):
+            future.reserve(admitted)
         overdrawn = {found.column for found in find_overdrafts(future.tree, watched.nodes, watched.columns)}
-        least = desk.admission.own.runtime.seconds
+        least = lifecycle.admission.own.runtime.seconds
         wanted = dict.fromkeys(watched.columns, inf)
-        for holder in who_gives_back(future, watched.nodes, wanted):
-            key = holder.applicant.key
+        for admitted in who_gives_back(future, watched.nodes, wanted):
+            key = admitted.pending.key
             if (key, at) not in self._told:
                 self._told.add((key, at))
-                columns = [column for column in sorted(overdrawn) if holder.usage.get(column)]
+                columns = [column for column in sorted(overdrawn) if admitted.usage.get(column)]
                 is_certain = any(column in watched.evicts_always for column in columns)
-                goes_at = max(at, holder.running_since + least)
-                message = _announcement(future.tree, holder, columns, at, goes_at, is_certain)
-                desk.decisions.append(Notice(key, message, goes_at))
-        for holder in list(future.holders()):
-            future.release(holder.applicant.key)
+                goes_at = max(at, admitted.running_since + least)
+                message = _announcement(future.tree, admitted, columns, at, goes_at, is_certain)
+                lifecycle.decisions.append(Notice(key, message, goes_at))
+        for admitted in list(future.admitted_workloads()):
+            future.release(admitted.pending.key)
 
     # Reclaim.
 
     def take_back(self, now: float) -> None:
         """Suspend whoever holds what is no longer there, as far as it is wanted."""
-        admission = self.desk.admission
+        admission = self.lifecycle.admission
         tree = admission.structure.tree
         for watched in self.watched().values():
             overdrawn = {found.column for found in find_overdrafts(tree, watched.nodes, watched.columns)}
@@ -162,16 +162,16 @@ class WindowKeeper:
                 column: inf if column in watched.evicts_always else self._missing(watched, column)
                 for column in sorted(overdrawn)
             }
-            for holder in who_gives_back(admission.ledger, watched.nodes, wanted):
-                work = self.desk.works[holder.applicant.key]
+            for admitted in who_gives_back(admission.ledger, watched.nodes, wanted):
+                workload = self.lifecycle.workloads[admitted.pending.key]
                 # Who is too young goes later; nobody else goes in its place.
-                if work.stage in (Stage.RESERVED, Stage.ADMITTED) and not admission.own.runtime.spares(holder):
-                    columns = [column for column in wanted if holder.usage.get(column)]
-                    self.desk.evict(work, Eviction(QUOTA_WINDOW, _explanation(tree, holder, columns), now))
+                if workload.stage in (Stage.RESERVED, Stage.ADMITTED) and not admission.own.runtime.spares(admitted):
+                    columns = [column for column in wanted if admitted.usage.get(column)]
+                    self.lifecycle.evict(workload, Eviction(QUOTA_WINDOW, _explanation(tree, admitted, columns), now))
 
     def _missing(self, watched: WatchedTree, column: int) -> float:
         """How much of what is waited for by right is not idle anywhere in the tree."""
-        admission = self.desk.admission
+        admission = self.lifecycle.admission
         tree = admission.structure.tree
         owned = sum(tree.nominal_of(node, column) for node in watched.nodes)
         held = sum(tree.usage_of(node, column) for node in watched.nodes if tree.nodes[node].is_queue)
@@ -195,18 +195,18 @@ def _names(tree: QuotaTree, columns: list[int]) -> str:
 
 
 def _announcement(
-    tree: QuotaTree, holder: Holder, columns: list[int], at: float, goes_at: float, is_certain: bool
+    tree: QuotaTree, admitted: AdmittedWorkload, columns: list[int], at: float, goes_at: float, is_certain: bool
 ) -> str:
     when = "" if goes_at == at else f" at {timestamp_text(goes_at)}"
     condition = "" if is_certain else " if somebody waits for it"
     return (
         f"At {timestamp_text(at)} there will be less quota of {_names(tree, columns)} than "
-        f"ClusterQueue {holder.applicant.queue_name} uses: the workload will be suspended{when}{condition}"
+        f"ClusterQueue {admitted.pending.queue_name} uses: the workload will be suspended{when}{condition}"
     )
 
 
-def _explanation(tree: QuotaTree, holder: Holder, columns: list[int]) -> str:
+def _explanation(tree: QuotaTree, admitted: AdmittedWorkload, columns: list[int]) -> str:
     return (
         f"Suspended because there is less quota of {_names(tree, columns)} now than "
-        f"ClusterQueue {holder.applicant.queue_name} uses"
+        f"ClusterQueue {admitted.pending.queue_name} uses"
     )

@@ -14,7 +14,7 @@ from mooring.actions.gangs.topology.descent import Descent
 from mooring.actions.gangs.topology.groups import Candidate, MemberKind, candidates, choose_together
 from mooring.actions.gangs.topology.room import Counts, LevelRoom, Mask, Room, measure
 from mooring.actions.gangs.topology.search import Home, TooSmall, depths_to_try, lacking, must_have, too_small
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.state.topology import TopologyTree
 
 __all__ = [
@@ -60,7 +60,7 @@ def choose(
     tree: TopologyTree,
     fits: Counts,
     need: int,
-    wish: TopologyWish,
+    topology_request: TopologyRequest,
     *,
     leader_fits: Counts | None = None,
     among: NDArray[np.intp] | None = None,
@@ -75,30 +75,37 @@ def choose(
     `leader_fits[row]` says how many members fit beside the leader, who is not one of them; -1: it has no place there.
     `among`: these rows only, such as `tree.rows_of` the domain in which other members run already.
     """
-    missing = lacking(tree, wish)
+    missing = lacking(tree, topology_request)
     if missing:
         return TooSmall(need, missing_level=missing)
     if among is not None:
         fits, leader_fits = _only(among, fits, 0), None if leader_fits is None else _only(among, leader_fits, -1)
     if need <= 0 and leader_fits is None:
         return Assignment("", "", tree.rows[:0], np.zeros(0, np.int64))
-    rooms = measure(tree, fits, wish, leader_fits)
-    for depth in depths_to_try(tree, wish):
+    rooms = measure(tree, fits, topology_request, leader_fits)
+    for depth in depths_to_try(tree, topology_request):
         room = rooms.at(depth)
         enough = room.holds(depth, need)
         if enough.any():
             return _assign(room, depth, _tightest(room, depth, enough), need)
-    return too_small(tree, rooms, need, wish)
+    return too_small(tree, rooms, need, topology_request)
 
 
 def fits_by_level(
-    tree: TopologyTree, fits: Counts, wish: TopologyWish | None = None, among: NDArray[np.intp] | None = None
+    tree: TopologyTree,
+    fits: Counts,
+    topology_request: TopologyRequest | None = None,
+    among: NDArray[np.intp] | None = None,
 ) -> tuple[LevelRoom, ...]:
     """What the largest domain of each level holds, coarse to fine, the topology as a whole in front.
 
     `among`: of the domains only that have some of these rows.
     """
-    rooms = measure(tree, fits, TopologyWish() if wish is None or lacking(tree, wish) else wish)
+    rooms = measure(
+        tree,
+        fits,
+        TopologyRequest() if topology_request is None or lacking(tree, topology_request) else topology_request,
+    )
     inside = tree.has_name if among is None else _having(tree, among)
     return tuple(rooms.at(depth).largest(depth, inside[depth]) for depth in range(tree.leaf + 1))
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from mooring.actions.gangs.topology.room import Counts, Mask, Rooms, measure
 from mooring.actions.gangs.topology.search import Home, TooSmall, depths_to_try, lacking, too_small
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.state.topology import TopologyTree
 
 _Plan = TypeVar("_Plan")
 
-ANYWHERE = TopologyWish()
+ANYWHERE = TopologyRequest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class MemberKind:
 
     fits: Counts
     need: int
-    wish: TopologyWish = ANYWHERE
+    topology_request: TopologyRequest = ANYWHERE
     """Where they want to be inside the common domain."""
     role: str = ""
     home: Home | None = None
@@ -48,17 +48,19 @@ class Candidate:
     """In rank order."""
 
 
-def candidates(tree: TopologyTree, kinds: Sequence[MemberKind], wish: TopologyWish) -> Iterator[Candidate]:
+def candidates(
+    tree: TopologyTree, kinds: Sequence[MemberKind], topology_request: TopologyRequest
+) -> Iterator[Candidate]:
     """Yield the places that may hold all kinds together, in order of preference.
 
-    From the common wish's preferred level upward to the required one, at each the tightest first; at last, unless a
+    From the common request's preferred level upward to the required one, at each the tightest first; at last, unless a
     level is required, several domains of the coarsest level, as few as possible first. Slices are each kind's own.
     """
-    if any(lacking(tree, found) for found in (wish, *(kind.wish for kind in kinds))):
+    if any(lacking(tree, found) for found in (topology_request, *(kind.topology_request for kind in kinds))):
         return
-    rooms = [measure(tree, kind.fits, kind.wish) for kind in kinds]
+    rooms = [measure(tree, kind.fits, kind.topology_request) for kind in kinds]
     needs = [_Need(tree, room, kind) for room, kind in zip(rooms, kinds, strict=True)]
-    for depth in depths_to_try(tree, wish):
+    for depth in depths_to_try(tree, topology_request):
         if not depth:
             yield from _several(tree, needs)
             return
@@ -77,26 +79,28 @@ def candidates(tree: TopologyTree, kinds: Sequence[MemberKind], wish: TopologyWi
 def choose_together(
     tree: TopologyTree,
     kinds: Sequence[MemberKind],
-    wish: TopologyWish,
+    topology_request: TopologyRequest,
     place: Callable[[Candidate], _Plan | None],
 ) -> _Plan | TooSmall:
     """Return what `place` makes of the first candidate in which it finds places for all kinds; None: it does not."""
     tried = 0
-    for candidate in candidates(tree, kinds, wish):
+    for candidate in candidates(tree, kinds, topology_request):
         plan = place(candidate)
         if plan is not None:
             return plan
         tried += 1
-    for found in (wish, *(kind.wish for kind in kinds)):
+    for found in (topology_request, *(kind.topology_request for kind in kinds)):
         if missing := lacking(tree, found):
             return TooSmall(sum(kind.need for kind in kinds), missing_level=missing)
-    return _why_not(tree, kinds, wish, tried)
+    return _why_not(tree, kinds, topology_request, tried)
 
 
-def _why_not(tree: TopologyTree, kinds: Sequence[MemberKind], wish: TopologyWish, tried: int) -> TooSmall:
+def _why_not(
+    tree: TopologyTree, kinds: Sequence[MemberKind], topology_request: TopologyRequest, tried: int
+) -> TooSmall:
     """Blame the kind with the least room for its need; then kinds that ask for the same, together; then all."""
     total = sum(kind.need for kind in kinds)
-    decisive = depths_to_try(tree, wish)[-1]
+    decisive = depths_to_try(tree, topology_request)[-1]
     alone = [_room_for(tree, kind, decisive) for kind in kinds]
     share, worst = min(((_share(answer), index) for index, answer in enumerate(alone)), default=(1.0, -1))
     assert worst >= 0, "a gang has members"
@@ -111,10 +115,10 @@ def _why_not(tree: TopologyTree, kinds: Sequence[MemberKind], wish: TopologyWish
 
 def _room_for(tree: TopologyTree, kind: MemberKind, decisive: int) -> TooSmall:
     """What the largest domain holds of which a kind has to share one, at its own level or the common one."""
-    own = (tree.depth_of(kind.wish.required) or 0) if kind.wish.required else 0
+    own = (tree.depth_of(kind.topology_request.required) or 0) if kind.topology_request.required else 0
     depth = max(decisive, own)
-    required = TopologyWish(required=tree.levels[depth - 1] if depth else None)
-    return too_small(tree, measure(tree, kind.fits, kind.wish), kind.need, required)
+    required = TopologyRequest(required=tree.levels[depth - 1] if depth else None)
+    return too_small(tree, measure(tree, kind.fits, kind.topology_request), kind.need, required)
 
 
 def _share(answer: TooSmall) -> float:
@@ -133,7 +137,7 @@ class _Need:
 
     def __init__(self, tree: TopologyTree, rooms: Rooms, kind: MemberKind) -> None:
         self.tree, self.rooms, self.kind = tree, rooms, kind
-        self.own_depth = (tree.depth_of(kind.wish.required) or 0) if kind.wish.required else 0
+        self.own_depth = (tree.depth_of(kind.topology_request.required) or 0) if kind.topology_request.required else 0
         """The depth of which this kind must share one domain, whatever the others do."""
 
     def met_by(self, depth: int) -> Mask:

@@ -24,7 +24,7 @@ from mooring.actions.gangs.topology.domains import (
 from mooring.actions.gangs.units import Unit, unit_of
 from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.queue.queue import GangEntry
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
 from mooring.state.nodes import MISSING, TIE_BITS
 from mooring.state.rows import Rows
@@ -50,18 +50,21 @@ class Located:
         refused = self._place(cluster, unit, None, steps)
         return None if refused is None else refused.message
 
-    def tree(self, cluster: Cluster, wish: TopologyWish) -> TopologyTree:
-        """The topology in which what a wish insists on can be had: all nodes, if it insists on nothing."""
-        return self._tree(cluster, [wish], is_strict=True)
+    def tree(self, cluster: Cluster, topology_request: TopologyRequest) -> TopologyTree:
+        """The topology in which what a topology request insists on can be had: all nodes, if it insists on nothing."""
+        return self._tree(cluster, [topology_request], is_strict=True)
 
     def tree_of(self, cluster: Cluster, unit: Unit) -> TopologyTree:
         """The same for a unit and all inside it."""
-        return self._tree(cluster, unit.wishes(), is_strict=True)
+        return self._tree(cluster, unit.topology_requests(), is_strict=True)
 
-    def _tree(self, cluster: Cluster, wishes: Sequence[TopologyWish], *, is_strict: bool) -> TopologyTree:
+    def _tree(self, cluster: Cluster, topology_requests: Sequence[TopologyRequest], *, is_strict: bool) -> TopologyTree:
         if self._trees is None or self._cluster is not cluster:
             self._trees, self._cluster = TopologyTrees(cluster), cluster
-        levels, insisted = _levels(wishes), [must_have(wish) for wish in wishes]
+        levels, insisted = (
+            _levels(topology_requests),
+            [must_have(topology_request) for topology_request in topology_requests],
+        )
         needed = _levels(insisted)
         optional = [level for level in levels if level not in needed] if is_strict else None
         related = cluster.related
@@ -69,8 +72,8 @@ class Located:
             name: tuple(level.node_label for level in topology.spec.levels)
             for name, topology in related.topologies.items()
         }
-        naming = insisted if is_strict and needed else wishes
-        named = next((wish.topology for wish in naming if wish.topology), "")
+        naming = insisted if is_strict and needed else topology_requests
+        named = next((topology_request.topology for topology_request in naming if topology_request.topology), "")
         return self._trees.for_levels(levels, named, known, related.hyper_nodes, optional)
 
     def fits(self, cluster: Cluster, group: Group) -> Room:
@@ -81,12 +84,12 @@ class Located:
     def _place(self, cluster: Cluster, unit: Unit, among: Rows | None, steps: Reservations) -> TooSmall | None:
         """Place a unit among some rows, or all. What it only prefers keeps nobody waiting: where the nodes that have
         the levels it names do not hold it, those count too that lack what it could do without."""
-        for wish in map(must_have, unit.wishes()):
-            if wish.topology and wish.topology not in cluster.related.topologies:
-                return TooSmall(unit.size, missing_topology=wish.topology)
-        wished, strict = self._tree(cluster, unit.wishes(), is_strict=False), self.tree_of(cluster, unit)
-        refused = self._place_in(cluster, wished, unit, among, steps)
-        if refused is None or strict is wished:
+        for topology_request in map(must_have, unit.topology_requests()):
+            if topology_request.topology and topology_request.topology not in cluster.related.topologies:
+                return TooSmall(unit.size, missing_topology=topology_request.topology)
+        requested, strict = self._tree(cluster, unit.topology_requests(), is_strict=False), self.tree_of(cluster, unit)
+        refused = self._place_in(cluster, requested, unit, among, steps)
+        if refused is None or strict is requested:
             return refused
         return self._place_in(cluster, strict, unit, among, steps)
 
@@ -108,11 +111,11 @@ class Located:
         if not unit.parts and self.fits(cluster, unit.groups[0]).is_exact:
             return self._by_counts(cluster, tree, unit, among)
         kinds = [self._kind(cluster, tree, leaf, among) for leaf in _leaves(unit)]
-        for candidate in islice(candidates(tree, kinds, unit.wish), MOST_PLACES):
+        for candidate in islice(candidates(tree, kinds, unit.topology_request), MOST_PLACES):
             rows = candidate.rows if among is None else candidate.rows[np.isin(candidate.rows, among)]
             if self._try(cluster, tree, unit, rows, steps):
                 return None
-        refused = choose_together(tree, kinds, unit.wish, lambda candidate: None)
+        refused = choose_together(tree, kinds, unit.topology_request, lambda candidate: None)
         assert isinstance(refused, TooSmall)
         return refused
 
@@ -126,12 +129,14 @@ class Located:
                 elsewhere[rows] = False
                 fits[elsewhere] = 0
         home = home_of(tree, leaf)
-        return MemberKind(fits, leaf.size, must_have(leaf.wish), role=group.role, home=home, asks=asks_of(group))
+        return MemberKind(
+            fits, leaf.size, must_have(leaf.topology_request), role=group.role, home=home, asks=asks_of(group)
+        )
 
     def _by_counts(self, cluster: Cluster, tree: TopologyTree, unit: Unit, among: Rows | None) -> TooSmall | None:
         """Members of one kind whose number on each row is known to fit: choose rows, and take them."""
         group = unit.groups[0]
-        found = choose(tree, self.fits(cluster, group).counts, group.size, unit.wish, among=among)
+        found = choose(tree, self.fits(cluster, group).counts, group.size, unit.topology_request, among=among)
         if isinstance(found, TooSmall):
             return found
         cluster.assume_many([entry.record for entry in group.entries], found.by_rank())
@@ -155,7 +160,7 @@ class Located:
         return True
 
     def _place_part(self, cluster: Cluster, part: Unit, rows: Rows, steps: Reservations) -> bool:
-        if part.parts or part.wish.levels or self.fits(cluster, part.groups[0]).is_exact:
+        if part.parts or part.topology_request.levels or self.fits(cluster, part.groups[0]).is_exact:
             return self._place(cluster, part, rows, steps) is None
         return self._one_by_one(cluster, part.groups[0], rows, steps)
 
@@ -197,8 +202,8 @@ def choose_among(answers: ShapeAnswers, allowed: NDArray[np.bool_]) -> int:
     return int(rows[keys.argmax()])
 
 
-def _levels(wishes: Sequence[TopologyWish]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(level for wish in wishes for level in wish.levels))
+def _levels(topology_requests: Sequence[TopologyRequest]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(level for topology_request in topology_requests for level in topology_request.levels))
 
 
 def asks_of(group: Group) -> Hashable:
@@ -211,7 +216,7 @@ def asks_of(group: Group) -> Hashable:
 
 def home_of(tree: TopologyTree, unit: Unit) -> Home | None:
     """The domain of the required level in which members of a unit run already, if any do."""
-    required = unit.wish.required
+    required = unit.topology_request.required
     depth = tree.depth_of(required) if required else None
     if not required or not depth or not unit.running:
         return None
@@ -232,10 +237,10 @@ def home_rows(tree: TopologyTree, unit: Unit) -> Rows | None:
 def _near(tree: TopologyTree, unit: Unit, among: Rows | None) -> Iterator[Rows | None]:
     """Where to try a unit of which some members run: in their domain of the preferred level, of the next coarser one
     and so on, up to that of the required one, which they may not leave."""
-    wish = unit.wish
+    topology_request = unit.topology_request
     rows = [record.row for record in unit.running]
-    required = tree.depth_of(wish.required) if wish.required else 0
-    preferred = tree.depth_of(wish.preferred) if wish.preferred else None
+    required = tree.depth_of(topology_request.required) if topology_request.required else 0
+    preferred = tree.depth_of(topology_request.preferred) if topology_request.preferred else None
     if not rows or required is None:
         yield among
         return
@@ -268,17 +273,21 @@ def _mask(cluster: Cluster, rows: Rows) -> NDArray[np.bool_]:
 
 def _slices(unit: Unit) -> list[Unit]:
     """A single group, slice by slice if it wants that, in order of rank."""
-    wish = unit.wish
-    if not wish.has_slices:
-        return [Unit(TopologyWish(topology=wish.topology), unit.groups)]
-    in_slice = TopologyWish(required=wish.slice_level, topology=wish.topology)
+    topology_request = unit.topology_request
+    if not topology_request.has_slices:
+        return [Unit(TopologyRequest(topology=topology_request.topology), unit.groups)]
+    in_slice = TopologyRequest(required=topology_request.slice_level, topology=topology_request.topology)
     return [Unit(in_slice, (group,)) for group in sliced(unit)]
 
 
 def _leaves(unit: Unit) -> list[Unit]:
     if not unit.parts:
-        wish = unit.wish
-        own = TopologyWish(slice_size=wish.slice_size, slice_level=wish.slice_level, topology=wish.topology)
+        topology_request = unit.topology_request
+        own = TopologyRequest(
+            slice_size=topology_request.slice_size,
+            slice_level=topology_request.slice_level,
+            topology=topology_request.topology,
+        )
         return [Unit(own, unit.groups)]
     found: list[Unit] = []
     for part in unit.parts:

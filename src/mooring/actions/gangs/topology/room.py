@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.state.topology import TopologyTree
 
 Counts = NDArray[np.int64]
@@ -132,11 +132,13 @@ class Rooms:
         return self.slices
 
 
-def measure(tree: TopologyTree, fits: Counts, wish: TopologyWish, leader_fits: Counts | None = None) -> Rooms:
-    """Count the room for members with a wish, whose levels the topology has."""
+def measure(
+    tree: TopologyTree, fits: Counts, topology_request: TopologyRequest, leader_fits: Counts | None = None
+) -> Rooms:
+    """Count the room for members with a topology request, whose levels the topology has."""
     single = Room(tree, fits, leader_fits)
-    if not wish.has_slices:
+    if not topology_request.has_slices:
         return Rooms(single, None)
-    depth = tree.depth_of(wish.slice_level or "")
-    assert depth is not None, f"no level {wish.slice_level}"
-    return Rooms(single, single.sliced(wish.slice_size, depth))
+    depth = tree.depth_of(topology_request.slice_level or "")
+    assert depth is not None, f"no level {topology_request.slice_level}"
+    return Rooms(single, single.sliced(topology_request.slice_size, depth))

@@ -1,9 +1,9 @@
-"""Where a wish lets its members be: the depths to try, in order; and what to say when none holds them."""
+"""Where a topology request lets its members be: the depths to try, in order; and what to say when none holds them."""
 
 from dataclasses import dataclass, replace
 
 from mooring.actions.gangs.topology.room import LevelRoom, Rooms
-from mooring.model.topology.requests import TopologyWish, tier_of
+from mooring.model.topology.requests import TopologyRequest, tier_of
 from mooring.state.topology import CLUSTER, TopologyTree
 
 
@@ -99,28 +99,32 @@ class TooSmall:
         return f"no node has the label {room.level}"
 
 
-def must_have(wish: TopologyWish) -> TopologyWish:
-    """What is left of a wish without what it only prefers; without any level, no topology is asked for either."""
-    return replace(wish, preferred=None, topology=wish.topology if wish.required or wish.has_slices else "")
+def must_have(topology_request: TopologyRequest) -> TopologyRequest:
+    """A topology request without what it only prefers; without any level, no topology is asked for either."""
+    return replace(
+        topology_request,
+        preferred=None,
+        topology=topology_request.topology if topology_request.required or topology_request.has_slices else "",
+    )
 
 
-def lacking(tree: TopologyTree, wish: TopologyWish) -> str:
-    """The first level that a wish insists on and a topology does not have; empty if it has all."""
-    return next((level for level in must_have(wish).levels if tree.depth_of(level) is None), "")
+def lacking(tree: TopologyTree, topology_request: TopologyRequest) -> str:
+    """The first level that a topology request insists on and a topology does not have; empty if it has all."""
+    return next((level for level in must_have(topology_request).levels if tree.depth_of(level) is None), "")
 
 
-def depths_to_try(tree: TopologyTree, wish: TopologyWish) -> range:
+def depths_to_try(tree: TopologyTree, topology_request: TopologyRequest) -> range:
     """From the preferred level upward to the required one, or to the whole topology; the finest first."""
-    required = tree.depth_of(wish.required) if wish.required else None
-    preferred = tree.depth_of(wish.preferred) if wish.preferred else None
+    required = tree.depth_of(topology_request.required) if topology_request.required else None
+    preferred = tree.depth_of(topology_request.preferred) if topology_request.preferred else None
     coarsest = required or 0
     finest = preferred or required or min(1, tree.leaf)
     # A preferred level above the required one adds nothing to it.
     return range(max(finest, coarsest), coarsest - 1, -1)
 
 
-def too_small(tree: TopologyTree, rooms: Rooms, need: int, wish: TopologyWish) -> TooSmall:
-    decisive = depths_to_try(tree, wish)[-1]
+def too_small(tree: TopologyTree, rooms: Rooms, need: int, topology_request: TopologyRequest) -> TooSmall:
+    decisive = depths_to_try(tree, topology_request)[-1]
     room = rooms.at(decisive)
     return TooSmall(
         need,

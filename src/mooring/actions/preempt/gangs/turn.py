@@ -79,12 +79,12 @@ def _one_by_one(placer: GangPlacer, cluster: Cluster, needed: Sequence[Entry]) -
 
 def _domains(cluster: Cluster, placer: GangPlacer, gang: GangEntry) -> NDArray[np.int32] | None:
     """By row: the domain that all members have to share; only that in which some run already."""
-    wish = gang.root.gang.wish if gang.root.gang is not None else None
-    if wish is None or wish.required is None:
+    topology_request = gang.root.gang.topology_request if gang.root.gang is not None else None
+    if topology_request is None or topology_request.required is None:
         return None
-    tree = placer.located.tree(cluster, wish)
-    if tree.depth_of(wish.required) is None:
+    tree = placer.located.tree(cluster, topology_request)
+    if tree.depth_of(topology_request.required) is None:
         return None
-    codes = tree.codes(wish.required)
+    codes = tree.codes(topology_request.required)
     running = [record.row for part in cluster.gangs.parts_of(gang.root) for record in part.bound()]
     return np.where(codes == codes[running[0]], codes, -1) if running else codes

@@ -39,7 +39,7 @@ def least_costs(crowd: Crowd, by_usage: Sequence[AskedFilter], shape: Shape) -> 
 
 
 def _least_lost(crowd: Crowd, among: Mask, count: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The work of those who would lose the least, so many of them."""
+    """The workload of those who would lose the least, so many of them."""
     least_first = np.sort(np.where(among, crowd.lost, np.iinfo(np.int64).max), axis=0)
     least: NDArray[np.int64] = np.where(np.arange(len(among))[:, np.newaxis] < count, least_first, 0).sum(axis=0)
     return least

@@ -1,6 +1,6 @@
 """What it would cost to preempt on each row, and the cheapest one, by kube-scheduler's criteria in their order.
 
-Where a policy asks for it, the work that is lost comes after broken budgets and the most important victim, and before
+Where a policy asks for it, work that is lost comes after broken budgets and the most important victim, and before
 the sum of priorities, which counts victims.
 """
 

@@ -137,7 +137,7 @@ class Crowd:
 
     @cached_property
     def lost(self) -> Matrix:
-        """The work that each would lose, in microseconds."""
+        """The workload that each would lose, in microseconds."""
         assert self.cost is not None
         return self.cost.lost(self.index)
 

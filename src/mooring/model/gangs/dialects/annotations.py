@@ -43,12 +43,12 @@ from mooring.model.topology.requests import (
     KUEUE_SLICE_LEVEL,
     KUEUE_SLICE_SIZE,
     KUEUE_UNCONSTRAINED,
-    TopologyWish,
-    WishError,
-    wish_of,
+    TopologyRequest,
+    TopologyRequestError,
+    topology_request_of,
 )
 from mooring.model.validation.terms import Subject, check_choice, one_of
-from mooring.model.validation.topology import check_wish
+from mooring.model.validation.topology import check_topology_request
 from mooring.model.values.durations import DURATION, EXPECTED_DURATION, parse_duration
 
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
@@ -105,7 +105,7 @@ def check_annotations(subject: Subject, path: str, metadata: ObjectMeta, *, spec
     needs_owner = GANG_NAME not in annotations and not _OWNED.isdisjoint(annotations)
     if spec is not None and needs_owner and annotations.get(GANG) != "false" and controller_of(metadata) is None:
         subject.refuse(f"{path}.{GANG_NAME}", expected="a name, as the pod has no controller", found="none")
-    check_wish(subject, path, annotations)
+    check_topology_request(subject, path, annotations)
 
 
 def check_job_gang(subject: Subject, path: str, metadata: ObjectMeta, spec: JobSpec) -> None:
@@ -175,7 +175,7 @@ def declared_by_pods(
         queue=annotations.get(VOLCANO_QUEUE, "") if kind == VOLCANO_KIND else "",
         created=min((time for time in times if time is not None), default=None),
         timeout_seconds=_agreed(members, place_of, lambda pod: _annotation(pod, GANG_TIMEOUT), parse_duration),
-        wish=TopologyWish(required=level) if level else None,
+        topology_request=TopologyRequest(required=level) if level else None,
     )
 
 
@@ -193,36 +193,38 @@ def _pods_to_start(job: Job) -> int:
     return count if fewer is None else min(count, fewer)
 
 
-def with_wishes(gang: Gang, members: list[Member], place_of: Callable[[Pod], Place]) -> Gang:
-    """Give a gang that says nothing of topology the wish that its pods' annotations state, for all or role by role."""
-    if gang.wish is not None or gang.role_groups or any(role.wish for role in gang.roles):
+def with_topology_requests(gang: Gang, members: list[Member], place_of: Callable[[Pod], Place]) -> Gang:
+    """Give a gang that says nothing of topology what its pods' annotations request, for all or role by role."""
+    if gang.topology_request is not None or gang.role_groups or any(role.topology_request for role in gang.roles):
         return gang
-    by_role: dict[str, tuple[Pod, TopologyWish | None]] = {}
-    read: dict[int, TopologyWish | None] = {}
+    by_role: dict[str, tuple[Pod, TopologyRequest | None]] = {}
+    read: dict[int, TopologyRequest | None] = {}
     for pod, membership in members:
         annotations = pod.metadata.annotations
-        wish = read.get(id(annotations))
+        topology_request = read.get(id(annotations))
         if id(annotations) not in read:
             try:
-                wish = read[id(annotations)] = wish_of(annotations)
-            except WishError as error:  # of a template that nobody has looked at before
+                topology_request = read[id(annotations)] = topology_request_of(annotations)
+            except TopologyRequestError as error:  # of a template that nobody has looked at before
                 raise place_of(pod).error(
                     error.field, expected=error.expected, found=error.found, subject=pod
                 ) from error
-        first, said = by_role.setdefault(membership.role, (pod, wish))
-        if said != wish:
+        first, said = by_role.setdefault(membership.role, (pod, topology_request))
+        if said != topology_request:
             raise place_of(pod).error(
                 "metadata.annotations",
                 expected=f"the topology that {describe(first)} asks for, as they are one gang",
                 found="another",
                 subject=pod,
             )
-    wishes = {role: wish for role, (_, wish) in by_role.items()}
-    if len(set(wishes.values())) == 1:
-        return replace(gang, wish=next(iter(wishes.values())))
+    topology_requests = {role: topology_request for role, (_, topology_request) in by_role.items()}
+    if len(set(topology_requests.values())) == 1:
+        return replace(gang, topology_request=next(iter(topology_requests.values())))
     minimums = {role.name: role.minimum for role in gang.roles}
-    names = dict.fromkeys([*minimums, *(role for role, wish in wishes.items() if wish is not None)])
-    roles = tuple(Role(name, minimums.get(name, 0), wishes.get(name)) for name in names)
+    names = dict.fromkeys(
+        [*minimums, *(role for role, topology_request in topology_requests.items() if topology_request is not None)]
+    )
+    roles = tuple(Role(name, minimums.get(name, 0), topology_requests.get(name)) for name in names)
     return replace(gang, roles=roles)
 
 

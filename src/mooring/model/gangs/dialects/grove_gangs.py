@@ -16,7 +16,7 @@ from mooring.model.gangs.dialects.grove_pods import BASE_GANG, Clique, cliques_o
 from mooring.model.gangs.gang import Gang, Role, RoleGroup, gang_key
 from mooring.model.gangs.membership import GROVE_KIND
 from mooring.model.loading.places import show
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.model.validation.terms import Subject
 from mooring.model.values.durations import parse_duration
 
@@ -58,9 +58,13 @@ def pod_gang_gang(found: PodGang) -> Gang:
         roles=tuple(
             Role(group.name, group.min_replicas or 0, _pack(group.topology_constraint)) for group in spec.podgroups
         ),
-        role_groups=tuple(RoleGroup(tuple(names), wish) for names, wish in groups if wish is not None),
+        role_groups=tuple(
+            RoleGroup(tuple(names), topology_request)
+            for names, topology_request in groups
+            if topology_request is not None
+        ),
         created=timestamp_seconds(metadata.creation_timestamp),
-        wish=_pack(spec.topology_constraint),
+        topology_request=_pack(spec.topology_constraint),
         timeout_seconds=DEFAULT_DELAY_SECONDS,
         after=gang_key(GROVE_KIND, metadata.namespace, base) if base else "",
     )
@@ -70,11 +74,11 @@ def _group_configs(found: PodGang) -> list[ConstraintGroup]:
     return found.spec.topology_constraint_group_configs or []
 
 
-def _pack(constraint: GangTopologyConstraint | None) -> TopologyWish | None:
+def _pack(constraint: GangTopologyConstraint | None) -> TopologyRequest | None:
     pack = constraint.pack_constraint if constraint is not None else None
     if pack is None or not (pack.required or pack.preferred):
         return None
-    return TopologyWish(required=pack.required or None, preferred=pack.preferred or None)
+    return TopologyRequest(required=pack.required or None, preferred=pack.preferred or None)
 
 
 def clique_set_gangs(subject: Subject, found: PodCliqueSet, bindings: Bindings) -> Iterator[Gang]:
@@ -96,25 +100,25 @@ def clique_set_gangs(subject: Subject, found: PodCliqueSet, bindings: Bindings) 
                 roles=roles,
                 role_groups=() if base else packing.of_groups(cliques),
                 created=timestamp_seconds(metadata.creation_timestamp),
-                wish=packing.of_gang(cliques[0]),
+                topology_request=packing.of_gang(cliques[0]),
                 timeout_seconds=DEFAULT_DELAY_SECONDS if delay is None else parse_duration(delay),
                 after=gang_key(GROVE_KIND, metadata.namespace, base) if base else "",
             )
 
 
 class _Packing:
-    """Wishes out of a set's constraints: of the set, of a scaling group, of a clique. Names of topologies come down."""
+    """Topology requests out of a set's constraints: of the set, of a scaling group, of a clique. Names come down."""
 
     def __init__(self, found: PodCliqueSet, bindings: Bindings) -> None:
         self._whole = found.spec.template.topology_constraint
         self._bindings = bindings
 
-    def of_gang(self, clique: Clique) -> TopologyWish | None:
+    def of_gang(self, clique: Clique) -> TopologyRequest | None:
         """What is scaled beyond the base has its group's place as a whole, or else the set's: and that it shares with
         the base anyway, as whatever starts after another gang does."""
         if clique.base and clique.group is not None and clique.group.topology_constraint is not None:
-            return self._wish(clique.group.topology_constraint, self._whole)
-        return self._wish(self._whole)
+            return self._topology_request(clique.group.topology_constraint, self._whole)
+        return self._topology_request(self._whole)
 
     def of_groups(self, cliques: Iterable[Clique]) -> tuple[RoleGroup, ...]:
         """In the base, each replica of a scaling group has a place of its own."""
@@ -125,16 +129,18 @@ class _Packing:
         groups = []
         for members in by_replica.values():
             group = members[0].group
-            wish = self._wish(group.topology_constraint if group else None, self._whole)
-            if wish is not None:
-                groups.append(RoleGroup(tuple(clique.name for clique in members), wish))
+            topology_request = self._topology_request(group.topology_constraint if group else None, self._whole)
+            if topology_request is not None:
+                groups.append(RoleGroup(tuple(clique.name for clique in members), topology_request))
         return tuple(groups)
 
-    def of(self, clique: Clique) -> TopologyWish | None:
+    def of(self, clique: Clique) -> TopologyRequest | None:
         group = clique.group.topology_constraint if clique.group is not None else None
-        return self._wish(clique.template.topology_constraint, group, self._whole)
+        return self._topology_request(clique.template.topology_constraint, group, self._whole)
 
-    def _wish(self, own: GroveTopologyConstraint | None, *above: GroveTopologyConstraint | None) -> TopologyWish | None:
+    def _topology_request(
+        self, own: GroveTopologyConstraint | None, *above: GroveTopologyConstraint | None
+    ) -> TopologyRequest | None:
         if own is None:
             return None
         name = _topology_name(own, *above)
@@ -144,7 +150,7 @@ class _Packing:
         known = _WELL_KNOWN if levels is None else levels
         # A domain that nobody has bound to a label stands for itself: the gang waits until some node has it.
         required, preferred = (known.get(domain, domain) or None for domain in (own.required, own.preferred))
-        return TopologyWish(required=required, preferred=preferred, topology=missing)
+        return TopologyRequest(required=required, preferred=preferred, topology=missing)
 
 
 def _topology_name(*constraints: GroveTopologyConstraint | None) -> str:

@@ -9,7 +9,7 @@ from mooring.model.gangs.checks import check_at_most, check_count, check_level, 
 from mooring.model.gangs.gang import Gang, Role, RoleGroup, gang_key
 from mooring.model.gangs.membership import KAI_KIND
 from mooring.model.loading.places import show
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.model.validation.kueue import find_cohort_cycle
 from mooring.model.validation.terms import Subject, check_choice
 
@@ -124,11 +124,11 @@ def pod_group_gang(found: KaiPodGroup) -> Gang:
     children = _children(groups)
     roles, role_groups = [], []
     for group in groups:
-        wish = _wish(group.topology_constraint)
+        topology_request = _topology_request(group.topology_constraint)
         if group.name not in children:
-            roles.append(Role(group.name, group.min_member or 0, wish))
-        elif wish is not None:
-            role_groups.append(RoleGroup(tuple(_leaves(group.name, children)), wish))
+            roles.append(Role(group.name, group.min_member or 0, topology_request))
+        elif topology_request is not None:
+            role_groups.append(RoleGroup(tuple(_leaves(group.name, children)), topology_request))
     return Gang(
         key=gang_key(KAI_KIND, metadata.namespace, metadata.name),
         name=f"{metadata.namespace}/{metadata.name}",
@@ -137,15 +137,15 @@ def pod_group_gang(found: KaiPodGroup) -> Gang:
         role_groups=tuple(role_groups),
         queue=spec.queue,
         created=timestamp_seconds(metadata.creation_timestamp),
-        wish=_wish(spec.topology_constraint),
+        topology_request=_topology_request(spec.topology_constraint),
         preemptible=spec.preemptibility != "non-preemptible",
     )
 
 
-def _wish(constraint: KaiTopologyConstraint | None) -> TopologyWish | None:
+def _topology_request(constraint: KaiTopologyConstraint | None) -> TopologyRequest | None:
     if constraint is None or not (constraint.required_topology_level or constraint.preferred_topology_level):
         return None
-    return TopologyWish(
+    return TopologyRequest(
         required=constraint.required_topology_level or None,
         preferred=constraint.preferred_topology_level or None,
         topology=constraint.topology,

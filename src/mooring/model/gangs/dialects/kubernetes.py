@@ -14,7 +14,7 @@ from mooring.model.gangs.checks import check_level, check_minimum, check_names
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import NATIVE_KIND, workload_key
 from mooring.model.loading.places import Place
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.model.validation.kueue import find_cohort_cycle
 from mooring.model.validation.pods import PREEMPTION_POLICIES
 from mooring.model.validation.terms import Subject, check_choice
@@ -245,16 +245,16 @@ def _gang(key: str, name: str, metadata: ObjectMeta, spec: PodGroupSpec, *, of_g
         name=f"{metadata.namespace}/{name}",
         minimum=count or 1,  # the basic policy asks for no more than one at a time
         created=timestamp_seconds(metadata.creation_timestamp),
-        wish=_wish(spec.scheduling_constraints),
+        topology_request=_topology_request(spec.scheduling_constraints),
         parent=gang_key(COMPOSITE_KIND, metadata.namespace, parent) if parent else "",
         of_gangs=of_gangs,
         evicted_whole=mode == "PodGroup" if isinstance(mode, str) else mode is not None and mode.all is not None,
     )
 
 
-def _wish(constraints: SchedulingConstraints | None) -> TopologyWish | None:
+def _topology_request(constraints: SchedulingConstraints | None) -> TopologyRequest | None:
     if constraints is None:
         return None
     for term in (*(constraints.topology or ()), *(constraints.topology_constraints or ())):
-        return TopologyWish(required=term.key or term.topology_key)
+        return TopologyRequest(required=term.key or term.topology_key)
     return None

@@ -10,7 +10,7 @@ from mooring.model.gangs.checks import check_at_most, check_count, check_level
 from mooring.model.gangs.gang import Gang, Role, gang_key
 from mooring.model.gangs.membership import LEADER, LWS_KIND, WORKER
 from mooring.model.loading.places import show
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 from mooring.model.validation.pods import check_pod_spec
 from mooring.model.validation.terms import Subject, check_choice
 from mooring.model.values.quantity import NANO
@@ -125,10 +125,10 @@ def set_gangs(found: LeaderWorkerSet) -> Iterator[Gang]:
     """
     metadata, workers = found.metadata, found.size - 1
     follows = found.spec.startup_policy == LEADER_READY
-    wish, worker_wish = _wishes(found)
+    topology_request, worker_topology_request = _topology_requests(found)
     roles = [Role(LEADER, 1)]
     if workers:
-        roles.append(Role(WORKER, 0 if follows else workers, worker_wish))
+        roles.append(Role(WORKER, 0 if follows else workers, worker_topology_request))
     for index in range(found.spec.replicas):
         name = f"{metadata.name}-{index}"
         yield Gang(
@@ -139,22 +139,22 @@ def set_gangs(found: LeaderWorkerSet) -> Iterator[Gang]:
             min_resources=_requests(found) if follows else None,
             queue=found.annotation(QUEUE_NAME),
             created=timestamp_seconds(metadata.creation_timestamp),
-            wish=wish,
+            topology_request=topology_request,
             restarts_whole=found.spec.leader_worker_template.restart_policy in _RECREATING,
         )
 
 
-def _wishes(found: LeaderWorkerSet) -> tuple[TopologyWish | None, TopologyWish | None]:
+def _topology_requests(found: LeaderWorkerSet) -> tuple[TopologyRequest | None, TopologyRequest | None]:
     """Where a group and where its workers want to be. A leader that is one too many belongs to no slice."""
     required = found.annotation(EXCLUSIVE) or None
     level, count = found.annotation(SUBGROUP_EXCLUSIVE) or None, found.sub_group_size
-    whole = TopologyWish(required=required) if required else None
+    whole = TopologyRequest(required=required) if required else None
     if level is None:
         return whole, None
-    slices = TopologyWish(slice_size=count, slice_level=level)
+    slices = TopologyRequest(slice_size=count, slice_level=level)
     if (found.size - 1) % count == 0:
         return whole, slices
-    return TopologyWish(required=required, slice_size=count, slice_level=level), None
+    return TopologyRequest(required=required, slice_size=count, slice_level=level), None
 
 
 def _requests(found: LeaderWorkerSet) -> Resources:

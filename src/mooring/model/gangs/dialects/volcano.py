@@ -11,7 +11,7 @@ from mooring.model.gangs.checks import check_count, check_minimum
 from mooring.model.gangs.gang import Gang, Role, gang_key
 from mooring.model.gangs.membership import VOLCANO_KIND, VOLCANO_ROLE
 from mooring.model.loading.places import show
-from mooring.model.topology.requests import TIER_PREFIX, HyperNode, TopologyWish, tier_level
+from mooring.model.topology.requests import TIER_PREFIX, HyperNode, TopologyRequest, tier_level
 from mooring.model.validation.terms import Subject, check_choice, check_label_selector, check_resources
 
 GROUP = "scheduling.volcano.sh"
@@ -118,12 +118,12 @@ def _role_selected(selector: LabelSelector | None) -> str | None:
     return labels.get(VOLCANO_ROLE) if len(labels) == 1 else None
 
 
-def network_wish(network: NetworkTopology | None, tiers: Tiers) -> TopologyWish | None:
+def network_topology_request(network: NetworkTopology | None, tiers: Tiers) -> TopologyRequest | None:
     """In one HyperNode of as low a tier as can be, and if that is hard, of no higher tier than is allowed."""
     if network is None:
         return None
     required, preferred = required_tier(network, tiers), tier_level(tiers.lowest)
-    return TopologyWish(required=required, preferred=None if required == preferred else preferred)
+    return TopologyRequest(required=required, preferred=None if required == preferred else preferred)
 
 
 def required_tier(network: NetworkTopology | None, tiers: Tiers) -> str | None:
@@ -142,31 +142,35 @@ def enforced_minimums(minimum: int, by_task: Mapping[str, int]) -> dict[str, int
     return dict(by_task) if minimum >= sum(by_task.values()) else {}
 
 
-def roles_of(minimums: Mapping[str, int], slices: Mapping[str, TopologyWish]) -> tuple[Role, ...]:
-    """One role for each task that has a minimum or a wish, in the order of first mention."""
+def roles_of(minimums: Mapping[str, int], slices: Mapping[str, TopologyRequest]) -> tuple[Role, ...]:
+    """One role for each task that has a minimum or a topology request, in the order of first mention."""
     names = dict.fromkeys([*minimums, *slices])
     roles = (Role(name, minimums.get(name, 0), slices.get(name)) for name in names)
-    return tuple(role for role in roles if role.minimum or role.wish)
+    return tuple(role for role in roles if role.minimum or role.topology_request)
 
 
 def pod_group_gang(found: VolcanoPodGroup, tiers: Tiers) -> Gang:
     spec, metadata = found.spec, found.metadata
     minimum = spec.min_member or 1
     minimums = enforced_minimums(minimum, spec.min_task_member or {})
-    slices: dict[str, TopologyWish] = {}
-    wish = network_wish(spec.network_topology, tiers)
+    slices: dict[str, TopologyRequest] = {}
+    topology_request = network_topology_request(spec.network_topology, tiers)
     for policy in spec.sub_group_policy or ():
         size, role = policy.sub_group_size or 1, _role_selected(policy.label_selector) or ""
         needed = (policy.min_sub_groups or 0) * size
         level = required_tier(policy.network_topology, tiers)
         if not role:
             minimum = max(minimum, needed)
-            wish = wish if level is None else replace(wish or TopologyWish(), slice_size=size, slice_level=level)
+            topology_request = (
+                topology_request
+                if level is None
+                else replace(topology_request or TopologyRequest(), slice_size=size, slice_level=level)
+            )
             continue
         if needed:
             minimums[role] = max(minimums.get(role, 0), needed)
         if level is not None:
-            slices[role] = TopologyWish(slice_size=size, slice_level=level)
+            slices[role] = TopologyRequest(slice_size=size, slice_level=level)
     return Gang(
         key=gang_key(VOLCANO_KIND, metadata.namespace, metadata.name),
         name=f"{metadata.namespace}/{metadata.name}",
@@ -175,5 +179,5 @@ def pod_group_gang(found: VolcanoPodGroup, tiers: Tiers) -> Gang:
         min_resources=spec.min_resources,
         queue=spec.queue or DEFAULT_QUEUE,
         created=timestamp_seconds(metadata.creation_timestamp),
-        wish=wish,
+        topology_request=topology_request,
     )

@@ -12,14 +12,14 @@ from mooring.model.gangs.dialects.volcano import (
     NetworkTopology,
     Tiers,
     enforced_minimums,
-    network_wish,
+    network_topology_request,
     required_tier,
     roles_of,
 )
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import VOLCANO_GROUPS, VOLCANO_INDEX, VOLCANO_KIND, VOLCANO_ROLE
 from mooring.model.loading.expansion import Owned, Stamp, controller_of, owner_key
-from mooring.model.topology.requests import TopologyWish
+from mooring.model.topology.requests import TopologyRequest
 
 GROUP = "batch.volcano.sh"
 JOB_NAME, JOB_NAMESPACE, JOB_VERSION = "volcano.sh/job-name", "volcano.sh/job-namespace", "volcano.sh/job-version"
@@ -248,7 +248,7 @@ def volcano_job_gang(job: VolcanoJob, tiers: Tiers) -> Gang:
     by_task = {task.name: task.minimum for task in spec.tasks}
     minimum = spec.min_available or sum(by_task.values()) or 1
     minimums = enforced_minimums(minimum, by_task)
-    slices: dict[str, TopologyWish] = {}
+    slices: dict[str, TopologyRequest] = {}
     for task in spec.tasks:
         partitions = task.partition_policy
         if partitions is None:
@@ -256,7 +256,7 @@ def volcano_job_gang(job: VolcanoJob, tiers: Tiers) -> Gang:
         minimums[task.name] = max(minimums.get(task.name, 0), partitions.min_partitions * partitions.partition_size)
         level = required_tier(partitions.network_topology, tiers)
         if level is not None:
-            slices[task.name] = TopologyWish(slice_size=partitions.partition_size, slice_level=level)
+            slices[task.name] = TopologyRequest(slice_size=partitions.partition_size, slice_level=level)
     return Gang(
         key=gang_key(VOLCANO_KIND, metadata.namespace, group_name(job)),
         name=f"{metadata.namespace}/{metadata.name}",
@@ -264,7 +264,7 @@ def volcano_job_gang(job: VolcanoJob, tiers: Tiers) -> Gang:
         roles=roles_of(minimums, slices),
         queue=spec.queue or DEFAULT_QUEUE,
         created=timestamp_seconds(metadata.creation_timestamp),
-        wish=network_wish(spec.network_topology, tiers),
+        topology_request=network_topology_request(spec.network_topology, tiers),
         restarts_whole=bool(spec.tasks) and all(_stops_all(job, task) for task in spec.tasks),
     )
 

@@ -1,12 +1,19 @@
-"""Wishes as annotations state them: Kueue's words, KAI's words, and one clear line for what cannot be meant."""
+"""Topology requests as annotations state them: Kueue's words, KAI's words, one clear line for what cannot be meant."""
 
 import pytest
 
 from mooring.errors import ManifestError
 from mooring.model.loading.places import Place
-from mooring.model.topology.requests import TopologyWish, WishError, is_label_key, tier_level, tier_of, wish_of
+from mooring.model.topology.requests import (
+    TopologyRequest,
+    TopologyRequestError,
+    is_label_key,
+    tier_level,
+    tier_of,
+    topology_request_of,
+)
 from mooring.model.validation.terms import Subject
-from mooring.model.validation.topology import check_wish
+from mooring.model.validation.topology import check_topology_request
 from mooring.testing.builders import make_pod
 
 RACK, BLOCK = "topology.example.com/rack", "topology.example.com/block"
@@ -19,9 +26,9 @@ KAI = "kai.scheduler/topology"
     [
         pytest.param(None, None, id="no annotations"),
         pytest.param({"team": "vision"}, None, id="none about topology"),
-        pytest.param({f"{KUEUE}required-topology": RACK}, TopologyWish(required=RACK), id="required"),
-        pytest.param({f"{KUEUE}preferred-topology": RACK}, TopologyWish(preferred=RACK), id="preferred"),
-        pytest.param({f"{KUEUE}unconstrained-topology": "true"}, TopologyWish(), id="unconstrained"),
+        pytest.param({f"{KUEUE}required-topology": RACK}, TopologyRequest(required=RACK), id="required"),
+        pytest.param({f"{KUEUE}preferred-topology": RACK}, TopologyRequest(preferred=RACK), id="preferred"),
+        pytest.param({f"{KUEUE}unconstrained-topology": "true"}, TopologyRequest(), id="unconstrained"),
         pytest.param({f"{KUEUE}unconstrained-topology": "false"}, None, id="not unconstrained"),
         pytest.param(
             {
@@ -29,29 +36,29 @@ KAI = "kai.scheduler/topology"
                 f"{KUEUE}slice-required-topology": RACK,
                 f"{KUEUE}slice-size": "4",
             },
-            TopologyWish(required=BLOCK, slice_size=4, slice_level=RACK),
+            TopologyRequest(required=BLOCK, slice_size=4, slice_level=RACK),
             id="slices in one block",
         ),
         pytest.param(
             {f"{KUEUE}slice-required-topology": RACK, f"{KUEUE}slice-size": "4"},
-            TopologyWish(slice_size=4, slice_level=RACK),
+            TopologyRequest(slice_size=4, slice_level=RACK),
             id="slices only",
         ),
         pytest.param(
             {KAI: "network", f"{KAI}-required-placement": BLOCK, f"{KAI}-preferred-placement": RACK},
-            TopologyWish(required=BLOCK, preferred=RACK, topology="network"),
+            TopologyRequest(required=BLOCK, preferred=RACK, topology="network"),
             id="KAI has both at once",
         ),
         pytest.param({KAI: "network"}, None, id="KAI with a topology and no level"),
         pytest.param(
             {f"{KUEUE}required-topology": RACK, f"{KAI}-required-placement": RACK},
-            TopologyWish(required=RACK),
+            TopologyRequest(required=RACK),
             id="both say the same",
         ),
     ],
 )
-def test_annotations_are_read(annotations: dict[str, str] | None, expected: TopologyWish | None) -> None:
-    assert wish_of(annotations) == expected
+def test_annotations_are_read(annotations: dict[str, str] | None, expected: TopologyRequest | None) -> None:
+    assert topology_request_of(annotations) == expected
 
 
 @pytest.mark.parametrize(
@@ -119,8 +126,8 @@ def test_annotations_are_read(annotations: dict[str, str] | None, expected: Topo
     ],
 )
 def test_what_cannot_be_meant_is_said_in_one_line(annotations: dict[str, str], expected: str) -> None:
-    with pytest.raises(WishError) as raised:
-        wish_of(annotations, "at")
+    with pytest.raises(TopologyRequestError) as raised:
+        topology_request_of(annotations, "at")
 
     assert str(raised.value) == expected
 
@@ -130,7 +137,7 @@ def test_a_manifest_with_a_bad_wish_is_refused_with_its_place() -> None:
     subject = Subject(pod, Place("job.yaml", 3))
 
     with pytest.raises(ManifestError) as raised:
-        check_wish(subject, "metadata.annotations", pod.metadata.annotations)
+        check_topology_request(subject, "metadata.annotations", pod.metadata.annotations)
 
     assert str(raised.value) == (
         f"job.yaml: document 3 (Pod default/worker): metadata.annotations.{KUEUE}slice-size: "
@@ -139,8 +146,8 @@ def test_a_manifest_with_a_bad_wish_is_refused_with_its_place() -> None:
 
 
 def test_the_levels_of_a_wish_come_coarse_to_fine_and_once() -> None:
-    assert TopologyWish(required=BLOCK, preferred=BLOCK, slice_size=2, slice_level=RACK).levels == (BLOCK, RACK)
-    assert TopologyWish(required=BLOCK, slice_size=1, slice_level=RACK).levels == (BLOCK,)
+    assert TopologyRequest(required=BLOCK, preferred=BLOCK, slice_size=2, slice_level=RACK).levels == (BLOCK, RACK)
+    assert TopologyRequest(required=BLOCK, slice_size=1, slice_level=RACK).levels == (BLOCK,)
 
 
 def test_tiers_are_levels_with_a_number() -> None:

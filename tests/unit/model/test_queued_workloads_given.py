@@ -21,7 +21,14 @@ from manifest_builders import node_document
 from mooring.errors import ManifestError
 from mooring.model.api.kueue import ResourceFlavor, ResourceFlavorSpec
 from mooring.model.api.pods import Pod, PodSpec, SchedulingGate, Toleration
-from mooring.model.queued.workloads import QueuedWork, ResumeError, flavor_terms, queued_work, resume, resume_pods
+from mooring.model.queued.workloads import (
+    QueuedWorkload,
+    ResumeError,
+    flavor_terms,
+    queued_workloads,
+    resume,
+    resume_pods,
+)
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 GATES = [SchedulingGate(name="kueue.x-k8s.io/admission")]
@@ -68,13 +75,13 @@ def queues(*flavors: str) -> list[Document]:
     ]
 
 
-def only(*documents: Document) -> QueuedWork:
-    (work,) = queued_work(load(*documents))
-    return work
+def only(*documents: Document) -> QueuedWorkload:
+    (queued,) = queued_workloads(load(*documents))
+    return queued
 
 
-def assignments(work: QueuedWork) -> list[tuple[str, dict[str, str] | None, Any, int | None]] | None:
-    admission = work.workload.status.admission
+def assignments(queued: QueuedWorkload) -> list[tuple[str, dict[str, str] | None, Any, int | None]] | None:
+    admission = queued.workload.status.admission
     if admission is None:
         return None
     return [(found.name, found.flavors, found.resource_usage, found.count) for found in admission.pod_set_assignments]
@@ -83,11 +90,11 @@ def assignments(work: QueuedWork) -> list[tuple[str, dict[str, str] | None, Any,
 def test_a_workload_that_is_given_is_used_as_it_is() -> None:
     given = workload(count=7, conditions=("QuotaReserved",))
 
-    work = only(job("train", queue="team", parallelism=2), given)
+    queued = only(job("train", queue="team", parallelism=2), given)
 
-    assert work.workload.metadata.name == "job-train-0a1b2"
-    assert work.workload.spec.pod_sets[0].count == 7
-    assert work.pods == {"main": ["default/train-0", "default/train-1"]}
+    assert queued.workload.metadata.name == "job-train-0a1b2"
+    assert queued.workload.spec.pod_sets[0].count == 7
+    assert queued.pods == {"main": ["default/train-0", "default/train-1"]}
 
 
 @pytest.mark.parametrize(
@@ -112,9 +119,9 @@ def test_a_workload_of_an_earlier_job_of_the_same_name_is_not_the_new_ones() -> 
     given = workload()
     given["metadata"]["ownerReferences"][0]["uid"] = "old"
 
-    works = queued_work(load(job("train", queue="team", metadata={"uid": "new"}), given))
+    workloads = queued_workloads(load(job("train", queue="team", metadata={"uid": "new"}), given))
 
-    assert [(work.workload.metadata.name, work.pods) for work in works] == [
+    assert [(queued.workload.metadata.name, queued.pods) for queued in workloads] == [
         ("job-train-9404c", {"main": ["default/train-0"]}),
         ("job-train-0a1b2", {"main": []}),
     ]
@@ -128,22 +135,22 @@ def test_of_several_workloads_the_one_that_holds_quota_counts() -> None:
 
 
 def test_a_workload_without_its_job_still_counts() -> None:
-    work = only(workload(admitted="spot"))
+    queued = only(workload(admitted="spot"))
 
-    assert (work.owner_key, work.pods) == (("Job", "default", "train"), {"main": []})
+    assert (queued.owner_key, queued.pods) == (("Job", "default", "train"), {"main": []})
 
 
 @pytest.mark.parametrize("with_job", [True, False])
 def test_a_finished_workload_is_left_out(with_job: bool) -> None:
     documents = [workload(conditions=("Finished",)), *([job("train", queue="team")] if with_job else [])]
 
-    assert queued_work(load(*documents)) == []
+    assert queued_workloads(load(*documents)) == []
 
 
 def test_a_finished_job_does_not_leave_its_workload_behind() -> None:
     over = {**job("train", queue="team"), "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
 
-    assert queued_work(load(over, workload(admitted="spot"))) == []
+    assert queued_workloads(load(over, workload(admitted="spot"))) == []
 
 
 def test_admission_checks_are_read() -> None:
@@ -220,11 +227,11 @@ def test_pods_that_run_hold_quota_though_no_workload_says_so() -> None:
     pods = [owned(plain_pod(f"train-{i}", queue="", node="node"), "Job", "train", "batch/v1") for i in range(2)]
     node = node_document("node", labels={"pool": "reserved"})
 
-    work = only(*queues("spot", "reserved"), node, job("train", queue="team", parallelism=2), *pods)
+    queued = only(*queues("spot", "reserved"), node, job("train", queue="team", parallelism=2), *pods)
 
-    assert assignments(work) == [("main", {"cpu": "reserved"}, {"cpu": "2000m"}, 2)]
-    assert work.workload.status.admission is not None and work.workload.status.admission.cluster_queue == "all"
-    assert [type_ for type_ in ("QuotaReserved", "Admitted") if work.workload.condition(type_)] == [
+    assert assignments(queued) == [("main", {"cpu": "reserved"}, {"cpu": "2000m"}, 2)]
+    assert queued.workload.status.admission is not None and queued.workload.status.admission.cluster_queue == "all"
+    assert [type_ for type_ in ("QuotaReserved", "Admitted") if queued.workload.condition(type_)] == [
         "QuotaReserved",
         "Admitted",
     ]
@@ -235,8 +242,8 @@ def test_what_is_missing_of_work_that_runs_in_part_does_not_wait() -> None:
     manifests = load(*queues("spot"), node_document("node", labels={"pool": "spot"}), running, grouped_pod("b", 2))
 
     assert held(manifests) == {"a": False, "b": False}
-    (work,) = queued_work(manifests)  # what admission added has not made another role of b
-    assert list(work.pods.values()) == [["default/a", "default/b"]]
+    (queued,) = queued_workloads(manifests)  # what admission added has not made another role of b
+    assert list(queued.pods.values()) == [["default/a", "default/b"]]
     assert manifests.pods[1].spec.node_selector == {"pool": "spot"}
 
 
@@ -252,9 +259,9 @@ def test_pods_that_no_queue_could_have_started_hold_nothing(missing: list[str]) 
     pod = owned(plain_pod("train-0", queue="", node="node"), "Job", "train", "batch/v1")
     given = [found for found in queues("spot") if found["kind"] not in missing]
 
-    work = only(*given, node_document("node", labels={"pool": "spot"}), job("train", queue="team"), pod)
+    queued = only(*given, node_document("node", labels={"pool": "spot"}), job("train", queue="team"), pod)
 
-    assert assignments(work) is None
+    assert assignments(queued) is None
 
 
 def test_a_workload_of_several_pod_sets_is_given_quota_for_each() -> None:
@@ -265,9 +272,9 @@ def test_a_workload_of_several_pod_sets_is_given_quota_for_each() -> None:
         plain_pod("train-driver-0-x", queue="", node="node", labels=labels), "Job", "train-driver-0", "batch/v1"
     )
 
-    work = only(*queues("spot"), node_document("node", labels={"pool": "spot"}), found, child, pod)
+    queued = only(*queues("spot"), node_document("node", labels={"pool": "spot"}), found, child, pod)
 
-    assert assignments(work) == [
+    assert assignments(queued) == [
         ("driver", {"cpu": "spot"}, {"cpu": "1000m"}, 1),
         ("worker", {"cpu": "spot"}, {"cpu": "2000m"}, 2),
     ]

@@ -28,16 +28,16 @@ from job_builders import (
 
 from mooring.model.api.kueue_workload import TopologyRequest, Workload
 from mooring.model.loading.manifests import Manifests
-from mooring.model.queued.workloads import QueuedWork, incomplete_groups, queued_work
+from mooring.model.queued.workloads import QueuedWorkload, incomplete_groups, queued_workloads
 
 
-def only(manifests: Manifests) -> QueuedWork:
-    (work,) = queued_work(manifests)
-    return work
+def only(manifests: Manifests) -> QueuedWorkload:
+    (workload,) = queued_workloads(manifests)
+    return workload
 
 
-def counts(work: QueuedWork) -> dict[str, int]:
-    return {pod_set.name: pod_set.count for pod_set in work.workload.spec.pod_sets}
+def counts(workload: QueuedWorkload) -> dict[str, int]:
+    return {pod_set.name: pod_set.count for pod_set in workload.workload.spec.pod_sets}
 
 
 def volcano_job(name: str = "train", *, queue: str = "") -> Document:
@@ -159,11 +159,11 @@ def test_a_job_becomes_pod_sets_and_its_pods_wait(
 ) -> None:
     manifests = load(found)
 
-    work = only(manifests)
+    workload = only(manifests)
 
-    assert (work.owner_key, counts(work), work.pods) == (key, pod_sets, pods)
-    assert list(counts(work)) == list(pod_sets)
-    assert work.workload.spec.queue_name == "team"
+    assert (workload.owner_key, counts(workload), workload.pods) == (key, pod_sets, pods)
+    assert list(counts(workload)) == list(pod_sets)
+    assert workload.workload.spec.queue_name == "team"
     assert all(held(manifests).values()) and len(manifests.pods) == sum(map(len, pods.values()))
 
 
@@ -185,10 +185,10 @@ def test_workloads_are_named_as_kueue_names_them() -> None:
 
 
 def test_each_replica_of_a_leader_worker_set_queues_on_its_own() -> None:
-    works = queued_work(load(leader_worker_set(queue="team", replicas=2)))
+    workloads = queued_workloads(load(leader_worker_set(queue="team", replicas=2)))
 
-    assert [work.pods["leader"] for work in works] == [["default/serve-0"], ["default/serve-1"]]
-    assert [work.workload.metadata.name.rpartition("-")[0] for work in works] == [
+    assert [workload.pods["leader"] for workload in workloads] == [["default/serve-0"], ["default/serve-1"]]
+    assert [workload.workload.metadata.name.rpartition("-")[0] for workload in workloads] == [
         "leaderworkerset-serve-0",
         "leaderworkerset-serve-1",
     ]
@@ -198,10 +198,12 @@ def test_pods_of_a_deployment_queue_one_by_one_with_its_priority() -> None:
     urgent = document("kueue.x-k8s.io/v1beta2", "WorkloadPriorityClass", "urgent", {})
     found = replicated("Deployment", queue="team", labels={"kueue.x-k8s.io/priority-class": "urgent"})
 
-    works = queued_work(load({**urgent, "value": 5}, found))
+    workloads = queued_workloads(load({**urgent, "value": 5}, found))
 
-    assert [work.owner_key for work in works] == [("Pod", "default", "web-0"), ("Pod", "default", "web-1")]
-    assert [(work.workload.spec.queue_name, work.workload.spec.priority) for work in works] == [("team", 5)] * 2
+    assert [workload.owner_key for workload in workloads] == [("Pod", "default", "web-0"), ("Pod", "default", "web-1")]
+    assert [(workload.workload.spec.queue_name, workload.workload.spec.priority) for workload in workloads] == [
+        ("team", 5)
+    ] * 2
 
 
 def test_a_pod_whose_template_names_the_queue_queues_though_its_owner_does_not() -> None:
@@ -209,23 +211,23 @@ def test_a_pod_whose_template_names_the_queue_queues_though_its_owner_does_not()
     inner["metadata"]["labels"] = {QUEUE_NAME: "team"}
     found = document("apps/v1", "ReplicaSet", "web", {"replicas": 2, "template": inner})
 
-    assert [work.owner_key[2] for work in queued_work(load(found))] == ["web-0", "web-1"]
+    assert [workload.owner_key[2] for workload in queued_workloads(load(found))] == ["web-0", "web-1"]
 
 
 def test_what_belongs_to_queued_work_does_not_queue_again() -> None:
     cluster = owned(ray_cluster("tune-x7", worker_group(replicas=1), queue="team"), "RayJob", "tune")
     found = ray_job("tune", worker_group(replicas=1), queue="team", submissionMode="HTTPMode")
 
-    work = only(load({**found, "status": {"rayClusterName": "tune-x7"}}, cluster))
+    workload = only(load({**found, "status": {"rayClusterName": "tune-x7"}}, cluster))
 
-    assert work.owner_key == ("RayJob", "default", "tune")
-    assert work.pods == {"head": ["default/tune-x7-head"], "workers": ["default/tune-x7-workers-worker-0"]}
+    assert workload.owner_key == ("RayJob", "default", "tune")
+    assert workload.pods == {"head": ["default/tune-x7-head"], "workers": ["default/tune-x7-workers-worker-0"]}
 
 
 def test_jobs_of_two_apis_with_one_name_keep_their_pods_apart() -> None:
-    works = queued_work(load(job("train", queue="team"), volcano_job("train", queue="team")))
+    workloads = queued_workloads(load(job("train", queue="team"), volcano_job("train", queue="team")))
 
-    assert [work.pods for work in works] == [
+    assert [workload.pods for workload in workloads] == [
         {"main": ["default/train-0"]},
         {"ps": ["default/train-ps-0"], "worker": ["default/train-worker-0", "default/train-worker-1"]},
     ]
@@ -234,7 +236,7 @@ def test_jobs_of_two_apis_with_one_name_keep_their_pods_apart() -> None:
 def test_work_that_names_no_queue_does_not_queue() -> None:
     manifests = load(job("train"), plain_pod("web", queue=""), replicated("StatefulSet"))
 
-    assert queued_work(manifests) == []
+    assert queued_workloads(manifests) == []
     assert not any(held(manifests).values())
 
 
@@ -246,11 +248,11 @@ def test_work_that_names_no_queue_does_not_queue() -> None:
     ],
 )
 def test_work_that_is_over_is_left_out(status: Document) -> None:
-    assert queued_work(load({**job("train", queue="team"), "status": status})) == []
+    assert queued_workloads(load({**job("train", queue="team"), "status": status})) == []
 
 
 def test_a_pod_that_is_over_is_left_out() -> None:
-    assert queued_work(load({**plain_pod("web"), "status": {"phase": "Succeeded"}})) == []
+    assert queued_workloads(load({**plain_pod("web"), "status": {"phase": "Succeeded"}})) == []
 
 
 def test_a_suspended_cron_job_queues_nothing() -> None:
@@ -262,9 +264,9 @@ def test_a_suspended_cron_job_queues_nothing() -> None:
 def test_a_run_of_a_cron_job_queues() -> None:
     spec = {"jobTemplate": {"metadata": {"labels": {QUEUE_NAME: "team"}}, "spec": job(suspend=True)["spec"]}}
 
-    work = only(load(document("batch/v1", "CronJob", "nightly", spec)))
+    workload = only(load(document("batch/v1", "CronJob", "nightly", spec)))
 
-    assert (work.owner_key, work.pods) == (("Job", "default", "nightly"), {"main": ["default/nightly-0"]})
+    assert (workload.owner_key, workload.pods) == (("Job", "default", "nightly"), {"main": ["default/nightly-0"]})
 
 
 def test_jobs_without_a_queue_go_to_their_namespaces_default_one() -> None:
@@ -276,7 +278,7 @@ def test_jobs_without_a_queue_go_to_their_namespaces_default_one() -> None:
         plain_pod("web", queue="", namespace="ml"),
     )
 
-    assert [(work.owner_key, work.workload.spec.queue_name) for work in queued_work(manifests)] == [
+    assert [(workload.owner_key, workload.workload.spec.queue_name) for workload in queued_workloads(manifests)] == [
         (("Job", "ml", "here"), "default")
     ]
     assert names(manifests) == ["web", "here-0"]
@@ -296,7 +298,7 @@ def test_pods_that_succeeded_are_reclaimable() -> None:
     done = {"replicatedJobsStatus": [{"name": "worker", "succeeded": 1}]}
     several = {**job_set("several", replicated_job("worker", 2, pods=2), queue="team"), "status": done}
 
-    first, second = queued_work(load(found, several))
+    first, second = queued_workloads(load(found, several))
 
     assert [(pods.name, pods.count) for pods in first.workload.status.reclaimable_pods or ()] == [("main", 1)]
     assert [(pods.name, pods.count) for pods in second.workload.status.reclaimable_pods or ()] == [("worker", 2)]
@@ -436,28 +438,28 @@ def test_limits_and_times_are_handed_down_from_the_job() -> None:
 
 
 def test_what_is_given_first_comes_first_where_no_times_are_given() -> None:
-    works = queued_work(load(job("b", queue="team"), job("a", queue="team"), plain_pod("c")))
+    workloads = queued_workloads(load(job("b", queue="team"), job("a", queue="team"), plain_pod("c")))
 
-    assert sorted(works, key=lambda work: work.workload.metadata.uid) == works
+    assert sorted(workloads, key=lambda workload: workload.workload.metadata.uid) == workloads
 
 
 def test_a_group_of_pods_is_one_workload_with_a_pod_set_for_each_role() -> None:
     manifests = load(grouped_pod("a", 3), grouped_pod("b", 3, cpu="4"), grouped_pod("c", 3))
 
-    work = only(manifests)
+    workload = only(manifests)
 
-    assert (work.owner_key, work.workload.metadata.name) == (("PodGroup", "default", "crew"), "crew")
-    assert sorted(work.pods.values()) == [["default/a", "default/c"], ["default/b"]]
-    assert {name: len(pods) for name, pods in work.pods.items()} == counts(work)
-    assert list(counts(work)) == sorted(counts(work))
+    assert (workload.owner_key, workload.workload.metadata.name) == (("PodGroup", "default", "crew"), "crew")
+    assert sorted(workload.pods.values()) == [["default/a", "default/c"], ["default/b"]]
+    assert {name: len(pods) for name, pods in workload.pods.items()} == counts(workload)
+    assert list(counts(workload)) == sorted(counts(workload))
     roles = {(pod.metadata.annotations or {})["kueue.x-k8s.io/role-hash"] for pod in manifests.pods}
-    assert roles == set(counts(work))
+    assert roles == set(counts(workload))
 
 
 def test_a_group_that_lacks_pods_waits_for_them() -> None:
     manifests = load(grouped_pod("a", 3), grouped_pod("b", 3))
 
-    assert queued_work(manifests) == []
+    assert queued_workloads(manifests) == []
     assert [group.problem for group in incomplete_groups(manifests)] == [
         "'crew' group has fewer runnable pods than expected"
     ]
@@ -467,36 +469,36 @@ def test_a_group_that_lacks_pods_waits_for_them() -> None:
 def test_a_group_with_fast_admission_does_not_wait_for_all_of_its_pods() -> None:
     annotations = {"kueue.x-k8s.io/pod-group-fast-admission": "true"}
 
-    work = only(load(grouped_pod("a", 3, annotations=annotations)))
+    workload = only(load(grouped_pod("a", 3, annotations=annotations)))
 
-    assert (list(counts(work).values()), list(work.pods.values())) == ([3], [["default/a"]])
+    assert (list(counts(workload).values()), list(workload.pods.values())) == ([3], [["default/a"]])
 
 
 def test_pods_beyond_the_total_of_their_group_stay_outside() -> None:
     times = [("a", "2025-06-01T12:00:02Z"), ("b", "2025-06-01T12:00:00Z"), ("c", "2025-06-01T12:00:01Z")]
     manifests = load(*(grouped_pod(name, 2, creationTimestamp=time) for name, time in times))
 
-    work = only(manifests)
+    workload = only(manifests)
 
-    assert list(work.pods.values()) == [["default/b", "default/c"]]
-    assert work.workload.metadata.creation_timestamp == "2025-06-01T12:00:01Z"
+    assert list(workload.pods.values()) == [["default/b", "default/c"]]
+    assert workload.workload.metadata.creation_timestamp == "2025-06-01T12:00:01Z"
     assert held(manifests)["a"]
 
 
 def test_pods_of_a_group_that_succeeded_are_reclaimable() -> None:
     done = {**grouped_pod("a", 2), "status": {"phase": "Succeeded"}}
 
-    work = only(load(done, grouped_pod("b", 2)))
+    workload = only(load(done, grouped_pod("b", 2)))
 
-    assert list(counts(work).values()) == [2]
-    assert [pods.count for pods in work.workload.status.reclaimable_pods or ()] == [1]
-    assert list(work.pods.values()) == [["default/b"]]
+    assert list(counts(workload).values()) == [2]
+    assert [pods.count for pods in workload.workload.status.reclaimable_pods or ()] == [1]
+    assert list(workload.pods.values()) == [["default/b"]]
 
 
 def test_a_group_that_is_over_is_left_out() -> None:
     pods = [{**grouped_pod(name, 2), "status": {"phase": "Succeeded"}} for name in "ab"]
 
-    assert queued_work(load(*pods)) == []
+    assert queued_workloads(load(*pods)) == []
 
 
 def test_pods_that_wait_share_their_spec_as_those_that_do_not() -> None:
