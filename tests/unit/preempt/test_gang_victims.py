@@ -298,3 +298,19 @@ def test_the_eviction_of_a_gang_counts_for_the_gang_as_one() -> None:
     decisions = scheduler.cycle(start + 10)
 
     assert not [found for found in decisions if isinstance(found, Evict)]
+
+
+def test_a_pod_beside_a_gang_of_eight_goes_without_an_index_error() -> None:
+    members = [running_member(f"train-{i}", "train", "a", cpu=0) for i in range(8)]
+    pods = [*members, make_running("web", "a", cpu=1)]
+    cluster = gang_cluster(nodes=NODES[:1], pods=pods, gangs=[make_gang("train", 8)])
+
+    assert chosen(search(cluster, URGENT)) == ("a", ["web"])
+
+
+def test_a_pod_beside_two_gangs_of_four_goes_without_an_index_error() -> None:
+    members = [running_member(f"{gang}-{i}", gang, "a", cpu=0) for gang in ("first", "second") for i in range(4)]
+    pods = [*members, make_running("web", "a", cpu=1)]
+    cluster = gang_cluster(nodes=NODES[:1], pods=pods, gangs=[make_gang("first", 4), make_gang("second", 4)])
+
+    assert chosen(search(cluster, URGENT)) == ("a", ["web"])

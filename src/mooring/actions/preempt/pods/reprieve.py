@@ -59,6 +59,8 @@ def reprieve(crowd: Crowd, filters: Sequence[AskedFilter], shape: Shape) -> Mask
     slack = Slack(crowd, asked)
     for victim in range(len(gone)):
         has = crowd.gone[victim, positions]
+        if not has.any():
+            break  # lists are as long as those of all pods on the rows, and pods that go with their gang are not here
         if len(gone) - victim >= WORTH_NARROWING and np.count_nonzero(has) * 4 < len(positions):
             # Most rows have no victim so late: go on with the others.
             gone[: len(trial.gone), positions] = trial.gone
