@@ -4,7 +4,9 @@ MooringError
 ├── InputError          what the user gave cannot be used: one line, exit code 2
 │   ├── ManifestError   a manifest: file, document, field, expected, found
 │   └── ConfigError     a configuration file or a plugin: where, field, expected, found
-└── InvariantBroken     a promise inside Mooring, or a plugin's promise, does not hold
+├── PluginError         a plugin raised, or gave an answer that cannot be used: which, where, and why
+├── WrongAnswer         the cause of a PluginError where nothing was raised: expected, found
+└── InvariantBroken     a promise inside Mooring does not hold
 
 "Does not fit" is not here: that a pod waits is a value (`mooring.engine.verdict`), not a fault.
 """
@@ -46,6 +48,29 @@ class ConfigError(InputError):
         self.file, self.field, self.expected, self.found = file, field, expected, found
         where = f"{file}: {field}" if field else file
         super().__init__(f"{where}: expected {expected}, found {found}")
+
+
+class PluginError(MooringError):
+    """A plugin raised, or gave an answer that cannot be used: a fault, unlike "does not fit".
+
+    >>> str(PluginError("Odd", "filter", ValueError("no rack"), file="odd.py", line=7))
+    'odd.py: line 7: plugin Odd: filter: ValueError: no rack'
+    """
+
+    def __init__(self, plugin: str, point: str, cause: Exception, *, file: str = "", line: int = 0) -> None:
+        self.plugin, self.point, self.cause, self.file, self.line = plugin, point, cause, file, line
+        """`point` is the extension point as the method is called: `pre_filter`, `score`."""
+        where = f"{file}: line {line}: " if file else ""
+        raised = "" if isinstance(cause, MooringError) else f"{type(cause).__name__}: "
+        super().__init__(f"{where}plugin {plugin}: {point}: {raised}{cause}")
+
+
+class WrongAnswer(MooringError):
+    """Why an answer of a plugin cannot be used; the cause of a PluginError."""
+
+    def __init__(self, *, expected: str, found: str) -> None:
+        self.expected, self.found = expected, found
+        super().__init__(f"expected {expected}, found {found}")
 
 
 class InvariantBroken(MooringError):

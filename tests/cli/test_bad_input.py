@@ -98,7 +98,7 @@ PLUGINS = [
         "class Odd(Filter):\n"
         "    def filter(self, pod, nodes):\n"
         "        return {}['x']\n",
-        ["plugin.py: line 4: Odd.filter", "found KeyError: 'x'"],
+        ["plugin.py: line 4: plugin Odd: filter: KeyError: 'x'"],
         id="raises when asked",
     ),
 ]
@@ -142,16 +142,39 @@ def test_a_plugin_that_cannot_be_used_is_refused_in_one_line(
     assert_refused(mooring("schedule", "-f", write(pod() + NODE), "--plugin", plugin), parts)
 
 
-def test_a_plugin_that_answers_for_too_few_nodes_is_named(mooring: Call, write: Call) -> None:
+ANSWERS = [
+    pytest.param(
+        "filter",
+        "np.ones(7, bool)",
+        "expected one answer for each of 1 rows, found an array of shape (7,)",
+        id="for nodes that are not there",
+    ),
+    pytest.param(
+        "filter",
+        "np.ones(len(nodes))",
+        "expected truths, or whole numbers that are 0 where the node will do, found an array of float64",
+        id="a filter that returns floats",
+    ),
+    pytest.param("score", "np.full(len(nodes), np.nan)", "expected a number for every row, found nan", id="NaN"),
+    pytest.param("score", "np.full(len(nodes), 1e300)", "expected a number for every row, found 1e+300", id="huge"),
+    pytest.param("score", "['many'] * len(nodes)", "expected whole numbers, found an array of <U4", id="words"),
+    pytest.param("score", "np.full(len(nodes), 101)", "expected scores from 0 to 100, found 101", id="out of range"),
+]
+
+
+@pytest.mark.parametrize("command", [["schedule"], ["explain", "train"]])
+@pytest.mark.parametrize(("point", "answer", "message"), ANSWERS)
+def test_an_answer_that_cannot_be_used_is_told_with_plugin_file_and_line(
+    mooring: Call, write: Call, command: list[str], point: str, answer: str, message: str
+) -> None:
     code = (
-        "import numpy as np\nfrom mooring.engine.plugin import Filter\n"
-        "class Short(Filter):\n    def filter(self, pod, nodes):\n        return np.ones(7, bool)\n"
+        "import numpy as np\nfrom mooring.engine.plugin import Filter, Score\n"
+        f"class Odd({point.capitalize()}):\n    def {point}(self, pod, nodes):\n        return {answer}\n"
     )
 
-    outcome = mooring("schedule", "-f", write(pod() + NODE), "--plugin", write(code, "plugin.py"))
+    outcome = mooring(*command, "-f", write(pod() + NODE), "--plugin", write(code, "plugin.py"))
 
-    assert (outcome.code, outcome.out) == (1, "")
-    assert outcome.err == "error: plugin Short: filter answered (7,) for 1 rows\n"
+    assert_refused(outcome, ["plugin.py: line ", f": plugin Odd: {point}: ", message])
 
 
 @pytest.mark.parametrize("option", ["-f", "--config", "--plugin"])

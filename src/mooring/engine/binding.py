@@ -1,11 +1,18 @@
 """From a chosen node to a pod that may be bound: reserve, permit, prepare, bind, tell."""
 
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from mooring.engine.asking import faults_of
 from mooring.engine.plugin import AfterChoice, Reserve
 from mooring.engine.profile import Profile
 from mooring.engine.verdict import Rejection, Verdict
+from mooring.errors import PluginError
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape
+
+Step = TypeVar("Step", bound=AfterChoice)
 
 
 def needs_steps(profile: Profile, shape: Shape) -> bool:
@@ -17,55 +24,82 @@ def needs_steps(profile: Profile, shape: Shape) -> bool:
         profile.bind,
         profile.post_bind,
     )
-    return any(plugin.applies_to(shape) for plugins in steps for plugin in plugins)
+    return any(True for plugins in steps for _ in _concerned(plugins, shape))
+
+
+def _concerned(plugins: Sequence[Step], shape: Shape) -> Iterator[Step]:
+    """The plugins that have something to do for such a pod."""
+    for plugin in plugins:
+        with faults_of(plugin, "applies_to"):
+            applies = plugin.applies_to(shape)
+        if applies:
+            yield plugin
 
 
 def take_steps(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
-    """Take an assumed pod through every step; if a plugin refuses it, give back what was reserved and say who."""
+    """Take an assumed pod through every step; if a plugin refuses it or raises, give back what was reserved."""
     reserved: list[Reserve] = []
-    refused = reserve(profile, cluster, record, row, reserved)
-    for step in AFTER_RESERVE:
-        refused = refused or step(profile, cluster, record, row)
+    try:
+        refused = reserve(profile, cluster, record, row, reserved)
+        for step in AFTER_RESERVE:
+            refused = refused or step(profile, cluster, record, row)
+    except PluginError:
+        unreserve(cluster, record, row, reserved)
+        raise
     if refused is not None:
-        for plugin in reversed(reserved):
-            cluster.observe(*plugin.unreserve(record, cluster, row))
+        unreserve(cluster, record, row, reserved)
     return refused
 
 
 def reserve(profile: Profile, cluster: Cluster, record: PodRecord, row: int, reserved: list[Reserve]) -> Verdict | None:
-    for plugin in profile.reserve:
-        if not plugin.applies_to(record.shape):
-            continue
-        changes = plugin.reserve(record, cluster, row)
+    """Let plugins take what they need for a pod; `reserved` are those that did, the one that refuses included."""
+    for plugin in _concerned(profile.reserve, record.shape):
         reserved.append(plugin)
+        with faults_of(plugin, "reserve"):
+            changes = plugin.reserve(record, cluster, row)
         if isinstance(changes, Rejection):
             return Verdict(plugin.name, changes)
         cluster.observe(*changes)
     return None
 
 
+def unreserve(cluster: Cluster, record: PodRecord, row: int, reserved: Sequence[Reserve]) -> None:
+    """Give back what plugins reserved, the last first."""
+    for plugin in reversed(reserved):
+        with faults_of(plugin, "unreserve"):
+            changes = plugin.unreserve(record, cluster, row)
+        cluster.observe(*changes)
+
+
 def permit(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
-    for plugin in profile.permit:
-        rejection = plugin.permit(record, cluster, row) if plugin.applies_to(record.shape) else None
+    for plugin in _concerned(profile.permit, record.shape):
+        with faults_of(plugin, "permit"):
+            rejection = plugin.permit(record, cluster, row)
         if rejection is not None:
             return Verdict(plugin.name, rejection)
     return None
 
 
 def prepare(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
-    for plugin in profile.pre_bind:
-        rejection = plugin.pre_bind(record, cluster, row) if plugin.applies_to(record.shape) else None
+    for plugin in _concerned(profile.pre_bind, record.shape):
+        with faults_of(plugin, "pre_bind"):
+            rejection = plugin.pre_bind(record, cluster, row)
         if rejection is not None:
             return Verdict(plugin.name, rejection)
     return None
 
 
 def bind(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
-    if not any(plugin.bind(record, cluster, row) for plugin in profile.bind):
+    for plugin in profile.bind:
+        with faults_of(plugin, "bind"):
+            is_taken = plugin.bind(record, cluster, row)
+        if is_taken:
+            break
+    else:
         names = ", ".join(plugin.name for plugin in profile.bind)
         return Verdict(profile.bind[-1].name, Rejection((f"no bind plugin took the pod: {names}",)))
-    for post_bind in profile.post_bind:
-        if post_bind.applies_to(record.shape):
+    for post_bind in _concerned(profile.post_bind, record.shape):
+        with faults_of(post_bind, "post_bind"):
             post_bind.post_bind(record, cluster, row)
     return None
 

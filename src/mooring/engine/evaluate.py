@@ -11,31 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import (
-    IGNORED,
-    MAX_SCORE,
-    MIN_SCORE,
-    SKIP,
-    Codes,
-    Filter,
-    FilterAnswers,
-    Mask,
-    PreFilter,
-    PreScore,
-    Score,
-    ScoreAnswers,
-    Scores,
+from mooring.engine.asking import (
+    ask_filter,
+    ask_narrow,
+    ask_pre_filter,
+    ask_pre_score,
+    ask_rejection,
+    ask_score,
+    normalized,
 )
+from mooring.engine.plugin import SKIP, Codes, Mask, PreFilter, Scores
 from mooring.engine.profile import Profile
 from mooring.engine.sampling import NodeLimit
 from mooring.engine.verdict import Rejection, Verdict, fit_message
-from mooring.errors import InvariantBroken
 from mooring.state.cluster import Cluster
-from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
-
-FEW = 32
-"""Up to so many numbers plain Python is faster than calling NumPy."""
 
 PASSED = -1
 NARROWED = -2
@@ -76,7 +66,7 @@ class Evaluation:
         if index == NARROWED:
             return Verdict("PreFilterResult", self._narrowed_rejection())
         plugin = self.profile.filters[index]
-        return Verdict(plugin.name, plugin.rejection(self.shape, int(self.codes[position])))
+        return Verdict(plugin.name, ask_rejection(plugin, self.shape, int(self.codes[position])))
 
     def _narrowed_rejection(self) -> Rejection:
         return Rejection((f"node(s) didn't satisfy plugin(s) [{' '.join(self.narrowed_by)}]",), unresolvable=True)
@@ -134,8 +124,8 @@ def prepare_filters(answer: Evaluation) -> Mask | None:
     for plugin in answer.profile.filters:
         if not isinstance(plugin, PreFilter):
             continue
-        narrowed = plugin.narrow(shape)
-        prepared = narrowed if isinstance(narrowed, Rejection) else plugin.pre_filter(shape, cluster)
+        narrowed = ask_narrow(plugin, shape)
+        prepared = narrowed if isinstance(narrowed, Rejection) else ask_pre_filter(plugin, shape, cluster)
         if isinstance(prepared, Rejection):
             if answer.refused is None:
                 answer.refused = Verdict(plugin.name, prepared)
@@ -185,89 +175,14 @@ def run_filters(answer: Evaluation, allowed: Mask | None) -> None:
         answer.codes[left[failed]] = codes[failed]
 
 
-def ask_filter(plugin: FilterAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> Codes:
-    """Ask a filter about some rows; a mask becomes codes, 0 where the node will do."""
-    if isinstance(plugin, PreFilter):
-        answer: NDArray[Any] = np.asarray(plugin.filter(shape, nodes, prepared))
-    else:
-        assert isinstance(plugin, Filter)
-        answer = np.asarray(plugin.filter(shape, nodes))
-    if answer.shape != (len(nodes),):
-        raise InvariantBroken(f"plugin {plugin.name}: filter answered {answer.shape} for {len(nodes)} rows")
-    return as_codes(answer)
-
-
-def as_codes(answer: Mask | Codes) -> Codes:
-    """A filter's answer as codes, 0 where the node will do."""
-    found: NDArray[Any] = answer
-    return (~found).astype(np.int64) if found.dtype == np.bool_ else found
-
-
 def run_scores(answer: Evaluation) -> None:
     feasible = answer.cluster.rows(answer.scored)
     answer.totals = np.zeros(len(feasible), np.int64)
     for plugin, weight in answer.profile.scores:
-        prepared: Any = None
-        if isinstance(plugin, PreScore):
-            prepared = plugin.pre_score(answer.shape, answer.cluster, feasible)
-            if prepared is SKIP:
-                continue
+        prepared = ask_pre_score(plugin, answer.shape, answer.cluster, feasible)
+        if prepared is SKIP:
+            continue
         raw = ask_score(plugin, answer.shape, feasible, prepared)
         weighted = weight * normalized(plugin, raw)
         answer.scores[plugin.name] = weighted
         answer.totals += weighted
-
-
-def ask_passes(plugin: FilterAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> Mask:
-    """Ask a filter about some rows when its reasons do not matter."""
-    if isinstance(plugin, PreFilter):
-        answer = plugin.passes(shape, nodes, prepared)
-    else:
-        assert isinstance(plugin, Filter)
-        answer = plugin.passes(shape, nodes)
-    if answer.shape != nodes.index.shape:
-        raise InvariantBroken(f"plugin {plugin.name}: passes answered {answer.shape} for {len(nodes)} rows")
-    return answer
-
-
-def ask_score(plugin: ScoreAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> Scores:
-    """Ask a score plugin about some rows: raw scores, before normalising."""
-    if isinstance(plugin, PreScore):
-        answer = plugin.score(shape, nodes, prepared)
-    else:
-        assert isinstance(plugin, Score)
-        answer = plugin.score(shape, nodes)
-    answer = np.asarray(answer)
-    if answer.shape != nodes.index.shape:
-        raise InvariantBroken(f"plugin {plugin.name}: score answered {answer.shape} for {len(nodes)} rows")
-    return answer if answer.dtype == np.int64 else answer.astype(np.int64)
-
-
-def extremes(raw: Scores) -> tuple[int, int]:
-    """The lowest and the highest raw score, ignored rows aside."""
-    if len(raw) <= FEW:
-        few: list[int] = raw.tolist()
-        if IGNORED in few:
-            few = [score for score in few if score != IGNORED]
-        return (min(few), max(few)) if few else (0, 0)
-    counted = raw[raw != IGNORED]
-    return (int(counted.min()), int(counted.max())) if len(counted) else (0, 0)
-
-
-def normalized(plugin: ScoreAnswers, raw: Scores) -> Scores:
-    """Raw scores of all feasible rows, brought into 0..100."""
-    return normalized_between(plugin, raw, *(extremes(raw) if plugin.normalizes else (0, 0)))
-
-
-def normalized_between(plugin: ScoreAnswers, raw: Scores, lowest: int, highest: int) -> Scores:
-    """Raw scores of some feasible rows, given the extremes over all of them."""
-    final = plugin.normalize(raw, lowest, highest) if plugin.normalizes else raw
-    if len(final):
-        few = final.tolist() if len(final) <= FEW else (int(final.min()), int(final.max()))
-        low, high = min(few), max(few)
-        if low < MIN_SCORE or high > MAX_SCORE:
-            worst = low if low < MIN_SCORE else high
-            raise InvariantBroken(
-                f"plugin {plugin.name}: score {worst} is outside {MIN_SCORE}..{MAX_SCORE} after normalising"
-            )
-    return final

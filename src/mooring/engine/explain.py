@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.evaluate import NARROWED, PASSED, Evaluation, ask_filter, evaluate
+from mooring.engine.asking import ask_filter, ask_rejection, faults_of
+from mooring.engine.evaluate import NARROWED, PASSED, Evaluation, evaluate
 from mooring.engine.plugin import SKIP, Codes, FilterAnswers, Mask
 from mooring.engine.profile import Profile
 from mooring.engine.verdict import Remedy, Verdict
@@ -46,7 +47,7 @@ class Explanation:
         for plugin in self.evaluation.profile.filters:
             code = int(self.codes[plugin.name][position]) if plugin.name in self.codes else 0
             if code:
-                found.append(Verdict(plugin.name, plugin.rejection(self.evaluation.shape, code)))
+                found.append(Verdict(plugin.name, ask_rejection(plugin, self.evaluation.shape, code)))
         return tuple(found)
 
     def passed_by(self, position: int) -> list[str]:
@@ -60,7 +61,9 @@ class Explanation:
         for plugin in self.evaluation.profile.filters:
             if plugin.name in self.codes:
                 distinct, which = np.unique(self.codes[plugin.name], return_inverse=True)
-                given = [len(plugin.rejection(self.evaluation.shape, int(c)).reasons) if c else 0 for c in distinct]
+                given = [
+                    len(ask_rejection(plugin, self.evaluation.shape, int(c)).reasons) if c else 0 for c in distinct
+                ]
                 counts += np.array(given, np.int64)[which]
         return counts
 
@@ -125,7 +128,9 @@ def _remedies_of(plugin: FilterAnswers, explanation: Explanation, alone: Mask) -
     evaluation = explanation.evaluation
     nodes = evaluation.cluster.rows(evaluation.rows[alone])
     names = nodes.names
-    for change, positions in plugin.remedies(evaluation.shape, nodes, evaluation.prepared.get(plugin.name)):
+    with faults_of(plugin, "remedies"):
+        found = list(plugin.remedies(evaluation.shape, nodes, evaluation.prepared.get(plugin.name)))
+    for change, positions in found:
         yield Remedy(plugin.name, change, tuple(sorted(names[position] for position in positions.tolist())))
 
 

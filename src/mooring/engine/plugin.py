@@ -158,24 +158,15 @@ class FilterAnswers(Plugin):
         return None
 
 
-def as_mask(answer: Mask | Codes) -> Mask:
-    """A filter's answer without its reasons."""
-    found: NDArray[Any] = answer
-    mask: Mask = found if found.dtype == np.bool_ else found == 0
-    return mask
-
-
 class Filter(FilterAnswers):
     """Says which nodes can run the pod."""
 
     def filter(self, pod: Shape, nodes: NodeRows) -> Mask | Codes:
         raise NotImplementedError
 
-    def passes(self, pod: Shape, nodes: NodeRows) -> Mask:
-        """The same as a mask, for when nobody asks for reasons; override it where that is cheaper."""
-        answer: NDArray[Any] = self.filter(pod, nodes)
-        passed: Mask = answer if answer.dtype == np.bool_ else answer == 0
-        return passed
+    def passes(self, pod: Shape, nodes: NodeRows) -> Mask | Codes:
+        """The same when nobody asks for reasons; override it where a mask is cheaper."""
+        return self.filter(pod, nodes)
 
 
 class PreFilter(FilterAnswers):
@@ -188,9 +179,9 @@ class PreFilter(FilterAnswers):
     def filter(self, pod: Shape, nodes: NodeRows, prepared: Any) -> Mask | Codes:
         raise NotImplementedError
 
-    def passes(self, pod: Shape, nodes: NodeRows, prepared: Any) -> Mask:
-        """The same as a mask, for when nobody asks for reasons; override it where that is cheaper."""
-        return as_mask(self.filter(pod, nodes, prepared))
+    def passes(self, pod: Shape, nodes: NodeRows, prepared: Any) -> Mask | Codes:
+        """The same when nobody asks for reasons; override it where a mask is cheaper."""
+        return self.filter(pod, nodes, prepared)
 
     def narrow(self, pod: Shape) -> frozenset[str] | Rejection | None:
         """Name the only nodes worth looking at, if they are known beforehand."""

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from mooring.engine.answers.supposing import Gone, SupposingFilter
-from mooring.engine.evaluate import FEW
+from mooring.engine.asking import FEW
 from mooring.engine.plugin import MAX_SCORE, SKIP, Codes, Depends, Mask, PreScore, Scores, Skip
 from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import KubeObject

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mooring.engine.evaluate import extremes
+from mooring.engine.asking import extremes
 from mooring.engine.plugin import (
     MAX_SCORE,
     MIN_SCORE,

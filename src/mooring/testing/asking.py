@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from mooring.engine.evaluate import ask_filter, ask_score, normalized
+from mooring.engine.asking import ask_filter, ask_pre_filter, ask_pre_score, ask_score, normalized
 from mooring.engine.plugin import (
     SKIP,
     Codes,
@@ -86,9 +86,9 @@ def prepare(plugin: Plugin, cluster: Cluster, shape: Shape, feasible: NodeRows |
     """Let a plugin gather what it needs; all nodes count as feasible unless some are given."""
     prepared = Prepared(plugin, shape)
     if isinstance(plugin, PreFilter):
-        prepared.for_filter = plugin.pre_filter(shape, cluster)
+        prepared.for_filter = ask_pre_filter(plugin, shape, cluster)
     if isinstance(plugin, PreScore):
-        prepared.for_score = plugin.pre_score(shape, cluster, cluster.rows() if feasible is None else feasible)
+        prepared.for_score = ask_pre_score(plugin, shape, cluster, cluster.rows() if feasible is None else feasible)
     return prepared
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.answers.supposing import SupposingFilter
-from mooring.engine.evaluate import as_codes
+from mooring.engine.asking import ask_filter_without
 from mooring.engine.plugin import SKIP, FilterAnswers, Plugin
 from mooring.engine.verdict import Rejection
 from mooring.state.cluster import Cluster
@@ -44,7 +44,7 @@ def _check_suppositions(
     def gone(effects: ShapeEffects) -> NDArray[np.int64]:
         return np.array([sum(effects.of(record.shape.id) for record in some) for some in going], np.int64)
 
-    supposed = as_codes(plugin.filter_without(shape, cluster.rows(), prepared, gone)).tolist()
+    supposed = ask_filter_without(plugin, shape, cluster.rows(), prepared, gone).tolist()
     for position, some in enumerate(going):
         checkpoint = cluster.checkpoint()
         for record in some:

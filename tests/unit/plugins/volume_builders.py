@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.engine.evaluate import ask_filter
+from mooring.engine.asking import ask_filter
 from mooring.engine.plugin import PreFilter
 from mooring.engine.verdict import Rejection
 from mooring.model.api.nodes import Node

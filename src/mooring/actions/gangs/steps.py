@@ -3,7 +3,7 @@ of them is given back."""
 
 from collections.abc import Sequence
 
-from mooring.engine.binding import AFTER_RESERVE, reserve
+from mooring.engine.binding import AFTER_RESERVE, reserve, unreserve
 from mooring.engine.plugin import Reserve
 from mooring.engine.queue.queue import Entry
 from mooring.engine.verdict import Verdict
@@ -62,5 +62,4 @@ class Reservations:
     def _undo_to(self, count: int) -> None:
         while len(self._made) > count:
             entry, row, reserved = self._made.pop()
-            for plugin in reversed(reserved):
-                self._cluster.observe(*plugin.unreserve(entry.record, self._cluster, row))
+            unreserve(self._cluster, entry.record, row, reserved)

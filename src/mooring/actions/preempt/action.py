@@ -21,6 +21,7 @@ from mooring.actions.preempt.pods.eligible import ALREADY, why_not
 from mooring.actions.preempt.pods.search import Found, InVain, Search, refusals
 from mooring.actions.preempt.resumed import resumed
 from mooring.config.preemption_cost import PreemptionCostArgs
+from mooring.engine.asking import faults_of
 from mooring.engine.evaluate import Evaluation
 from mooring.engine.plugin import PostFilter
 from mooring.engine.queue.gang_entry import PLUGIN as GANGS
@@ -289,7 +290,8 @@ def _ask_others(plugins: Sequence[PostFilter], entry: Entry, answer: Evaluation)
     verdicts = ((answer.cluster.nodes.name(row), answer.verdict(i)) for i, row in enumerate(answer.rows.tolist()))
     refused = {name: verdict.rejection for name, verdict in verdicts if verdict is not None}
     for plugin in plugins:
-        node = plugin.post_filter(entry.record, answer.cluster, refused)
+        with faults_of(plugin, "post_filter"):
+            node = plugin.post_filter(entry.record, answer.cluster, refused)
         if node is not None:
             return Wait(entry.record.key, answer.message(), answer.refusing_plugins(), node)
     return None

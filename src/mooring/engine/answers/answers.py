@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 from mooring.engine.answers.moving import DomainFilter, NormalizedScore, as_prepared
 from mooring.engine.answers.settled import NOTHING_SETTLED, Settled, SettledCache, is_settled
 from mooring.engine.answers.usage import UsageAnswers, UsageFilter, UsageScore
+from mooring.engine.asking import ask_filter, ask_pre_filter, ask_pre_score, ask_score, normalized
 from mooring.engine.binding import needs_steps
-from mooring.engine.evaluate import ask_filter, ask_score, normalized
 from mooring.engine.plugin import (
     SKIP,
     Change,
     Depends,
     Incremental,
     Plugin,
-    PreFilter,
     PreScore,
     Scores,
 )
@@ -134,7 +133,7 @@ class ShapeAnswers:
         for plugin in self.profile.filters:
             if is_settled(plugin):
                 continue
-            prepared = plugin.pre_filter(self.shape, self.cluster) if isinstance(plugin, PreFilter) else None
+            prepared = ask_pre_filter(plugin, self.shape, self.cluster)
             if isinstance(prepared, Rejection):
                 return False
             if prepared is SKIP and plugin.skip_is_settled:
@@ -153,7 +152,7 @@ class ShapeAnswers:
         for plugin, weight in self.profile.scores:
             if is_settled(plugin):
                 continue
-            prepared = plugin.pre_score(self.shape, self.cluster, nodes) if isinstance(plugin, PreScore) else None
+            prepared = ask_pre_score(plugin, self.shape, self.cluster, nodes)
             if prepared is SKIP and plugin.skip_is_settled:
                 continue
             if is_by_usage(plugin) and not plugin.normalizes and prepared is not SKIP:
@@ -178,7 +177,7 @@ class ShapeAnswers:
     def _follow(self, shapes: Rows, rows: Rows, signs: NDArray[np.int64]) -> None:
         for domain in self.domain_filters:
             if domain.counts is None:
-                domain.prepared = domain.plugin.pre_filter(self.shape, self.cluster)
+                domain.prepared = ask_pre_filter(domain.plugin, self.shape, self.cluster)
             else:
                 domain.counts.update(shapes, rows, signs)
         for score in self.normalized_scores:
@@ -189,7 +188,7 @@ class ShapeAnswers:
         if score.counts is not None:
             score.counts.update(shapes, rows, signs)
         elif isinstance(score.plugin, PreScore):
-            score.prepared = score.plugin.pre_score(self.shape, self.cluster, self.cluster.rows(self.settled.rows))
+            score.prepared = ask_pre_score(score.plugin, self.shape, self.cluster, self.cluster.rows(self.settled.rows))
 
     def settle(self, rows: Sequence[int]) -> None:
         """A ranking of these answers was carried out, pods on these rows: its counts have followed it already."""
@@ -297,7 +296,7 @@ class ShapeAnswers:
         if score.counts is not None:
             score.counts.refit(nodes)
         elif isinstance(score.plugin, PreScore) and score.plugin.reads_feasible:
-            score.prepared = score.plugin.pre_score(self.shape, self.cluster, nodes)
+            score.prepared = ask_pre_score(score.plugin, self.shape, self.cluster, nodes)
         if score.prepared is SKIP:
             return np.zeros(len(rows), np.int64)
         return score.weight * normalized(score.plugin, ask_score(score.plugin, self.shape, nodes, score.prepared))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mooring.engine.evaluate import ask_filter
+from mooring.engine.asking import ask_filter
 from mooring.engine.plugin import FilterAnswers, Incremental, PreFilter, ScoreAnswers, Scores
 from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows

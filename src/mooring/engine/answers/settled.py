@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.engine.evaluate import Evaluation, ask_filter, ask_score, normalized, rows_named
-from mooring.engine.plugin import SKIP, Depends, Mask, Plugin, PreFilter, PreScore, ScoreAnswers, Scores
+from mooring.engine.asking import ask_filter, ask_narrow, ask_pre_filter, ask_pre_score, ask_score, normalized
+from mooring.engine.evaluate import Evaluation, rows_named
+from mooring.engine.plugin import SKIP, Depends, Mask, Plugin, PreFilter, ScoreAnswers, Scores
 from mooring.engine.profile import Profile
 from mooring.engine.ranking.blocks import Keys
 from mooring.engine.ranking.groups import Groups, group_rows
@@ -93,14 +94,14 @@ def settle(profile: Profile, cluster: Cluster, shape: Shape) -> Settled:
     skipped = set[str]()
     for plugin in profile.filters:
         if isinstance(plugin, PreFilter):
-            narrowed = plugin.narrow(shape)
+            narrowed = ask_narrow(plugin, shape)
             if isinstance(narrowed, Rejection):
                 return NOTHING_SETTLED
             if narrowed is not None:
                 rows = rows[rows_named(cluster, rows, narrowed)]
         if not is_settled(plugin):
             continue
-        prepared = plugin.pre_filter(shape, cluster) if isinstance(plugin, PreFilter) else None
+        prepared = ask_pre_filter(plugin, shape, cluster)
         if isinstance(prepared, Rejection):
             return NOTHING_SETTLED
         if prepared is SKIP:
@@ -126,7 +127,7 @@ def _settle_scores(
     for plugin, weight in profile.scores:
         if not is_settled(plugin) or not len(rows):
             continue
-        prepared = plugin.pre_score(shape, cluster, nodes) if isinstance(plugin, PreScore) else None
+        prepared = ask_pre_score(plugin, shape, cluster, nodes)
         if prepared is SKIP:
             continue
         asked = ask_score(plugin, shape, nodes, prepared)

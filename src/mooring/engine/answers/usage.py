@@ -6,7 +6,7 @@ Each plugin is asked by itself, unless one of them offers to answer for all of t
 from collections.abc import Sequence
 from typing import Any
 
-from mooring.engine.evaluate import ask_passes, ask_score
+from mooring.engine.asking import ask_passes, ask_score
 from mooring.engine.plugin import FilterAnswers, InOneGo, Mask, ScoreAnswers, Scores
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape

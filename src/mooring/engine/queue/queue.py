@@ -5,6 +5,7 @@ The pods of a gang wait as one. What becomes of those who were tried in vain is 
 
 from collections.abc import Callable, Iterator
 
+from mooring.engine.asking import faults_of
 from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
 from mooring.engine.queue.entry import Entry
@@ -47,7 +48,8 @@ class Queue(Waiting):
         entry = Entry(profile.queue_sort.sort_key(record.pod, now), self._new_arrival(), record, profile, now)
         self._entry_of[record.key] = entry
         for plugin in profile.pre_enqueue:
-            rejection = plugin.pre_enqueue(record.pod)
+            with faults_of(plugin, "pre_enqueue"):
+                rejection = plugin.pre_enqueue(record.pod)
             if rejection is not None:
                 self._gated[record.key] = (entry, Verdict(plugin.name, rejection))
                 self._where[record.key] = "gated"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.answers.moving import NormalizedScore
-from mooring.engine.evaluate import ask_score, normalized
+from mooring.engine.asking import ask_score, normalized
 from mooring.engine.ranking.ahead import Ahead, largest
 from mooring.engine.ranking.blocks import FEASIBLE_FROM, INFEASIBLE, Keys
 from mooring.state.nodes import TIE_BITS

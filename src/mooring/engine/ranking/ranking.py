@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.answers.moving import DomainFilter, NormalizedScore
-from mooring.engine.evaluate import ask_passes, ask_score, normalized
+from mooring.engine.asking import ask_passes, ask_score, normalized
 from mooring.engine.plugin import Incremental, Mask, PreScore, Scores
 from mooring.engine.ranking.ahead import Ahead, largest
 from mooring.engine.ranking.blocks import FEASIBLE_FROM, INFEASIBLE, Keys, arrange

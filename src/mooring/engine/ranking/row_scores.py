@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.answers.moving import NormalizedScore
-from mooring.engine.evaluate import ask_score, normalized_between
+from mooring.engine.asking import ask_score, normalized_between
 from mooring.engine.plugin import IGNORED, PreScore, Scores
 from mooring.state.nodes import TIE_BITS
 from mooring.state.rows import NodeRows, Rows

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mooring.actions.preempt.gangs.demand import Want
 from mooring.actions.preempt.pods.what_if import WhatIf
-from mooring.engine.plugin import PreFilter
+from mooring.engine.asking import ask_pre_filter
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 
@@ -22,7 +22,7 @@ class MembersInPlace:
 
     def _what_if(self, want: Want) -> WhatIf:
         filters = [
-            (plugin, plugin.pre_filter(want.shape, self._cluster) if isinstance(plugin, PreFilter) else None)
+            (plugin, ask_pre_filter(plugin, want.shape, self._cluster))
             for plugin, _ in (*want.by_usage, *want.elsewhere)
         ]
         return WhatIf(self._cluster, want.shape, filters)

@@ -11,7 +11,7 @@ from mooring.actions.preempt.gangs.pool import NOBODY, Numbers, Pool
 from mooring.actions.preempt.pods.crowd import Amount, Shares, SupposedRows, share_of
 from mooring.actions.preempt.pods.reprieve import AskedFilter
 from mooring.actions.preempt.running import Matrix
-from mooring.engine.evaluate import ask_passes
+from mooring.engine.asking import ask_passes
 from mooring.engine.plugin import Mask
 from mooring.engine.profile import Profile
 from mooring.state.pods import PodRecord

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.engine.asking import ask_rejection
 from mooring.engine.evaluate import PASSED, Evaluation
 from mooring.model.api.pods import Pod
 from mooring.state.pods import PodRecord
@@ -50,6 +51,6 @@ def potential_rows(answer: Evaluation) -> NDArray[np.intp]:
         positions = np.flatnonzero(answer.failed_by == index)
         codes = answer.codes[positions]
         for code in np.unique(codes).tolist():
-            if not plugin.rejection(answer.shape, code).unresolvable:
+            if not ask_rejection(plugin, answer.shape, code).unresolvable:
                 is_potential[positions[codes == code]] = True
     return answer.rows[is_potential]

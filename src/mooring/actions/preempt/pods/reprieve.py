@@ -10,8 +10,8 @@ from mooring.actions.preempt.budgets import split_one_by_one
 from mooring.actions.preempt.pods.crowd import Crowd, SupposedRows
 from mooring.actions.preempt.running import RunningPods
 from mooring.engine.answers.supposing import SupposingFilter
-from mooring.engine.evaluate import ask_passes
-from mooring.engine.plugin import FilterAnswers, Mask, as_mask
+from mooring.engine.asking import ask_filter_without, ask_passes
+from mooring.engine.plugin import FilterAnswers, Mask
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 
@@ -27,7 +27,7 @@ def passes_all(filters: Sequence[AskedFilter], shape: Shape, nodes: NodeRows) ->
     passed: Mask | None = None
     for plugin, prepared in filters:
         if isinstance(plugin, SupposingFilter) and isinstance(nodes, SupposedRows) and nodes.gone is not None:
-            answer = as_mask(plugin.filter_without(shape, nodes, prepared, nodes.gone))
+            answer = ask_filter_without(plugin, shape, nodes, prepared, nodes.gone) == 0
         else:
             answer = ask_passes(plugin, shape, nodes, prepared)
         passed = answer if passed is None else passed & answer

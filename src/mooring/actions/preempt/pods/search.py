@@ -26,7 +26,8 @@ from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.answers.answers import is_by_usage
 from mooring.engine.answers.settled import SettledCache, is_settled
 from mooring.engine.answers.supposing import SupposingFilter
-from mooring.engine.evaluate import Evaluation, as_codes, ask_filter, prepare_filters, run_filters
+from mooring.engine.asking import ask_filter, ask_filter_without, ask_rejection
+from mooring.engine.evaluate import Evaluation, prepare_filters, run_filters
 from mooring.engine.plugin import SKIP, Mask
 from mooring.engine.profile import Profile
 from mooring.engine.verdict import Rejection, fit_message
@@ -252,13 +253,13 @@ class Search:
             if not len(crowd):
                 return
             if isinstance(plugin, SupposingFilter):
-                codes = as_codes(plugin.filter_without(answer.shape, crowd.nodes, prepared, crowd.given_back))
+                codes = ask_filter_without(plugin, answer.shape, crowd.nodes, prepared, crowd.given_back)
             else:
                 nodes = crowd.supposed() if is_by_usage(plugin) else crowd.nodes
                 codes = ask_filter(plugin, answer.shape, nodes, prepared)
             codes[failed] = 0
             for code, count in zip(*np.unique(codes[codes != 0], return_counts=True), strict=True):
-                yield from [plugin.rejection(answer.shape, int(code))] * int(count)
+                yield from [ask_rejection(plugin, answer.shape, int(code))] * int(count)
             failed |= codes != 0
 
     def _found(self, best: Candidate) -> Found:

@@ -7,7 +7,7 @@ import numpy as np
 from mooring.actions.preempt.pods.crowd import Crowd
 from mooring.actions.preempt.pods.reprieve import AskedFilter
 from mooring.engine.answers.answers import is_by_usage
-from mooring.engine.evaluate import ask_filter
+from mooring.engine.asking import ask_filter, ask_pre_filter, ask_rejection
 from mooring.engine.plugin import SKIP, Incremental, Mask, PreFilter
 from mooring.engine.verdict import Rejection
 from mooring.state.cluster import Cluster
@@ -84,14 +84,14 @@ class WhatIf:
         for plugin, prepared in self._filters:
             now = prepared
             if isinstance(plugin, PreFilter) and not is_by_usage(plugin) and not isinstance(prepared, Incremental):
-                now = plugin.pre_filter(self._shape, self._cluster)
+                now = ask_pre_filter(plugin, self._shape, self._cluster)
             if isinstance(now, Rejection):
                 return now
             if now is SKIP:
                 continue
             code = int(ask_filter(plugin, self._shape, nodes, now)[0])
             if code:
-                return plugin.rejection(self._shape, code)
+                return ask_rejection(plugin, self._shape, code)
         return None
 
 
