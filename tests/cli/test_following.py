@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from mooring.cli.progress import ProgressBar
 from mooring.drivers.offline.driver import Offline
-from mooring.drivers.offline.following import MOST_STEPS, follow
+from mooring.drivers.offline.explain import MOST_STEPS, follow
 
 
 class Stubborn:

@@ -138,7 +138,13 @@ def test_json_has_everything(mooring: Call, cluster: Path) -> None:
         "admitted": 0,
         "suspended": 0,
     }
-    assert result["placements"][0] == {"pod": "train", "namespace": "default", "node": "gpu-1", "priority": 0}
+    assert result["placements"][0] == {
+        "pod": "train",
+        "namespace": "default",
+        "node": "gpu-1",
+        "priority": 0,
+        "pool": "gpu",
+    }
     assert result["waiting"][-1] == {
         "pod": "web-9",
         "namespace": "shop",

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mooring.cli.options import Format
@@ -39,6 +39,14 @@ def make_console() -> "Console":
         markup=False,
         emoji=False,
     )
+
+
+def remark_ignored(ignored: Mapping[str, int], *, quiet: bool) -> None:
+    """Mention the kinds that scheduling does not read, in one line on standard error."""
+    if ignored and not quiet:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(ignored.items()))
+        line = f"not read by scheduling: {kinds}"
+        print(f"\x1b[2m{line}\x1b[0m" if sys.stderr.isatty() else line, file=sys.stderr)
 
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")

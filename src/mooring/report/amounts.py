@@ -28,3 +28,8 @@ def amount_text(resource: str, number: float) -> str:
 def amounts_text(amounts: Mapping[str, float], nothing: str = "nothing") -> str:
     """`6 nvidia.com/gpu, 24 cpu`"""
     return ", ".join(f"{amount_text(name, number)} {name}" for name, number in amounts.items()) or nothing
+
+
+def requests_text(requests: Mapping[str, int]) -> str:
+    """What a pod asks for, given in a column's units: `1 nvidia.com/gpu, 500m cpu`."""
+    return ", ".join(f"{quantity_text(name, amount)} {name}" for name, amount in requests.items() if amount) or "-"

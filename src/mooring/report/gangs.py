@@ -1,8 +1,11 @@
-"""What a pod's gang adds to say of it: the priority that counts, the place it wants, which members do not count."""
+"""What a pod's gang adds to say of it: the priority that counts, the place it wants, the room there is for it."""
 
 from collections import Counter
 from collections.abc import Iterable
 
+from mooring.actions.gangs.explain import explain_gang
+from mooring.actions.gangs.explain_groups import GroupRoom as RoomOfGroup
+from mooring.actions.place.action import Place
 from mooring.engine.cycle import Scheduler
 from mooring.engine.queue.gang_parts import lacking
 from mooring.engine.queue.queue import Entry, GangEntry
@@ -10,6 +13,7 @@ from mooring.engine.verdict import Rejection
 from mooring.model.api.pods import Pod
 from mooring.model.gangs.membership import membership
 from mooring.model.topology.requests import TopologyRequest
+from mooring.report.explain.data import GangAhead, GangStatus, GroupRoom, LevelRoom, Room
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.pods import UNBOUND
 
@@ -75,6 +79,40 @@ def place_wanted(gangs: GangTable, key: str) -> str:
 
 def _in_words(topology_request: TopologyRequest) -> str:
     return " and ".join(topology_request.words) or "in few domains of the topology"
+
+
+def gang_status(scheduler: Scheduler, key: str) -> GangStatus | None:
+    """What the gang of a pod waits for, if it waits with one."""
+    gang = next((found for found in scheduler.queue.gangs if found.has(key)), None)
+    place = next((action for action in scheduler.actions if isinstance(action, Place)), None)
+    if gang is None or place is None:
+        return None
+    found = explain_gang(scheduler.cluster, scheduler.queue, gang, place.gangs, place.reservation)
+    return GangStatus(
+        name=found.name,
+        minimum=found.minimum,
+        members=found.members,
+        running=found.running,
+        message=found.message,
+        wants=found.wants,
+        groups=[_group(group) for group in found.groups],
+        ahead=[GangAhead(ahead.name, ahead.members, ahead.message, ahead.has_reservation) for ahead in found.ahead],
+    )
+
+
+def _group(group: RoomOfGroup) -> GroupRoom:
+    return GroupRoom(
+        role=group.role,
+        requests=group.requests,
+        waiting=group.waiting,
+        needed=group.needed,
+        fitting=group.fitting,
+        nodes=[Room(name, room) for name, room in group.nodes],
+        levels=[
+            LevelRoom(level.level, level.title, level.domains, level.domain, level.holds, level.needed)
+            for level in group.levels
+        ],
+    )
 
 
 class WhyHeld:

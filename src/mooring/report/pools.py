@@ -36,12 +36,12 @@ class Pool(Struct, rename="camel"):
 
 
 def pool_names(cluster: Cluster, label: str | None = None) -> dict[str, str]:
-    """The pool of each node, by the given label or by the best known one that it has."""
+    """The pool of each node, by the given label or by the best known one that it has; empty if it has none."""
     keys = (label,) if label else POOL_LABELS
     names: dict[str, str] = {}
     for name, row in cluster.nodes.row_of.items():
         labels = cluster.nodes.node(row).metadata.labels or {}
-        names[name] = next((labels[key] for key in keys if key in labels), NO_POOL)
+        names[name] = next((labels[key] for key in keys if key in labels), "")
     return names
 
 
@@ -61,7 +61,7 @@ def pools(cluster: Cluster, pool_of: Mapping[str, str]) -> list[Pool]:
 
     counts = np.bincount(codes, minlength=len(names)).tolist()
     pod_counts = by_pool(nodes.pod_count.values)
-    made = [Pool(name, counts[code], pod_counts[code], {}) for code, name in enumerate(names)]
+    made = [Pool(name or NO_POOL, counts[code], pod_counts[code], {}) for code, name in enumerate(names)]
     extended = sorted(name for name in nodes.resources.values if is_extended(name))
     for resource in (CPU, MEMORY, *extended):
         requested, allocatable = by_pool(nodes.requested(resource)), by_pool(nodes.allocatable(resource))

@@ -5,9 +5,8 @@ from typing import Annotated
 import typer
 
 from mooring.cli.options import Config, Files, Format, MoreFiles, Output, PluginFiles, Quiet, Seed, Then
-from mooring.cli.output import make_console, print_data
+from mooring.cli.output import make_console, print_data, remark_ignored
 from mooring.cli.progress import ProgressBar
-from mooring.drivers.offline.driver import Inputs, read, remark_ignored
 
 
 def explain(
@@ -36,22 +35,20 @@ def explain(
       mooring explain research/pretrain-7 -f examples/ai-platform -o json
       mooring explain web-3 -f cluster.yaml --then 10m:finished.yaml
     """
-    from mooring.drivers.offline.inquiry import inquire
-    from mooring.drivers.offline.story import parse_step, read_story
+    from mooring.drivers.offline.explain import explain_pod
+    from mooring.drivers.offline.reading import Inputs, parse_step, read
     from mooring.model.loading.manifests import collector_paused
 
-    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed)
-    steps = [parse_step(text) for text in then or ()]
+    steps = tuple(parse_step(text) for text in then or ())
+    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed, steps)
     with collector_paused():
         with ProgressBar(quiet=quiet) as progress:
-            loaded = read_story(inputs, steps, progress) if steps else read(inputs, progress)
-            finding = inquire(loaded, pod, progress)
+            loaded = read(inputs, progress)
+            found = explain_pod(loaded, pod, progress)
         if output is Format.TABLE:
-            from mooring.cli.explain.table import print_finding
+            from mooring.cli.explain.table import print_explanation
 
-            print_finding(make_console(), finding, every=every)
+            print_explanation(make_console(), found, every=every)
         else:
-            from mooring.report.explanations import to_data
-
-            print_data(to_data(finding), output)
-        remark_ignored(loaded.manifests, quiet=quiet)
+            print_data(found, output)
+        remark_ignored(loaded.manifests.ignored, quiet=quiet)

@@ -2,147 +2,202 @@
 
 import re
 
+from msgspec import UNSET
 from rich.console import Console
 from rich.text import Text
 
-from mooring.cli.explain.gang_table import print_gang
 from mooring.cli.tables import count, make_table, print_table
-from mooring.engine.explain import Explanation, contest
-from mooring.report.explanations import count_refusals
-from mooring.report.finding import Finding
+from mooring.report.amounts import requests_text
+from mooring.report.explain.data import Choice, GangStatus, GroupRoom, NodeAnswer, PodExplanation
 
 MOST_NODES = 12
 MOST_REMEDIES = 10
 MOST_NAMED = 4
+MOST_ROOMY = 8
+"""Nodes with room for a gang that are named."""
+MOST_AHEAD = 5
 
 
-def print_finding(console: Console, finding: Finding, *, every: bool) -> None:
-    console.print(_headline(finding), soft_wrap=True)
-    if finding.preemption:
-        console.print(finding.preemption, soft_wrap=True, highlight=False)
-    if finding.as_of:
-        console.print(f"shown {finding.as_of}", style="dim", soft_wrap=True)
-    if finding.gang is not None:
-        print_gang(console, finding.gang, every=every)
-    explanation = finding.explanation
-    if explanation is None or explanation.evaluation.refused is not None:
+def print_explanation(console: Console, found: PodExplanation, *, every: bool) -> None:
+    console.print(_headline(found), soft_wrap=True)
+    if found.preemption:
+        console.print(found.preemption, soft_wrap=True, highlight=False)
+    if found.as_of:
+        console.print(f"shown {found.as_of}", style="dim", soft_wrap=True)
+    if found.gang is not None:
+        _print_gang(console, found.gang, every=every)
+    if not found.as_of or found.refused is not None:
         return
-    if finding.row >= 0:
-        _print_choice(console, finding, explanation)
-    _print_refusals(console, explanation)
-    if finding.wants_a_node:
-        _print_remedies(console, explanation)
-    elif finding.state == "waiting" and (finding.is_capped or finding.gang is None):
+    if found.node:
+        _print_choice(console, found)
+    _print_refusals(console, found)
+    if found.wants_node:
+        _print_remedies(console, found)
+    elif found.state == "waiting" and (found.is_capped or found.gang is None):
         console.print("it is not for want of a node that it waits")
-    if len(explanation.evaluation.feasible):
-        _print_scores(console, explanation, every=every)
-    _print_verdicts(console, explanation, every=every)
+    if found.feasible:
+        _print_scores(console, found, every=every)
+    _print_verdicts(console, found, every=every)
 
 
-def _headline(finding: Finding) -> Text:
-    text = Text(f"pod {finding.pod.key} ", style="bold")
+def _headline(found: PodExplanation) -> Text:
+    text = Text(f"pod {found.namespace}/{found.pod} ", style="bold")
     words = {
-        "placed": (f"goes to {finding.node}", "green"),
-        "running": (f"runs on {finding.node}", "green"),
+        "placed": (f"goes to {found.node}", "green"),
+        "running": (f"runs on {found.node}", "green"),
         "waiting": ("waits", "yellow"),
         "gated": ("is behind a gate", "yellow"),
     }
-    said, style = words.get(finding.state, (f"is {finding.state}", "yellow"))
+    said, style = words.get(found.state, (f"is {found.state}", "yellow"))
     text.append(said, style=style)
-    return text.append(f": {finding.message}", style="default not bold") if finding.message else text
+    return text.append(f": {found.message}", style="default not bold") if found.message else text
 
 
-def _print_choice(console: Console, finding: Finding, explanation: Explanation) -> None:
+# Its gang.
+
+
+def _print_gang(console: Console, gang: GangStatus, *, every: bool) -> None:
+    console.print()
+    console.print("GANG", style="bold")
+    text = Text(f"{gang.name}: needs {gang.minimum}, has {count(gang.members, 'member')}, {gang.running:,} running")
+    if gang.wants:
+        text.append(f"; wants {gang.wants}")
+    console.print(text, soft_wrap=True)
+    if gang.groups:
+        table = make_table("ROLE", "EACH ASKS FOR", ">WAITING", ">NEEDED", ">FIT NOW", "ROOM")
+        for group in gang.groups:
+            numbers = (f"{number:,}" for number in (group.waiting, group.needed, group.fitting))
+            table.add_row(group.role or "-", requests_text(group.requests), *numbers, _room(group, every=every))
+        print_table(console, table)
+        for group in gang.groups:
+            _print_levels(console, group)
+    if gang.ahead:
+        console.print()
+        console.print("AHEAD OF IT", style="bold")
+        for ahead in gang.ahead if every else gang.ahead[:MOST_AHEAD]:
+            kept = ", for which room is kept" if ahead.has_reservation else ""
+            why = f": {ahead.message}" if ahead.message else ""
+            console.print(f"gang {ahead.gang} ({count(ahead.members, 'member')}){kept}{why}", soft_wrap=True)
+        if not every and len(gang.ahead) > MOST_AHEAD:
+            console.print(f"... and {count(len(gang.ahead) - MOST_AHEAD, 'more gang')}", style="dim")
+
+
+def _room(group: GroupRoom, *, every: bool) -> str:
+    if not group.nodes:
+        return "nowhere"
+    shown = group.nodes if every else group.nodes[:MOST_ROOMY]
+    named = ", ".join(f"{found.node} {found.room}" for found in shown)
+    return named if len(shown) == len(group.nodes) else f"{named}, ... ({count(len(group.nodes), 'node')})"
+
+
+def _print_levels(console: Console, group: GroupRoom) -> None:
+    if not group.levels:
+        return
+    console.print()
+    of_role = f" FOR {group.role}" if group.role else ""
+    console.print(f"TOPOLOGY{of_role}", style="bold")
+    table = make_table("LEVEL", ">DOMAINS", "LARGEST", ">HOLDS", ">NEEDED")
+    for level in group.levels:
+        needed = "-" if level.needed is None else f"{level.needed:,}"
+        table.add_row(level.title, f"{level.domains:,}", level.largest or "-", f"{level.holds:,}", needed)
+    print_table(console, table)
+
+
+# Why this node.
+
+
+def _print_choice(console: Console, found: PodExplanation) -> None:
     """Who came second, and which plugins made the difference."""
-    evaluation = explanation.evaluation
     console.print()
     console.print("WHY THIS NODE", style="bold")
-    if finding.gang_place:
-        console.print(f"the place of its gang decides: {finding.gang_place}", soft_wrap=True)
-    if finding.row not in evaluation.feasible.tolist():
-        when = "until those were evicted" if finding.evicted else "as things stood then"
-        console.print(f"{finding.node} would not take it {when}", soft_wrap=True)
-        return
-    outcome = contest(evaluation, finding.row)
-    total = int(evaluation.totals[outcome.winner])
-    if outcome.runner_up is None:
-        console.print(f"it is the only one of {count(len(evaluation.rows), 'node')} that will do")
-        return
-    second = evaluation.cluster.nodes.name(int(evaluation.feasible[outcome.runner_up]))
-    second_total = int(evaluation.totals[outcome.runner_up])
-    console.print(f"{finding.node} has {total} points; the runner-up is {second} with {second_total}", soft_wrap=True)
-    if outcome.equals and not finding.gang_place:
-        others = count(outcome.equals, "other node")
-        verb = "has" if outcome.equals == 1 else "have"
+    if found.gang_place:
+        console.print(f"the place of its gang decides: {found.gang_place}", soft_wrap=True)
+    if found.choice is None:
+        when = "until those were evicted" if found.evicted else "as things stood then"
+        console.print(f"{found.node} would not take it {when}", soft_wrap=True)
+    elif found.choice.runner_up is None:
+        console.print(f"it is the only one of {count(found.nodes_in_all, 'node')} that will do")
+    else:
+        _print_runner_up(console, found.choice, is_placed_by_gang=bool(found.gang_place))
+
+
+def _print_runner_up(console: Console, choice: Choice, *, is_placed_by_gang: bool) -> None:
+    second = choice.runner_up
+    assert second is not None
+    line = f"{choice.node} has {choice.total} points; the runner-up is {second.node} with {second.total}"
+    console.print(line, soft_wrap=True)
+    if choice.equal_totals and not is_placed_by_gang:
+        others = count(choice.equal_totals, "other node")
+        verb = "has" if choice.equal_totals == 1 else "have"
         console.print(f"{others} {verb} as many: the tie is broken by the seed", soft_wrap=True)
-    elif outcome.lead < 0 and not finding.gang_place:
+    elif choice.lead < 0 and not is_placed_by_gang:
         console.print("the profile scores only some of the nodes, and the runner-up was not among them")
-    ranked = sorted(outcome.by_plugin.items(), key=lambda item: -item[1])
-    for name, difference in ranked:
+    for name, difference in sorted(choice.lead_by_plugin.items(), key=lambda item: -item[1]):
         console.print(f"  {name} {difference:+d}", style="green" if difference > 0 else "red")
 
 
-def _print_refusals(console: Console, explanation: Explanation) -> None:
-    evaluation = explanation.evaluation
-    feasible, all_nodes = len(evaluation.feasible), len(evaluation.rows)
+# What is in the way, and what would help.
+
+
+def _print_refusals(console: Console, found: PodExplanation) -> None:
     console.print()
-    console.print(f"{feasible:,} of {count(all_nodes, 'node')} will do", style="bold")
-    refusals = count_refusals(explanation)
-    if not refusals:
+    console.print(f"{found.feasible:,} of {count(found.nodes_in_all, 'node')} will do", style="bold")
+    if not found.refusals:
         return
     table = make_table(">NODES", ">ONLY THIS", "PLUGIN", "REASON")
-    for (plugin, reason), (nodes, alone) in refusals.items():
-        table.add_row(f"{nodes:,}", f"{alone:,}" if alone else "-", plugin, reason)
+    for refusal in found.refusals:
+        alone = f"{refusal.alone:,}" if refusal.alone else "-"
+        table.add_row(f"{refusal.nodes:,}", alone, refusal.plugin, refusal.reason)
     print_table(console, table)
 
 
-def _print_remedies(console: Console, explanation: Explanation) -> None:
+def _print_remedies(console: Console, found: PodExplanation) -> None:
     console.print()
     console.print("WHAT WOULD MAKE IT FIT", style="bold")
-    if not explanation.remedies:
-        refused_by_several = int((explanation.refusal_counts > 1).sum())
+    if not found.remedies:
+        refused_by_several = sum(len(node.verdicts) > 1 for node in found.nodes)
         console.print(f"no single change: {count(refused_by_several, 'node')} refuse for several reasons at once")
         return
-    for remedy in explanation.remedies[:MOST_REMEDIES]:
+    for remedy in found.remedies[:MOST_REMEDIES]:
         named = ", ".join(remedy.nodes[:MOST_NAMED]) + (", ..." if len(remedy.nodes) > MOST_NAMED else "")
-        line = Text(f"  {remedy.change}", style="cyan").append(f": opens {count(len(remedy.nodes), 'node')}", "default")
+        line = Text(f"  {remedy.change}", style="cyan").append(f": opens {count(remedy.opens, 'node')}", "default")
         console.print(line.append(f" ({named})", style="dim"), soft_wrap=True)
-    if len(explanation.remedies) > MOST_REMEDIES:
-        console.print(f"  ... and {count(len(explanation.remedies) - MOST_REMEDIES, 'more change')}", style="dim")
+    if len(found.remedies) > MOST_REMEDIES:
+        console.print(f"  ... and {count(len(found.remedies) - MOST_REMEDIES, 'more change')}", style="dim")
 
 
-def _print_scores(console: Console, explanation: Explanation, *, every: bool) -> None:
+# Node by node.
+
+
+def _print_scores(console: Console, found: PodExplanation, *, every: bool) -> None:
     """Feasible nodes by total, with each plugin's score times its weight."""
-    evaluation = explanation.evaluation
-    weights = {plugin.name: weight for plugin, weight in evaluation.profile.scores}
-    place = {row: index for index, row in enumerate(evaluation.feasible.tolist())}
-    best = [p for p in explanation.ranked() if int(evaluation.rows[p]) in place]
+    best = [node for node in found.nodes if node.scores is not UNSET]
     shown = best if every else best[:MOST_NODES]
     console.print()
     console.print(f"SCORES{_of(len(shown), len(best))}: after weighing, the best first", style="bold")
-    headers = [f">{_broken(name)}\nx{weights[name]}" for name in evaluation.scores]
+    headers = [f">{_broken(name)}\nx{weight}" for name, weight in found.weights.items()]
     table = make_table("NODE", ">TOTAL", *headers, low_headers=True)
-    for position in shown:
-        row = int(evaluation.rows[position])
-        index = place[row]
-        points = [str(scores[index]) for scores in evaluation.scores.values()]
-        table.add_row(evaluation.cluster.nodes.name(row), str(evaluation.totals[index]), *points)
+    for node in shown:
+        table.add_row(node.node, str(node.total), *(_points(node, name) for name in found.weights))
     print_table(console, table)
 
 
-def _print_verdicts(console: Console, explanation: Explanation, *, every: bool) -> None:
+def _points(node: NodeAnswer, plugin: str) -> str:
+    return "" if node.scores is UNSET else str(node.scores[plugin].weighted)
+
+
+def _print_verdicts(console: Console, found: PodExplanation, *, every: bool) -> None:
     """Nodes that refuse, those nearest to fitting first, with everything that is in the way."""
-    counts = explanation.refusal_counts
-    refusing = [position for position in explanation.ranked() if counts[position]]
+    refusing = [node for node in found.nodes if node.verdicts]
     if not refusing:
         return
     shown = refusing if every else refusing[:MOST_NODES]
     console.print()
     console.print(f"REFUSALS{_of(len(shown), len(refusing))}: the nearest to fitting first", style="bold")
     table = make_table("NODE", "PLUGIN", "REASON")
-    for position in shown:
-        name = explanation.evaluation.cluster.nodes.name(int(explanation.evaluation.rows[position]))
-        for verdict in explanation.verdicts(position):
+    for node in shown:
+        name = node.node
+        for verdict in node.verdicts:
             table.add_row(name, verdict.plugin, ", ".join(verdict.reasons))
             name = ""
     print_table(console, table)

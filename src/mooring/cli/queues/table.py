@@ -1,20 +1,30 @@
 """How queues stand, for people: a tree of cohorts and queues, their quotas, and who waits for whom."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
-from mooring.cli.queues.volcano_table import print_volcano
-from mooring.cli.queues.waiting_table import print_waiting
-from mooring.cli.schedule.admissions_table import print_admissions
-from mooring.cli.tables import count, make_table, print_table
-from mooring.report.amounts import amount_text
-from mooring.report.queues.data import CohortStatus, LocalQueueStatus, QueuesResult, QueueStatus, QuotaStatus
+from mooring.cli.tables import count, make_table, print_admissions, print_table
+from mooring.report.amounts import amount_text, amounts_text
+from mooring.report.queues.data import (
+    CohortStatus,
+    GivenBack,
+    LocalQueueStatus,
+    QueuesResult,
+    QueueStatus,
+    QuotaStatus,
+    VolcanoQueueStatus,
+    WaitingWorkload,
+)
 
 INDENT = "  "
+MOST_WAITING = 10
+"""Workloads of one queue that are listed before the rest is only counted."""
+MOST_GIVING = 8
+"""Workloads that would have to give back, listed before the rest is only counted."""
 
 
 class Line(NamedTuple):
@@ -39,8 +49,8 @@ def print_queues(console: Console, result: QueuesResult, *, everyone: bool = Fal
         _print_quotas(console, lines)
     _print_local_queues(console, result.local_queues)
     _print_inactive(console, result)
-    print_waiting(console, result, everyone=everyone)
-    print_volcano(console, result.volcano_queues)
+    _print_waiting(console, result, everyone=everyone)
+    _print_volcano(console, result.volcano_queues)
 
 
 def _summary(result: QueuesResult) -> Text:
@@ -146,3 +156,119 @@ def _print_inactive(console: Console, result: QueuesResult) -> None:
     console.print("INACTIVE", style="bold")
     for name, reason in reasons:
         console.print(Text(name, style="bold yellow").append(f": {reason}", style="default not bold"), soft_wrap=True)
+
+
+# Who waits, in order: what it asks for, why it waits, and who would have to give back.
+
+
+def _print_waiting(console: Console, result: QueuesResult, *, everyone: bool) -> None:
+    for queue in result.queues:
+        _print_line(console, f"WAITING in {queue.name}", queue.waiting_workloads, everyone=everyone)
+    _print_line(console, "WAITING without a queue", result.without_queue, everyone=everyone)
+
+
+def _print_line(console: Console, title: str, waiting: Sequence[WaitingWorkload], *, everyone: bool) -> None:
+    if not waiting:
+        return
+    console.print()
+    console.print(title, style="bold")
+    shown = waiting if everyone else waiting[:MOST_WAITING]
+    for found in shown:
+        _print_workload(console, found)
+    if len(shown) < len(waiting):
+        more = count(len(waiting) - len(shown), "more workload")
+        console.print(f"... and {more}; --queue NAME or -o json lists them all", style="dim")
+
+
+def _print_workload(console: Console, found: WaitingWorkload) -> None:
+    place = f"{found.position}." if found.position is not None else "-"
+    line = Text(f"{place} {found.namespace} {found.owner}", style="bold yellow")
+    asks = f"asks for {amounts_text(found.asks)} in {_pods(found)}"
+    line.append(f", priority {found.priority}, {asks}", style="default not bold")
+    console.print(line, soft_wrap=True)
+    indent = " " * (len(place) + 1)
+    said = f"{found.reason}: {found.message}" if found.reason and found.message else found.reason or found.message
+    for words in (said, found.outlook):
+        if words:
+            console.print(Text(f"{indent}{words}"), soft_wrap=True)
+    if found.gives_back:
+        _print_giving(console, found, indent)
+
+
+def _pods(found: WaitingWorkload) -> str:
+    least = f", or at least {found.least_pods:,}" if found.least_pods is not None else ""
+    return f"{count(found.pods, 'pod')}{least}"
+
+
+def _print_giving(console: Console, found: WaitingWorkload, indent: str) -> None:
+    start = "to start" if found.starts_with is None else f"to start with {count(found.starts_with, 'pod')}"
+    console.print(Text(f"{indent}for it {start}, these would have to give back:"), soft_wrap=True)
+    for given in found.gives_back[:MOST_GIVING]:
+        console.print(Text(f"{indent}  {_giving(given)}"), soft_wrap=True)
+    if len(found.gives_back) > MOST_GIVING:
+        more = count(len(found.gives_back) - MOST_GIVING, "more workload")
+        console.print(Text(f"{indent}  and {more}"), soft_wrap=True)
+
+
+def _giving(given: GivenBack) -> str:
+    who = f"{given.namespace} {given.owner} of queue {given.cluster_queue}: {amounts_text(given.amounts)}"
+    if given.forbidden_by:
+        return f"{who}; not taken, because {given.forbidden_by}"
+    return f"{who}; taken when its turn comes"
+
+
+# Volcano's queues: whose share is how large, and what of each resource that means.
+
+
+def _print_volcano(console: Console, queues: Sequence[VolcanoQueueStatus]) -> None:
+    if not queues:
+        return
+    names = _volcano_names(queues)
+    console.print()
+    headers = ("VOLCANO QUEUE", ">WEIGHT", ">SHARE", "OF THE CLUSTER", ">RUNNING", ">WAITING", "RECLAIMABLE", "STATE")
+    table = make_table(*headers)
+    for queue in queues:
+        part = f"{queue.dominant_share:.1%} of {queue.dominant_resource}" if queue.dominant_resource else "nothing"
+        pods = (f"{queue.running_pods:,}", f"{queue.waiting_pods:,}")
+        reclaimable = "yes" if queue.reclaimable else "no"
+        table.add_row(names[queue.name], f"{queue.weight}", f"{queue.share:g}", part, *pods, reclaimable, queue.state)
+    print_table(console, table)
+    _print_volcano_resources(console, queues, names)
+    _print_volcano_reasons(console, queues)
+
+
+def _volcano_names(queues: Sequence[VolcanoQueueStatus]) -> dict[str, str]:
+    """Each name at its depth in the tree; parents come before their children."""
+    depth: dict[str, int] = {}
+    for queue in queues:
+        depth[queue.name] = depth[queue.parent] + 1 if queue.parent in depth else 0
+    return {name: INDENT * deep + name for name, deep in depth.items()}
+
+
+def _print_volcano_resources(console: Console, queues: Sequence[VolcanoQueueStatus], names: Mapping[str, str]) -> None:
+    console.print()
+    table = make_table("VOLCANO QUEUE", "RESOURCE", ">DESERVED", ">ALLOCATED", ">DEMAND", ">GUARANTEE", ">CAPABILITY")
+    for queue in queues:
+        name = names[queue.name]
+        parts = (queue.deserved, queue.allocated, queue.demand, queue.guarantee, queue.capability)
+        for resource in sorted({found for amounts in parts for found in amounts}):
+            table.add_row(name, resource, *(_amount_cell(amounts, resource) for amounts in parts))
+            name = ""
+    if table.row_count:
+        print_table(console, table)
+
+
+def _amount_cell(amounts: Mapping[str, float], resource: str) -> str:
+    return amount_text(resource, amounts[resource]) if resource in amounts else "-"
+
+
+def _print_volcano_reasons(console: Console, queues: Sequence[VolcanoQueueStatus]) -> None:
+    for queue in queues:
+        if not queue.waiting_reasons:
+            continue
+        console.print()
+        console.print(f"WAITING in {queue.name}", style="bold")
+        for why in queue.waiting_reasons:
+            line = Text(count(why.pods, "pod"), style="bold yellow")
+            line.append(f": {why.message}", style="default not bold")
+            console.print(line, soft_wrap=True)

@@ -5,9 +5,8 @@ from typing import Annotated
 import typer
 
 from mooring.cli.options import Config, Files, Format, MoreFiles, Output, PluginFiles, Quiet, Seed, Then
-from mooring.cli.output import make_console, print_data
+from mooring.cli.output import make_console, print_data, remark_ignored
 from mooring.cli.progress import ProgressBar
-from mooring.drivers.offline.driver import Inputs, read, remark_ignored
 
 
 def schedule(
@@ -42,45 +41,36 @@ def schedule(
       kubectl get nodes,pods -A -o json | mooring schedule -f - -o json
       mooring schedule -f cluster.yaml --then 10m:finished.yaml
     """
+    from mooring.drivers.offline.reading import Inputs, parse_step, read
+    from mooring.drivers.offline.story import moments
     from mooring.model.loading.manifests import collector_paused
-    from mooring.report.placements import make_result
-    from mooring.report.pools import pool_names
+    from mooring.report.schedule import make_result
+    from mooring.report.story import StepResult, Story
 
-    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed)
-    if then:
-        waits = _tell(inputs, then, output, pool_label, wide=wide, quiet=quiet)
-        raise typer.Exit(1 if fail_on_waiting and waits else 0)
+    steps = tuple(parse_step(text) for text in then or ())
+    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed, steps)
+    told = []
     with collector_paused():
         with ProgressBar(quiet=quiet) as progress:
             loaded = read(inputs, progress)
-            progress.phase("taking in the cluster")
-            offline = loaded.start()
-            decisions = offline.decide(progress)
-            progress.phase("asking why the others wait")
-            pool_of = pool_names(offline.scheduler.cluster, pool_label)
-            result = make_result(offline.scheduler, loaded.manifests, decisions, pool_of)
+            for moment in moments(loaded, progress):
+                offline, step = moment.offline, moment.step
+                result = make_result(
+                    offline.scheduler, moment.picture, moment.decisions, pool_label, moment.ran, offline.lost
+                )
+                told.append(StepResult(step.file, step.after, moment.said, result))
+        last = told[-1].result
         if output is Format.TABLE:
             from mooring.cli.schedule.table import print_result
+            from mooring.cli.tables import print_heading
 
-            print_result(make_console(), result, pool_of, wide=wide)
+            console = make_console()
+            for number, shown in enumerate(told):
+                if steps:
+                    print_heading(console, number, shown.file, shown.after_seconds, shown.said)
+                print_result(console, shown.result, wide=wide)
         else:
-            print_data(result, output)
-        remark_ignored(loaded.manifests, quiet=quiet)
-    if fail_on_waiting and (result.waiting or result.summary.forbidden):
+            print_data(Story(told) if steps else last, output)
+        remark_ignored(loaded.manifests.ignored, quiet=quiet)
+    if fail_on_waiting and (last.waiting or last.summary.forbidden):
         raise typer.Exit(1)
-
-
-def _tell(inputs: Inputs, then: list[str], output: Format, pool_label: str | None, *, wide: bool, quiet: bool) -> bool:
-    """Print what is decided at each step; tell whether anybody waits at the end."""
-    from mooring.cli.schedule.story_table import print_story
-    from mooring.drivers.offline.story import parse_step, tell
-
-    steps = [parse_step(text) for text in then]
-    with ProgressBar(quiet=quiet) as progress:
-        story, pools = tell(inputs, steps, progress, pool_label)
-    if output is Format.TABLE:
-        print_story(make_console(), story, pools, wide=wide)
-    else:
-        print_data(story, output)
-    last = story.steps[-1].result
-    return bool(last.waiting or last.forbidden)

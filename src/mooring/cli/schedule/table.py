@@ -8,12 +8,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mooring.cli.schedule.admissions_table import print_admissions
-from mooring.cli.tables import count, make_table, print_table
+from mooring.cli.tables import count, make_table, print_admissions, print_table
 from mooring.model.values.requests import CPU, MEMORY
-from mooring.report.placements import Evicted, Forbidden, Lost, NotOurs, Placement, Result, Waiting
+from mooring.report.names import group_name
+from mooring.report.placements import Evicted, Lost, Placement
 from mooring.report.pools import NO_POOL, Pool, Usage
-from mooring.report.workloads import group_name
+from mooring.report.schedule import Result
+from mooring.report.waiting import Forbidden, NotOurs, Waiting
 
 MOST_GROUPS = 40
 """Workloads that a table lists before it refers to --wide."""
@@ -23,14 +24,14 @@ MOST_POOLS = 3
 BAR_CELLS = 10
 
 
-def print_result(console: Console, result: Result, pool_of: Mapping[str, str], *, wide: bool) -> None:
+def print_result(console: Console, result: Result, *, wide: bool) -> None:
     console.print(_summary(result), soft_wrap=True)
     if result.placements:
         console.print()
         if wide:
             _print_pods(console, result.placements)
         else:
-            _print_workloads(console, result.placements, pool_of)
+            _print_workloads(console, result)
     if result.pools:
         console.print()
         print_table(console, _pool_table(result.pools))
@@ -75,24 +76,26 @@ class Group:
     pods: int = 0
     first: str = ""
     nodes: set[str] = field(default_factory=set)
+    pools: set[str] = field(default_factory=set)
     priority: int = 0
 
 
-def _print_workloads(console: Console, placements: Iterable[Placement], pool_of: Mapping[str, str]) -> None:
+def _print_workloads(console: Console, result: Result) -> None:
     groups: dict[tuple[str, str], Group] = {}
-    for placement in placements:
+    for placement in result.placements:
         key = (placement.namespace, group_name(placement.pod, placement.owner))
         group = groups.get(key)
         if group is None:
             group = groups[key] = Group(first=placement.pod, priority=placement.priority)
         group.pods += 1
         group.nodes.add(placement.node)
-    has_pools = set(pool_of.values()) != {NO_POOL}
+        group.pools.add(placement.pool or NO_POOL)
+    has_pools = any(pool.name != NO_POOL for pool in result.pools)
     table = make_table("NAMESPACE", "WORKLOAD", ">PRIORITY", "PLACED", *(("POOLS",) if has_pools else ()))
     ordered = sorted(groups.items(), key=lambda item: (-item[1].priority, item[0]))
     for (namespace, name), group in ordered[:MOST_GROUPS]:
         shown = f"Pod/{group.first}" if group.pods == 1 and name.startswith("Pod/") else name
-        pools = (_pools_of(group, pool_of),) if has_pools else ()
+        pools = (_pools_of(group),) if has_pools else ()
         table.add_row(namespace, shown, f"{group.priority}", _placed(group), *pools)
     print_table(console, table)
     if len(ordered) > MOST_GROUPS:
@@ -106,8 +109,8 @@ def _placed(group: Group) -> str:
     return f"{count(group.pods, 'pod')} on {count(len(group.nodes), 'node')}"
 
 
-def _pools_of(group: Group, pool_of: Mapping[str, str]) -> str:
-    names = sorted({pool_of[node] for node in group.nodes})
+def _pools_of(group: Group) -> str:
+    names = sorted(group.pools)
     return ", ".join(names) if len(names) <= MOST_POOLS else f"{len(names)} pools"
 
 

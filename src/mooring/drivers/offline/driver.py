@@ -1,23 +1,21 @@
-"""Manifests in, a driver that has them out: what the offline commands have in common."""
+"""The driver for manifests: it carries decisions out at once, and lets time pass when it is told to."""
 
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from mooring.drivers.offline.window_targets import check_window_targets
+from mooring.actions.admit.lifecycle.pods import unbound
+from mooring.drivers.offline.differences import differences
+from mooring.engine.cycle import Scheduler
+from mooring.model.api.meta import timestamp_text
+from mooring.model.api.pods import Pod
+from mooring.model.decisions import Bind, Decision, Evict, Suspend
+from mooring.model.events import NodeLost, PodLost, PodSeen
+from mooring.model.loading.expansion import controller_of
+from mooring.model.loading.manifests import Manifests
 from mooring.observe.progress import Progress
 from mooring.report.placements import LostPod
-
-if TYPE_CHECKING:
-    from mooring.assembly import Assembly
-    from mooring.engine.cycle import Scheduler
-    from mooring.model.api.pods import Pod
-    from mooring.model.decisions import Decision
-    from mooring.model.loading.manifests import Manifests
 
 SLICE = 1024
 """Pods a cycle: a bar that moves a few times a second. Where nobody preempts, decisions are the same for any size."""
@@ -27,74 +25,23 @@ MOST_SUSPENSIONS = 3
 """How often one workload may be suspended before we take it that admission never comes to rest."""
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """What the user gave."""
-
-    files: list[str]
-    config: Path | None = None
-    plugins: tuple[Path, ...] = ()
-    seed: int = 0
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """Everything that was read."""
-
-    assembly: "Assembly"
-    manifests: "Manifests"
-    seed: int
-
-    def start(self) -> "Offline":
-        """A driver that has all of it, and has decided nothing yet."""
-        scheduler = self.assembly.new_scheduler(seed=self.seed)
-        now = latest_moment(self.manifests)
-        scheduler.load(self.manifests, now)
-        return Offline(scheduler, now, {pod.key: pod for pod in self.manifests.pods})
-
-
-def read(inputs: Inputs, progress: Progress) -> Loaded:
-    """Read configuration and plugins, which are small, before manifests, which may not be."""
-    from mooring.assembly import assemble
-    from mooring.model.loading.manifests import load_manifests
-    from mooring.state.loading import imply_namespaces
-
-    assembly = assemble(inputs.config, plugin_files=inputs.plugins)
-    progress.phase("reading manifests")
-    manifests = load_manifests(inputs.files)
-    imply_namespaces(manifests)
-    check_window_targets(assembly, inputs.config, [manifests])
-    return Loaded(assembly, manifests, inputs.seed)
-
-
-def latest_moment(manifests: "Manifests") -> float:
-    """The last moment that the manifests speak of: as far as they know, it is now."""
-    from mooring.model.api.meta import timestamp_seconds
-
-    stamps = ((pod.metadata.creation_timestamp, pod.status.start_time) for pod in manifests.pods)
-    known = {text for pair in stamps for text in pair if text}
-    return max((timestamp_seconds(text) or 0.0 for text in known), default=0.0)
-
-
 @dataclass
 class Offline:
     """The driver for manifests: time stands still unless it is told to pass, and decisions are carried out at once."""
 
-    scheduler: "Scheduler"
+    scheduler: Scheduler
     now: float
-    given: dict[str, "Pod"]
+    given: dict[str, Pod]
     """The pods as the manifests have them, by key."""
     placed: dict[str, str] = field(default_factory=dict)
     """pod key -> node: what was decided here and still stands."""
-    returning: list["Pod"] = field(default_factory=list)
+    returning: list[Pod] = field(default_factory=list)
     """Those that are made anew as soon as it has been seen that the ones before them are gone."""
     lost: list[LostPod] = field(default_factory=list)
     """The pods whose nodes went when the cluster last changed."""
 
-    def decide(self, progress: Progress, at_most: int | None = None) -> list["Decision"]:
+    def decide(self, progress: Progress, at_most: int | None = None) -> list[Decision]:
         """Run cycles until nothing is left to try, or for so many pods."""
-        from mooring.model.decisions import Suspend
-
         queue = self.scheduler.queue
         total = len(queue) if at_most is None else at_most
         progress.phase("placing pods", total)
@@ -113,15 +60,11 @@ class Offline:
             progress.reached(total - len(queue) if at_most is None else done)
         return decisions
 
-    def step(self, at_most: int) -> tuple[list["Decision"], bool]:
+    def step(self, at_most: int) -> tuple[list[Decision], bool]:
         """Run one cycle and complete its evictions at once; tell whether a next one is due for what that changes.
 
         Pods that ran before are gone. Those that got their place only here wait again, as their workloads would see to.
         """
-        from mooring.actions.admit.lifecycle.pods import unbound
-        from mooring.model.decisions import Bind, Evict, Suspend
-        from mooring.model.events import PodLost, PodSeen
-
         decisions = self.scheduler.cycle(self.now, at_most=at_most)
         workload_of = self.scheduler.cluster.tenants.workload_of
         suspended = {decision.workload for decision in decisions if isinstance(decision, Suspend)}
@@ -140,9 +83,6 @@ class Offline:
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass; whoever was placed has started meanwhile."""
-        from mooring.model.api.meta import timestamp_text
-        from mooring.model.events import PodSeen
-
         for key, node in self.placed.items():
             record = self.scheduler.cluster.pods.records.get(key)
             if record is not None and record.assumed:
@@ -151,11 +91,8 @@ class Offline:
                 self.scheduler.handle(PodSeen(replace(record.pod, spec=spec, status=status)))
         self.now += seconds
 
-    def change(self, before: "Manifests", after: "Manifests") -> None:
+    def change(self, before: Manifests, after: Manifests) -> None:
         """Let what differs between two pictures of the cluster happen."""
-        from mooring.drivers.offline.differences import differences
-        from mooring.model.events import NodeLost, PodLost, PodSeen
-
         self.given = {pod.key: pod for pod in after.pods}
         self.lost = []
         for event in differences(before, after):
@@ -170,17 +107,13 @@ class Offline:
             elif isinstance(event, PodSeen) and event.pod.is_terminal:
                 self.placed.pop(event.pod.key, None)
 
-    def _is_another(self, pod: "Pod") -> bool:
+    def _is_another(self, pod: Pod) -> bool:
         """Whether a pod has only the name in common with one that was there."""
         known = self.scheduler.cluster.pods.records.get(pod.key)
         return known is not None and known.pod.metadata.uid != pod.metadata.uid
 
     def _lose_pods_on(self, node: str) -> None:
         """A node is gone, and its pods with it; those that somebody sees to wait again."""
-        from mooring.actions.admit.lifecycle.pods import unbound
-        from mooring.model.events import PodLost
-        from mooring.model.loading.expansion import controller_of
-
         for record in list(self.scheduler.cluster.pods.records.values()):
             pod = self.given.get(record.key)
             if record.node_name != node or pod is None or pod.is_terminal:
@@ -194,11 +127,3 @@ class Offline:
             self.lost.append(LostPod(pod, node, comes_back))
             if comes_back:
                 self.returning.append(unbound(pod))
-
-
-def remark_ignored(manifests: "Manifests", *, quiet: bool) -> None:
-    """Mention the kinds that scheduling does not read, in one line."""
-    if manifests.ignored and not quiet:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(manifests.ignored.items()))
-        line = f"not read by scheduling: {kinds}"
-        print(f"\x1b[2m{line}\x1b[0m" if sys.stderr.isatty() else line, file=sys.stderr)

@@ -187,17 +187,3 @@ class QueuesResult(Struct, rename="camel"):
     """Workloads whose LocalQueue or ClusterQueue is not there."""
     volcano_queues: list[VolcanoQueueStatus]
     """Parents before their children, by name."""
-
-
-class QueuesStep(Struct, rename="camel"):
-    """One step of a story, and how the queues stood then."""
-
-    file: str
-    after_seconds: float
-    said: str
-    """The comment at the top of the file."""
-    result: QueuesResult
-
-
-class QueuesStory(Struct, rename="camel"):
-    steps: list[QueuesStep]

@@ -13,8 +13,8 @@ from mooring.engine.cycle import Scheduler
 from mooring.engine.queue.shared import share_queue
 from mooring.model.api.volcano_queue import DEFAULT_QUEUE, ROOT, Queue, queue_named_default
 from mooring.report.amounts import in_units
-from mooring.report.placements import reasons
 from mooring.report.queues.data import VolcanoQueueStatus, WaitingReason
+from mooring.report.waiting import reasons
 from mooring.state.pods import UNBOUND
 
 

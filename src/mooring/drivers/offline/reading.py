@@ -1,0 +1,130 @@
+"""Everything that an offline command reads: configuration and plugins, which are small, then manifests."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.actions.admit.windows.windows import QuotaSchedule
+from mooring.assembly import Assembly, assemble
+from mooring.config.scheduler import suggestion
+from mooring.drivers.offline.driver import Offline
+from mooring.errors import ConfigError, InputError
+from mooring.model.api.kueue import ClusterQueue
+from mooring.model.api.meta import timestamp_seconds
+from mooring.model.loading.manifests import Manifests, load_manifests
+from mooring.model.loading.steps import load_steps
+from mooring.model.values.durations import parse_duration
+from mooring.observe.progress import Progress
+from mooring.state.loading import imply_namespaces
+
+BETWEEN_STEPS = 60.0
+"""Seconds that pass before a step that does not say how many."""
+_STEP = re.compile(r"(?:(?P<after>[-+]?[0-9.]*[0-9][0-9.a-zA-Zµ]*):)?(?P<file>.+)", re.DOTALL)
+"""What begins with a number is meant as a duration: `5x` is a slip of the hand, not the beginning of a file's name."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A file with what happens, and after how many seconds."""
+
+    file: str
+    after: float
+
+
+def parse_step(text: str) -> Step:
+    """`FILE`, or `10m:FILE` for what happens ten minutes later."""
+    match = _STEP.fullmatch(text)
+    if match is None:
+        raise InputError(f"--then: expected FILE or DURATION:FILE, found {text!r}")
+    if match["after"] is None:
+        return Step(match["file"], BETWEEN_STEPS)
+    after = parse_duration(match["after"])
+    if after is None:
+        raise InputError(f"--then: expected a duration such as 90s or 10m before the colon, found {match['after']!r}")
+    return Step(match["file"], after)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the user gave."""
+
+    files: list[str]
+    config: Path | None = None
+    plugins: tuple[Path, ...] = ()
+    seed: int = 0
+    then: tuple[Step, ...] = ()
+    """What happens after the first picture."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Everything that was read."""
+
+    inputs: Inputs
+    assembly: Assembly
+    pictures: list[Manifests]
+    """The whole cluster as it is at first, and after each step."""
+
+    @property
+    def manifests(self) -> Manifests:
+        """What it ends with."""
+        return self.pictures[-1]
+
+    def begin(self) -> Offline:
+        """A driver that has the first picture, and has decided nothing yet."""
+        first = self.pictures[0]
+        scheduler = self.assembly.new_scheduler(seed=self.inputs.seed)
+        now = latest_moment(first)
+        scheduler.load(first, now)
+        return Offline(scheduler, now, {pod.key: pod for pod in first.pods})
+
+    def let_happen(self, offline: Offline, number: int) -> None:
+        """Let a driver see the step of this number, from 1."""
+        offline.pass_time(self.inputs.then[number - 1].after)
+        offline.change(self.pictures[number - 1], self.pictures[number])
+
+    def start(self) -> Offline:
+        """A driver that has decided on every picture but the last, which has just happened."""
+        offline = self.begin()
+        for number in range(1, len(self.pictures)):
+            offline.decide(Progress())
+            self.let_happen(offline, number)
+        return offline
+
+
+def read(inputs: Inputs, progress: Progress) -> Loaded:
+    assembly = assemble(inputs.config, plugin_files=inputs.plugins)
+    progress.phase("reading manifests")
+    if inputs.then:
+        pictures = load_steps([inputs.files, *([step.file] for step in inputs.then)])
+    else:
+        pictures = [load_manifests(inputs.files)]
+    for picture in pictures:
+        imply_namespaces(picture)
+    check_window_targets(assembly, inputs.config, pictures)
+    progress.phase("taking in the cluster")
+    return Loaded(inputs, assembly, pictures)
+
+
+def latest_moment(manifests: Manifests) -> float:
+    """The last moment that the manifests speak of: as far as they know, it is now."""
+    stamps = ((pod.metadata.creation_timestamp, pod.status.start_time) for pod in manifests.pods)
+    known = {text for pair in stamps for text in pair if text}
+    return max((timestamp_seconds(text) or 0.0 for text in known), default=0.0)
+
+
+def check_window_targets(assembly: Assembly, config: Path | None, pictures: Iterable[Manifests]) -> None:
+    """Refuse a quota window for a quota that no queue has at any time: a misspelt name would be one that never opens.
+
+    Manifests without queues have no use for windows.
+    """
+    if not assembly.tenants.quota_windows:
+        return
+    queues = [queue for picture in pictures for queue in picture.of(ClusterQueue)]
+    if not queues:
+        return
+    for problem in QuotaSchedule(assembly.tenants.quota_windows).unknown(queues):
+        expected = problem.expected + suggestion(problem.name, problem.known)
+        field = f"quotaWindows[{problem.window}].{problem.field}"
+        raise ConfigError(str(config), field, expected=expected, found=f'"{problem.name}"')

@@ -1,0 +1,1 @@
+"""What `mooring explain` says of one pod."""

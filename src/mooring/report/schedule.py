@@ -1,0 +1,112 @@
+"""The result of `mooring schedule` as a value: what json and yaml print, and what the table is drawn from."""
+
+from collections.abc import Iterable, Sequence, Set
+
+from msgspec import Struct
+
+from mooring.engine.cycle import Scheduler
+from mooring.model.decisions import Decision
+from mooring.model.loading.manifests import Manifests
+from mooring.report.admissions import Admitted, Suspended, gather_admissions
+from mooring.report.names import Workloads
+from mooring.report.placements import Evicted, Lost, LostPod, Placement, evictions, losses, placements
+from mooring.report.pools import Pool, pool_names, pools
+from mooring.report.waiting import Forbidden, NotOurs, Waiting, forbidden, gated, not_ours, waiting
+
+
+class Summary(Struct, rename="camel"):
+    nodes: int
+    placed: int
+    nodes_used: int
+    """How many nodes the placed pods went to."""
+    waiting: int
+    forbidden: int
+    """How many pods; other objects are not counted here."""
+    gated: int
+    not_ours: int
+    already_bound: int
+    evicted: int
+    lost: int
+    """How many pods went with their nodes, those that somebody makes anew included."""
+    admitted: int
+    """How many workloads were given quota."""
+    suspended: int
+    """How many workloads had to give it back."""
+
+
+class Result(Struct, rename="camel"):
+    summary: Summary
+    placements: list[Placement]
+    """In the order of the decisions."""
+    waiting: list[Waiting]
+    """In queue order."""
+    forbidden: list[Forbidden]
+    """In the order in which they would have been created."""
+    gated: list[Waiting]
+    not_ours: list[NotOurs]
+    evicted: list[Evicted]
+    """Pods that ran when we came; in the order of the decisions."""
+    lost: list[Lost]
+    """Pods whose nodes went in this step of a story."""
+    admitted: list[Admitted]
+    """Workloads that were given quota; in the order of the decisions."""
+    suspended: list[Suspended]
+    """Workloads that had to give it back; in the order of the decisions."""
+    pools: list[Pool]
+    ignored: dict[str, int]
+    """How many objects there were of each kind that scheduling does not read."""
+
+
+def make_result(
+    scheduler: Scheduler,
+    manifests: Manifests,
+    decisions: Iterable[Decision],
+    pool_label: str | None = None,
+    ran: Set[str] | None = None,
+    lost: Sequence[LostPod] = (),
+) -> Result:
+    """Gather what was decided, and why the others wait, as things stand at the end.
+
+    Pools are told apart by the given label, or by the best known one. `ran` are the pods that ran before, by default
+    those that the manifests show on a node.
+    """
+    decisions = list(decisions)
+    pool_of = pool_names(scheduler.cluster, pool_label)
+    workloads = Workloads(manifests)
+    pods = {pod.key: pod for pod in manifests.pods}
+    ran = {key for key, pod in pods.items() if pod.spec.node_name} if ran is None else ran
+    admitted, suspended = gather_admissions(scheduler, decisions)
+    result = Result(
+        summary=Summary(*[0] * len(Summary.__struct_fields__)),
+        placements=placements(scheduler, decisions, workloads, pool_of),
+        waiting=waiting(scheduler, workloads),
+        forbidden=forbidden(manifests, workloads),
+        gated=gated(scheduler, workloads),
+        not_ours=not_ours(scheduler, workloads),
+        evicted=evictions(scheduler, decisions, pods, ran, workloads),
+        lost=losses(lost, workloads),
+        admitted=admitted,
+        suspended=suspended,
+        pools=pools(scheduler.cluster, pool_of),
+        ignored=dict(sorted(manifests.ignored.items())),
+    )
+    result.summary = _summary(result, scheduler)
+    return result
+
+
+def _summary(result: Result, scheduler: Scheduler) -> Summary:
+    bound = sum(1 for record in scheduler.cluster.pods.records.values() if record.node_name)
+    return Summary(
+        nodes=len(scheduler.cluster.nodes),
+        placed=len(result.placements),
+        nodes_used=len({placement.node for placement in result.placements}),
+        waiting=len(result.waiting),
+        forbidden=sum(1 for found in result.forbidden if found.kind == "Pod"),
+        gated=len(result.gated),
+        not_ours=len(result.not_ours),
+        already_bound=bound - len(result.placements),
+        evicted=len(result.evicted),
+        lost=len(result.lost),
+        admitted=len(result.admitted),
+        suspended=len(result.suspended),
+    )
