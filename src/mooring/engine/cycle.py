@@ -88,13 +88,15 @@ class Scheduler:
         cluster = self.cluster
         before = self._place_of(event.key) if isinstance(event, PodLost) else None
         versions = (cluster.nodes_version, cluster.gangs.version)
+        objects = (cluster.related.version, cluster.tenants.version)
         cluster.observe(event)
         match event:
             case NodeSeen() | NodeLost():
                 if cluster.nodes_version != versions[0]:  # a heartbeat helps nobody
                     self.queue.note(Change.NODE)
             case ObjectSeen() | ObjectLost():
-                self.queue.note(Change.RELATED)
+                if (cluster.related.version, cluster.tenants.version) != objects:  # nor does a count in a status
+                    self.queue.note(Change.RELATED)
             case GangSeen(gang) if cluster.gangs.version != versions[1]:
                 self.queue.gang_changed(gang.key)
             case GangLost(key) if cluster.gangs.version != versions[1]:

@@ -19,6 +19,7 @@ from mooring.model.api.volumes import (
 from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 from mooring.model.events import Related
 from mooring.model.topology.requests import HyperNode
+from mooring.model.what_matters import is_same_to_engine
 
 CLUSTER_WIDE = (
     "Namespace",
@@ -35,7 +36,7 @@ CLUSTER_WIDE = (
 
 
 class RelatedObjects:
-    """Typed maps, keyed by name or namespace/name; `version` rises with every change."""
+    """Typed maps, keyed by name or namespace/name; `version` rises with every change that matters to somebody."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -77,12 +78,14 @@ class RelatedObjects:
         }
 
     def put(self, found: Related) -> None:
-        self._by_kind[found.kind][object_key(found)] = found
-        self.version += 1
+        known, key = self._by_kind[found.kind], object_key(found)
+        if key not in known or not is_same_to_engine(known[key], found):
+            self.version += 1
+        known[key] = found
 
     def remove(self, kind: str, key: str) -> None:
-        self._by_kind[kind].pop(key, None)
-        self.version += 1
+        if self._by_kind[kind].pop(key, None) is not None:
+            self.version += 1
 
     def namespace_labels(self, namespace: str) -> Labels:
         found = self.namespaces.get(namespace)

@@ -9,6 +9,7 @@ from typing import Any
 from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from mooring.model.api.pods import Pod
 from mooring.model.queued.workloads import QueuedWorkload
+from mooring.model.what_matters import is_same_to_engine
 
 MOST_TOUCHED = 1 << 16
 
@@ -18,7 +19,7 @@ class TenantTable:
 
     def __init__(self) -> None:
         self.version = 0
-        """Rises with every change of queues, cohorts, flavors or checks."""
+        """Rises with every change of queues, cohorts, flavors or checks that matters to somebody."""
         self.cluster_queues: dict[str, ClusterQueue] = {}
         self.cohorts: dict[str, Cohort] = {}
         self.local_queues: dict[str, LocalQueue] = {}
@@ -47,22 +48,28 @@ class TenantTable:
         if known is None:
             return False
         metadata = found.metadata
-        known[f"{metadata.namespace}/{metadata.name}" if found.kind == "LocalQueue" else metadata.name] = found
-        self.version += 1
+        key = f"{metadata.namespace}/{metadata.name}" if found.kind == "LocalQueue" else metadata.name
+        if key not in known or not is_same_to_engine(known[key], found):
+            self.version += 1
+        known[key] = found
         return True
 
     def remove(self, kind: str, key: str) -> bool:
         known = self._by_kind.get(kind)
         if known is None:
             return False
-        known.pop(key, None)
-        self.version += 1
+        if known.pop(key, None) is not None:
+            self.version += 1
         return True
 
     # Works and their pods.
 
     def put_workload(self, workload: QueuedWorkload) -> None:
         key = workload.workload.key
+        known = self.workloads.get(key)
+        if known is not None and _is_same_workload(known, workload):
+            self.workloads[key] = workload
+            return
         self._leave_pods(key)
         self.workloads[key] = workload
         listed = {pod for pods in workload.pods.values() for pod in pods}
@@ -74,6 +81,8 @@ class TenantTable:
         self._touch(key)
 
     def remove_workload(self, key: str) -> None:
+        if key not in self.workloads:
+            return
         self._leave_pods(key)
         self.workloads.pop(key, None)
         self._succeeded.pop(key, None)
@@ -128,3 +137,11 @@ class TenantTable:
             self._start += len(self._touched) - kept
             del self._touched[:-kept]
         self._touched.append(key)
+
+
+def _is_same_workload(known: QueuedWorkload, found: QueuedWorkload) -> bool:
+    return (
+        known.pods == found.pods
+        and known.owner_key == found.owner_key
+        and is_same_to_engine(known.workload, found.workload)
+    )

@@ -327,8 +327,7 @@ def test_a_work_that_is_sent_back_and_admitted_at_the_same_moment_starts_with_wh
     nodes = [make_node(pool, cpu=64, labels={"pool": pool}) for pool in ("fast", "slow")]
     world = TenantWorld([queue], [make_job("job", pods=3, min_pods=1)], flavors=flavors, nodes=nodes)
     world.settle()
-    queue.spec.stop_policy = HOLD_AND_DRAIN
-    world.show(queue)
+    world.show(replace(queue, spec=replace(queue.spec, stop_policy=HOLD_AND_DRAIN)))
     world.finishes_evictions = False
     world.cycle()
 
