@@ -170,6 +170,7 @@ def share_settings(policy: TenantPolicy) -> ShareSettings:
         stays_within_deserved=given.stays_within_deserved,
         is_hierarchical=given.hierarchical,
         resource_weights=given.resource_weights,
+        half_life_seconds=policy.usage_half_life_seconds or None,
         minimum_runtime_seconds=policy.minimum_runtime_before_reclaim_seconds,
     )
 

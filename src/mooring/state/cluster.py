@@ -159,6 +159,7 @@ class Cluster(Placements):
             if old.shape is shape and old.node_name == node_name:
                 old.pod, old.assumed = pod, False  # the world confirms what we know
                 self.gangs.see_anew(old, membership(pod))
+                self.pods.changed((old.key,))
                 if old.row != UNBOUND:
                     self.pod_updates.append(shape.id, old.row, 0)
                 return
@@ -194,6 +195,7 @@ class Cluster(Placements):
         if row != UNBOUND and record.shape is not shape:
             self._unbind(record)
         record.pod, record.shape = pod, shape
+        self.pods.changed((record.key,))
         self.pods.shape.writable[record.slot] = shape.id
         if row != UNBOUND and record.row == UNBOUND:
             self._bind(record, row)

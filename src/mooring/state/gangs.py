@@ -111,11 +111,18 @@ class GangTable:
         """The gangs that wait for a gang to run first, by its key."""
         self.touched = set[str]()
         """The gangs of which a member came to a node or went from it, or that changed, until somebody has looked."""
+        self._watchers = list[set[str]]()
         self.version = 0
         """Rises when a gang is declared, changes or is withdrawn, and when a member is being evicted."""
 
     def __bool__(self) -> bool:
         return bool(self.records)
+
+    def watch(self) -> set[str]:
+        """A set that collects from now on the gangs that are touched, whoever else looks; empty it at will."""
+        changed = set[str]()
+        self._watchers.append(changed)
+        return changed
 
     def put(self, gang: Gang) -> None:
         record = self._record(gang.key)
@@ -280,6 +287,8 @@ class GangTable:
 
     def _touch(self, record: GangRecord) -> None:
         self.touched.add(record.key)
+        for watcher in self._watchers:
+            watcher.add(record.key)
         record.changed()
 
     def _record(self, key: str) -> GangRecord:

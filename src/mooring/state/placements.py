@@ -55,6 +55,8 @@ class Placements:
         if self.gangs.of_pod:
             for record in records:
                 self.gangs.touch(record.key)
+        if self.pods.watchers:
+            self.pods.changed([record.key for record in records])
         on_row = self.pods.on_row
         for record, row in zip(records, row_list, strict=True):
             if self._depth:
@@ -116,8 +118,7 @@ class Placements:
             self.pods.with_volumes[slot] = row
         self.nodes.account(row, shape, 1)
         self.pod_changes.append(shape.id, row, 1)
-        if self.gangs.of_pod:
-            self.gangs.touch(record.key)
+        self._note_change(record)
 
     def _unbind(self, record: PodRecord) -> None:
         row, shape, slot = record.row, record.shape, record.slot
@@ -130,5 +131,10 @@ class Placements:
         self.pods.with_volumes.pop(slot, None)
         self.nodes.account(row, shape, -1)
         self.pod_changes.append(shape.id, row, -1)
+        self._note_change(record)
+
+    def _note_change(self, record: PodRecord) -> None:
         if self.gangs.of_pod:
             self.gangs.touch(record.key)
+        if self.pods.watchers:
+            self.pods.changed((record.key,))

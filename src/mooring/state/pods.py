@@ -4,7 +4,7 @@ Slots, like rows, are stable while a pod lives. Pods that wait have no row. Ever
 log of changes, which is how answers kept by shape learn what to compute again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,6 +51,20 @@ class PodTable:
         self.with_volumes: dict[int, int] = {}
         """slot -> row of the bound pods that have volumes."""
         self._free = list[int]()
+        self.watchers = list[set[str]]()
+
+    def watch(self) -> set[str]:
+        """A set that collects from now on which pods came to a row, went from one or were seen anew; empty it at will.
+
+        A what-if that is rolled back shows as changes, too: whoever watches looks at the facts again.
+        """
+        changed = set[str]()
+        self.watchers.append(changed)
+        return changed
+
+    def changed(self, keys: Iterable[str]) -> None:
+        for watcher in self.watchers:
+            watcher.update(keys)
 
     def __len__(self) -> int:
         return len(self.records)

@@ -129,7 +129,7 @@ class Tally:
                 return self._cycles
             case "admission":
                 return [(1, seconds) for _, seconds in self._cycles]
-        return self._batches
+        return self._batches or self._cycles  # where shares decide on turns, a cycle is what can be timed
 
     def _rate(self, count: int) -> float:
         return round(count / self.seconds, 1) if self.seconds else 0.0

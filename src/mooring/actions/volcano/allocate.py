@@ -1,15 +1,17 @@
 """The action: pods and gangs of Volcano's queues, in the order of their queues' shares.
 
-What a queue deserves is worked out anew whenever anything has changed; then the best queue's best job has its turn, and
+What has changed since the last cycle is taken in (`following.py`); then the best queue's best job has its turn, and
 again, until nobody is left whom the shares allow more. Whoever the shares refuse waits without evicting anybody; who
 found no node may reclaim (`mooring.actions.volcano.reclaim`), or preempt like others.
 """
 
+from collections.abc import Mapping
+
 from mooring.actions.gangs.members import needed_members
 from mooring.actions.gangs.placing import GangPlacer, bind_all
-from mooring.actions.volcano.queues import compile_queues
+from mooring.actions.volcano.following import Following
 from mooring.actions.volcano.settings import ShareSettings
-from mooring.actions.volcano.shared_jobs import SharedJob, role_key, shared_jobs
+from mooring.actions.volcano.shared_jobs import SharedJob, role_key
 from mooring.actions.volcano.sharing import Offer, Sharing
 from mooring.engine.plugin import Change
 from mooring.engine.queue.queue import Entry, Queue
@@ -28,29 +30,40 @@ class Share:
     def __init__(self, placer: GangPlacer, settings: ShareSettings | None = None) -> None:
         self._placer = placer
         self.settings = settings or ShareSettings()
-        self.sharing: Sharing | None = None
-        """How the queues stand, as of the last cycle in which anybody had a turn."""
-        self.jobs: dict[str, SharedJob] = {}
+        self.followed: Following | None = None
+        """How the queues stand; None while there are none."""
         self.unplaced: list[SharedJob] = []
         """Those of whom something still waits: whose share allows them more may reclaim it."""
+
+    @property
+    def sharing(self) -> Sharing | None:
+        return None if self.followed is None else self.followed.sharing
+
+    @property
+    def jobs(self) -> Mapping[str, SharedJob]:
+        """All that run or wait in shared queues, by key."""
+        return {} if self.followed is None else self.followed.jobs
 
     def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
         self.unplaced = []
         if not cluster.related.volcano_queues:
             return []
-        turns = queue.take_shared()
-        if not turns:
-            return []
         # 1. Who there is, and what everybody holds.
-        sharing = self.sharing = new_sharing(cluster, self.settings)
-        self.jobs = shared_jobs(cluster, turns)
-        refused = {key: sharing.add(job.demand(cluster)) for key, job in self.jobs.items()}
+        turns = queue.take_shared()
+        if self.followed is None or self.followed.cluster is not cluster:
+            self.followed = Following(cluster, self.settings)
+        jobs = self.followed.follow(turns, now)
+        return self._take_turns(jobs, cluster, queue, now) if turns else []
+
+    def _take_turns(self, jobs: dict[str, SharedJob], cluster: Cluster, queue: Queue, now: float) -> list[Decision]:
+        assert self.followed is not None
+        sharing, refused = self.followed.sharing, self.followed.refused
         # 2. Turn by turn, by shares.
         decisions: list[Decision] = []
         sharing.start_cycle(now)
         no_node = dict[str, str]()
         while (offer := sharing.next_job()) is not None:
-            job = self.jobs[offer.job]
+            job = jobs[offer.job]
             made, message = self._take_turn(cluster, queue, job, offer)
             decisions += made
             if message:
@@ -59,13 +72,13 @@ class Share:
             else:
                 sharing.allocate(job.key, now=now)
         # 3. The others wait, each with its reason.
-        for job in self.jobs.values():
-            message = no_node.get(job.key) or refused[job.key] or sharing.why(job.key)
+        for job in jobs.values():
+            message = no_node.get(job.key) or refused.get(job.key) or sharing.why(job.key)
             waits = _park(queue, job, message, is_capped=job.key not in no_node)
             decisions += waits
-            if waits and not refused[job.key]:
+            if waits and job.key not in refused:
                 self.unplaced.append(job)
-        self.unplaced.sort(key=lambda job: (-job.priority, job.created))
+        self.unplaced.sort(key=lambda job: (-job.priority, job.created, job.key))
         return decisions
 
     def _take_turn(self, cluster: Cluster, queue: Queue, job: SharedJob, offer: Offer) -> tuple[list[Decision], str]:
@@ -91,13 +104,6 @@ class Share:
         queue.remove(entry.record.key)
         queue.note(Change.POD_BOUND, entry.record.shape)
         return [Bind(entry.record.key, entry.record.node_name)], ""
-
-
-def new_sharing(cluster: Cluster, settings: ShareSettings) -> Sharing:
-    """An empty book of all queues, for the whole cluster."""
-    nodes = cluster.rows()
-    total = {name: int(nodes.allocatable(name).sum()) for name in cluster.nodes.resources.values if name}
-    return Sharing(compile_queues(cluster.related.volcano_queues.values()), total, settings)
 
 
 def _spares(queue: Queue, job: SharedJob) -> list[Entry]:

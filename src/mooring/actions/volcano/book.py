@@ -162,6 +162,7 @@ class Book:
         self.aside.clear()
         parked, self._parked = self._parked, {}
         for job in parked.values():
+            job.refusal = ""
             self._line_up(job)
         self.rebuild_order()
 

@@ -8,6 +8,7 @@ What is kept is such a sum for every queue and one, decayed alike, for all that 
 """
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -43,6 +44,13 @@ class PastUse:
         more = resources - len(self._available)
         self._used = np.pad(self._used, ((0, 0), (0, more)))
         self._available = np.pad(self._available, (0, more))
+
+    def take_over(self, other: "PastUse", rows: Mapping[int, int], columns: Mapping[int, int]) -> None:
+        """Go on from what another one knows: of each row and column here, from the one given there."""
+        mine, theirs = np.ix_(list(rows), list(columns)), np.ix_(list(rows.values()), list(columns.values()))
+        self._used[mine] = other._used[theirs]
+        self._available[list(columns)] = other._available[list(columns.values())]
+        self._at = other._at
 
     @property
     def past(self) -> Past:

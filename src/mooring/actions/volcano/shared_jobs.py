@@ -1,12 +1,17 @@
-"""What gangs and pods of shared queues ask for and hold, as the jobs that shares are decided on."""
+"""What gangs and pods of shared queues ask for and hold, as the jobs that shares are decided on.
 
-from collections.abc import Sequence
+A job is worked out from the facts of the state and from the turns that its members have now, from nothing else.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mooring.actions.volcano.demands import JobDemand, Role
+from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.queue import Entry, GangEntry
-from mooring.engine.queue.shared import QUEUE_NAME, gang_queue, share_queue
+from mooring.engine.queue.shared import QUEUE_NAME, gang_queue
 from mooring.model.api.meta import timestamp_seconds
+from mooring.model.gangs.gang import Gang
 from mooring.model.loading.priorities import is_preemptible
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
@@ -57,6 +62,8 @@ class SharedJob:
             held = sum(record.row != UNBOUND for record in records)
             roles.append(Role(dict(records[0].shape.requests), len(records), owed, held))
         records = [record for found in self.members.values() for record in found]
+        if not self.waiting:
+            minimum = min(minimum, len(records))  # what runs of a gang in part is held all the same
         starts = [timestamp_seconds(record.pod.status.start_time) for record in records if record.row != UNBOUND]
         known = [start for start in starts if start is not None]
         return JobDemand(
@@ -71,51 +78,80 @@ class SharedJob:
         )
 
 
-def shared_jobs(cluster: Cluster, turns: Sequence[Entry | GangEntry]) -> dict[str, SharedJob]:
-    """Every job of a shared queue that runs, or whose turn it may be now."""
-    jobs: dict[str, SharedJob] = {}
+def turns_by_job(cluster: Cluster, turns: Iterable[Turn]) -> dict[str, list[Turn]]:
+    """Whose turns these are: the outermost gang's, or the pod's own."""
+    found: dict[str, list[Turn]] = {}
     for turn in turns:
         if isinstance(turn, GangEntry):
-            job = _gang_job(cluster, turn.root, jobs)
-            job.gang, job.priority = turn, turn.priority
-            job.created = turn.queued_at
+            key = turn.root.key
         else:
             part = cluster.gangs.of(turn.record.key)
-            if part is not None:
-                job = _gang_job(cluster, cluster.gangs.root_of(part), jobs)
-            else:
-                queue = share_queue(cluster, turn)
-                job = jobs[turn.record.key] = SharedJob(turn.record.key, queue, turn.record.priority, turn.queued_at)
-            job.spares.append(turn)
-        for entry in turn.entries.values() if isinstance(turn, GangEntry) else [turn]:
-            _count(cluster, job, entry.record)
-    for root in cluster.gangs.records.values():
-        if root.gang is not None and not root.gang.parent and gang_queue(cluster, root):
-            bound = [record for part in cluster.gangs.parts_of(root) for record in part.bound()]
-            for record in bound:
-                _count(cluster, _gang_job(cluster, root, jobs), record)
-    for record in cluster.pods.records.values():
-        queue = (record.pod.metadata.annotations or {}).get(QUEUE_NAME, "")
-        if queue and record.row != UNBOUND and record.key not in cluster.gangs.of_pod:
-            job = jobs[record.key] = SharedJob(record.key, queue, record.priority, 0.0)
-            _count(cluster, job, record)
+            key = turn.record.key if part is None else cluster.gangs.root_of(part).key
+        found.setdefault(key, []).append(turn)
+    return found
+
+
+def shared_jobs(cluster: Cluster, turns: Iterable[Turn]) -> dict[str, SharedJob]:
+    """Every job of a shared queue that runs, or whose turn it may be now."""
+    by_job = turns_by_job(cluster, turns)
+    jobs: dict[str, SharedJob] = {}
+    for key in {**by_job, **cluster.gangs.records, **cluster.pods.records}:
+        job = shared_job(cluster, key, by_job.get(key, ()))
+        if job is not None:
+            jobs[key] = job
     return jobs
 
 
-def _gang_job(cluster: Cluster, root: GangRecord, jobs: dict[str, SharedJob]) -> SharedJob:
-    job = jobs.get(root.key)
-    if job is None:
-        assert root.gang is not None, "a gang whose turn it is has been declared"
-        priority = root.gang.priority
-        if priority is None:
-            members = (record for part in cluster.gangs.parts_of(root) for record in part.members.values())
-            priority = max((record.priority for record in members), default=0)
-        job = jobs[root.key] = SharedJob(root.key, gang_queue(cluster, root), priority, root.gang.created or 0.0, root)
+def shared_job(cluster: Cluster, key: str, turns: Sequence[Turn]) -> SharedJob | None:
+    """The job of this key; None if nothing of it runs and it has no turn, or if no shared queue has it."""
+    root = cluster.gangs.records.get(key)
+    job = _pod_job(cluster, key, turns) if root is None else _gang_job(cluster, root, turns)
+    return job if job is not None and job.members else None
+
+
+def _pod_job(cluster: Cluster, key: str, turns: Sequence[Turn]) -> SharedJob | None:
+    record = cluster.pods.records.get(key)
+    queue = (record.pod.metadata.annotations or {}).get(QUEUE_NAME, "") if record is not None else ""
+    if record is None or not queue or key in cluster.gangs.of_pod:
+        return None
+    created = timestamp_seconds(record.pod.metadata.creation_timestamp)
+    job = SharedJob(key, queue, record.priority, created or 0.0)
+    job.spares = [turn for turn in turns if isinstance(turn, Entry)]
+    if created is None and job.spares:
+        job.created = job.spares[0].queued_at
+    if turns or (record.row != UNBOUND and not record.shape.terminating):
+        job.members[role_key(cluster, record)] = [record]
     return job
 
 
-def _count(cluster: Cluster, job: SharedJob, record: PodRecord) -> None:
-    job.members.setdefault(role_key(cluster, record), []).append(record)
+def _gang_job(cluster: Cluster, root: GangRecord, turns: Sequence[Turn]) -> SharedJob | None:
+    table = cluster.gangs
+    queue = gang_queue(cluster, root)
+    if root.gang is None or not queue or table.root_of(root) is not root:
+        return None
+    job = SharedJob(root.key, queue, 0, root.gang.created or 0.0, root)
+    waiting: dict[str, Entry] = {}
+    for turn in turns:
+        if isinstance(turn, GangEntry):
+            job.gang = turn
+            job.created = turn.queued_at
+            waiting.update(turn.entries)
+        else:
+            job.spares.append(turn)
+            waiting[turn.record.key] = turn
+    for part in table.parts_of(root):
+        running = {record.key for record in part.bound()}
+        for key, record in part.members.items():
+            if key in running or key in waiting:
+                job.members.setdefault(role_key(cluster, record), []).append(record)
+    job.priority = _gang_priority(root.gang, job.members)
+    return job
+
+
+def _gang_priority(gang: Gang, members: Mapping[RoleKey, Sequence[PodRecord]]) -> int:
+    if gang.priority is not None:
+        return gang.priority
+    return max((record.priority for records in members.values() for record in records), default=0)
 
 
 def role_key(cluster: Cluster, record: PodRecord) -> RoleKey:

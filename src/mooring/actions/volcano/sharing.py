@@ -68,11 +68,15 @@ class Sharing:
 
     # Cycles
 
-    def start_cycle(self, now: float) -> None:
-        """Work out anew what queues deserve, if anything that matters has changed, and let everybody try again."""
+    def pass_time(self, now: float) -> None:
+        """What is held was held until now: to be called before what has changed since is taken in."""
         if self._past is not None:
             self._past.observe(now, self.book.ledger.allocated, self.book.tree.total)
             self._is_stale = True
+
+    def start_cycle(self, now: float) -> None:
+        """Work out anew what queues deserve, if anything that matters has changed, and let everybody try again."""
+        self.pass_time(now)
         self._divide()
         self.book.bring_back()
 
@@ -157,6 +161,15 @@ class Sharing:
         self._is_stale = True
         return ""
 
+    def put(self, demand: JobDemand) -> str:
+        """Take in a job, or what has become of it. Say why if it cannot wait in any queue."""
+        known = self.book.jobs.get(demand.key)
+        if known is not None:
+            if _as_demand(known) == demand:
+                return ""
+            self.remove(demand.key)
+        return self.add(demand)
+
     def _refuse_queue(self, name: str) -> str:
         row = self.book.tree.row_of.get(name)
         if row is None:
@@ -170,6 +183,28 @@ class Sharing:
         self._job(key)
         self.book.drop(key)
         self._is_stale = True
+
+    def forget(self, key: str) -> None:
+        """The job is gone, if it was ever there."""
+        if key in self.book.jobs:
+            self.remove(key)
+
+    def with_queues(self, queues: Iterable[QueueSpec]) -> "Sharing":
+        """The same without any job for other queues; what those of the same name had in the past counts on."""
+        new = Sharing(queues, self._total, self.settings)
+        if self._past is not None and new._past is not None:
+            rows = {
+                new.book.tree.row_of[name]: row
+                for name, row in self.book.tree.row_of.items()
+                if name in new.book.tree.row_of
+            }
+            columns = {
+                new.book.resources.column_of[name]: column
+                for name, column in self.book.resources.column_of.items()
+                if name in new.book.resources.column_of
+            }
+            new._past.take_over(self._past, rows, columns)
+        return new
 
     def set_total(self, total: Mapping[str, int]) -> None:
         """The cluster has so much in all from now on."""

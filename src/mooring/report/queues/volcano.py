@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping, Set
 
-from mooring.actions.volcano.allocate import Share, new_sharing
+from mooring.actions.volcano.allocate import Share
 from mooring.actions.volcano.demands import QueueSpec
+from mooring.actions.volcano.following import total_of
+from mooring.actions.volcano.queues import compile_queues
 from mooring.actions.volcano.settings import ShareSettings
 from mooring.actions.volcano.shared_jobs import shared_jobs
 from mooring.actions.volcano.sharing import Sharing
@@ -27,7 +29,7 @@ def volcano_statuses(scheduler: Scheduler) -> list[VolcanoQueueStatus]:
     parked = [turn for found in queue.parked() for turn in found.turns()]
     waiting = [turn for turn in (*parked, *queue.shared.values()) if share_queue(cluster, turn)]
     jobs = shared_jobs(cluster, waiting)
-    sharing = new_sharing(cluster, _settings(scheduler))
+    sharing = Sharing(compile_queues(cluster.related.volcano_queues.values()), total_of(cluster), _settings(scheduler))
     running, held_back = Counter[str](), Counter[str]()
     for job in jobs.values():
         sharing.add(job.demand(cluster))

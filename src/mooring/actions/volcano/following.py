@@ -1,0 +1,105 @@
+"""The shares of a cluster's queues, kept up to date from what changed since the last look.
+
+Everything here is worked out from facts of the state: a job whose pods or gang changed is looked at again, all others
+stay as they are. So what is kept always equals what would be found from nothing, after a rollback as after a restart.
+Only past use is remembered: it is a sum over time.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from mooring.actions.volcano.queues import compile_queues
+from mooring.actions.volcano.settings import ShareSettings
+from mooring.actions.volcano.shared_jobs import SharedJob, shared_job, turns_by_job
+from mooring.actions.volcano.sharing import Sharing
+from mooring.engine.queue.parked import Turn
+from mooring.state.cluster import Cluster
+
+
+class Following:
+    """All jobs of shared queues of one cluster, and how the queues stand."""
+
+    def __init__(self, cluster: Cluster, settings: ShareSettings) -> None:
+        self.cluster = cluster
+        self.jobs: dict[str, SharedJob] = {}
+        self.refused: dict[str, str] = {}
+        """Why jobs can never have a turn as things are, by key: these are not in the book."""
+        self._queues = compile_queues(cluster.related.volcano_queues.values())
+        self._total = total_of(cluster)
+        self.sharing = Sharing(self._queues, self._total, settings)
+        self._versions = self._current_versions()
+        self._with_turns: set[str] = set()
+        self._pods, self._gangs = cluster.pods.watch(), cluster.gangs.watch()
+        self._pods.update(cluster.pods.records)
+        self._gangs.update(cluster.gangs.records)
+
+    def follow(self, turns: Sequence[Turn], now: float) -> dict[str, SharedJob]:
+        """Take in what changed, and who may have a turn now. Returns the jobs whose turns these are, in their order."""
+        self.sharing.pass_time(now)
+        by_job = turns_by_job(self.cluster, turns)
+        changed = self._changed()
+        if turns:  # without any, nobody is asked how much those who wait ask for
+            changed |= self._with_turns.union(by_job)
+            self._with_turns = set(by_job)
+        changed |= self._follow_queues_and_nodes()
+        for key in sorted(changed):
+            self._look_at(key, by_job.get(key, ()))
+        return {key: self.jobs[key] for key in by_job if key in self.jobs}
+
+    def _changed(self) -> set[str]:
+        """The jobs of which something came, went or was described anew."""
+        table = self.cluster.gangs
+        keys = set(self._gangs)
+        for key in self._gangs:
+            record = table.records.get(key)
+            if record is not None:
+                keys.add(table.root_of(record).key)
+            # What is inside a gang that came or went is now part of a larger job, or a job of its own.
+            keys.update(_all_inside(table.children, key))
+        keys |= self._pods
+        self._pods.clear()
+        self._gangs.clear()
+        return keys
+
+    def _follow_queues_and_nodes(self) -> set[str]:
+        """See whether there are other queues, or more or less to share; tell which jobs to look at because of it."""
+        before, self._versions = self._versions, self._current_versions()
+        if before == self._versions:
+            return set()
+        total, queues = total_of(self.cluster), compile_queues(self.cluster.related.volcano_queues.values())
+        if total != self._total:
+            self._total = total
+            self.sharing.set_total(total)
+        if queues != self._queues:
+            self._queues = queues
+            self.sharing = self.sharing.with_queues(queues)
+            return {*self.jobs, *self.cluster.gangs.records}
+        # Pods may have other shapes now, which tell the roles of a job apart.
+        return {*self.jobs} if before[2] != self._versions[2] else set()
+
+    def _current_versions(self) -> tuple[int, int, int]:
+        cluster = self.cluster
+        return cluster.related.version, cluster.nodes_version, cluster.shapes_version
+
+    def _look_at(self, key: str, turns: Sequence[Turn]) -> None:
+        job = shared_job(self.cluster, key, turns)
+        self.refused.pop(key, None)
+        if job is None:
+            self.jobs.pop(key, None)
+            self.sharing.forget(key)
+            return
+        self.jobs[key] = job
+        why = self.sharing.put(job.demand(self.cluster))
+        if why:
+            self.refused[key] = why
+
+
+def total_of(cluster: Cluster) -> dict[str, int]:
+    """What all nodes have."""
+    nodes = cluster.rows()
+    return {name: int(nodes.allocatable(name).sum()) for name in cluster.nodes.resources.values if name}
+
+
+def _all_inside(children: Mapping[str, Iterable[str]], key: str) -> Iterable[str]:
+    for child in children.get(key, ()):
+        yield child
+        yield from _all_inside(children, child)
