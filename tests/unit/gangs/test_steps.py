@@ -53,7 +53,7 @@ def empty_ledger() -> None:
 
 
 WISHES = [None, TopologyRequest(required=RACK), TopologyRequest(required=RACK, slice_size=2, slice_level=RACK)]
-with_and_without_wish = pytest.mark.parametrize("wish", WISHES, ids=["anywhere", "in a rack", "in slices"])
+with_and_without_wish = pytest.mark.parametrize("topology_request", WISHES, ids=["anywhere", "in a rack", "in slices"])
 
 
 @with_and_without_wish
