@@ -36,6 +36,7 @@ OTHERS = (
     "preemption",
     "tenants",
     "tenants-preemption",
+    "volcano-queues",
 )
 BASE_FIELDS = {
     "workload",
@@ -56,6 +57,13 @@ def measure_small(name: str, nodes: int, pods: int) -> Measurement:
 
 def test_the_workloads_are_the_ones_people_compare() -> None:
     assert sorted(path.stem for path in bench_folder().glob("*.yaml")) == sorted(PODS + OTHERS)
+
+
+def test_pods_of_volcanos_queues_come_one_a_cycle_and_are_timed_by_it() -> None:
+    found = measure_small("volcano-queues", nodes=40, pods=1000)
+
+    assert (found.placed, found.waiting) == (1000, 0)
+    assert found.p50_us > 0
 
 
 @pytest.mark.parametrize("name", PODS)
