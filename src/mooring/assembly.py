@@ -35,6 +35,7 @@ from mooring.engine.plugin import (
     QueueSort,
     Reserve,
     ScoreAnswers,
+    keys_read_by,
 )
 from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
@@ -116,11 +117,7 @@ class Assembly:
     def new_cluster(self, seed: int = 0) -> Cluster:
         """An empty cluster that keeps of each pod what these plugins read; the seed breaks ties between nodes."""
         plugins = [plugin for profile in self.profiles.values() for plugin in profile.plugins]
-        return Cluster(
-            all_labels=any(plugin.reads_pod_labels for plugin in plugins),
-            all_annotations=any(plugin.reads_pod_annotations for plugin in plugins),
-            seed=seed,
-        )
+        return Cluster(read_keys=keys_read_by(plugins), seed=seed)
 
 
 def assemble(

@@ -6,6 +6,7 @@ MooringError
 │   └── ConfigError     a configuration file or a plugin: where, field, expected, found
 ├── PluginError         a plugin raised, or gave an answer that cannot be used: which, where, and why
 ├── WrongAnswer         the cause of a PluginError where nothing was raised: expected, found
+├── UndeclaredRead      the cause of a PluginError: it read a label or annotation of pods without saying so
 └── InvariantBroken     a promise inside Mooring does not hold
 
 "Does not fit" is not here: that a pod waits is a value (`mooring.engine.verdict`), not a fault.
@@ -71,6 +72,19 @@ class WrongAnswer(MooringError):
     def __init__(self, *, expected: str, found: str) -> None:
         self.expected, self.found = expected, found
         super().__init__(f"expected {expected}, found {found}")
+
+
+class UndeclaredRead(MooringError):
+    """A plugin looks at a label, or annotation, of pods that it does not say it reads.
+
+    >>> str(UndeclaredRead("label", "team"))
+    'it reads the label "team" of pods without saying so: add reads_pod_labels = ("team",) to the class'
+    """
+
+    def __init__(self, what: str, key: str | None = None) -> None:
+        self.what, self.key = what, key
+        named, keys = (f"all {what}s", "ALL") if key is None else (f'the {what} "{key}"', f'("{key}",)')
+        super().__init__(f"it reads {named} of pods without saying so: add reads_pod_{what}s = {keys} to the class")
 
 
 class InvariantBroken(MooringError):

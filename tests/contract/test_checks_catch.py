@@ -317,8 +317,6 @@ class ReadsMoreThanSaid(Filter):
 
 
 class ReadsPodLabelsUnsaid(Filter):
-    reads_pod_labels = False
-
     def filter(self, pod: Shape, nodes: NodeRows) -> Mask:
         return np.full(len(nodes), len(pod.pod.metadata.labels or {}) % 2 == 0, np.bool_)
 

@@ -65,7 +65,7 @@ def agree_on_refusals(
         }
         expected = {}
         for node in plain.nodes:
-            answer = reference(plain, shape.pod, node)
+            answer = reference(plain, shape.sample, node)
             if answer is not None:
                 expected[node.name] = answer
         assert found == expected, f"{plugin.name}{situation.about(shape)}"
@@ -85,7 +85,7 @@ def agree_on_scores(
             nodes = cluster.rows(rows[::step])
             feasible = [node for node in plain.nodes if node.name in set(nodes.names)]
             found = dict(zip(nodes.names, prepare(plugin, cluster, shape, nodes).final(nodes).tolist(), strict=True))
-            answer = reference(plain, shape.pod, feasible)
+            answer = reference(plain, shape.sample, feasible)
             scores = [0] * len(feasible) if answer is None else answer
             expected = {node.name: score for node, score in zip(feasible, scores, strict=True)}
             assert found == expected, f"{plugin.name}{situation.about(shape)}"

@@ -53,6 +53,7 @@ class FewGpus(Filter, Score):
 class RoomForWeb(PreFilter):
     """Usage, gathered for, and often nothing to say; it does not promise that this is settled."""
 
+    reads_pod_labels = ("app",)
     depends_on = Depends.NODE_USAGE | Depends.NODE
 
     def pre_filter(self, pod: Shape, cluster: Cluster) -> int | Skip:
@@ -65,6 +66,7 @@ class RoomForWeb(PreFilter):
 class EmptierIsBetter(PreScore):
     """Usage, normalised over the feasible nodes, with nothing to say to some pods."""
 
+    reads_pod_labels = ("app",)
     depends_on = Depends.NODE_USAGE | Depends.NODE
     normalizes = True
 
@@ -105,6 +107,7 @@ class AboveAverage(PreScore):
 class SoManyOfAKind(PreFilter):
     """Refuses the pod outright, or skips, by how many of its kind run anywhere."""
 
+    reads_pod_labels = ("app",)
     depends_on = Depends.PODS
 
     def pre_filter(self, pod: Shape, cluster: Cluster) -> Skip | Rejection | None:
@@ -122,6 +125,7 @@ class SoManyOfAKind(PreFilter):
 class OnlyTwoNodes(PreFilter):
     """Names the only nodes worth looking at."""
 
+    reads_pod_labels = ("app",)
     depends_on = Depends.NODE
     NAMES = frozenset(("node-0", "node-2"))
 
@@ -161,6 +165,7 @@ class Racks(Incremental):
 class ThreeARack(PreFilter, PreScore):
     """Counts that follow pods, in a filter and in a score that is not normalised."""
 
+    reads_pod_labels = ("app",)
     depends_on = Depends.PODS | Depends.NODE
 
     def pre_filter(self, pod: Shape, cluster: Cluster) -> Racks:
@@ -280,6 +285,8 @@ class NotOnOddNodes(Permit):
 
 class NothingToTake(Reserve):
     """Applies to some pods only: others may still be placed together."""
+
+    reads_pod_labels = ("app",)
 
     def applies_to(self, pod: Shape) -> bool:
         return pod.labels.get("app") == "web"

@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.verdict import Rejection
+from mooring.errors import ConfigError
 from mooring.model.api.pods import Pod
 from mooring.model.events import Event
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
+from mooring.state.read_keys import ALL as ALL
+from mooring.state.read_keys import All, Keys, ReadKeys
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 
@@ -94,10 +97,10 @@ class Plugin:
     """A msgspec Struct; the profile's pluginConfig is decoded into it and checked."""
     skip_is_settled: ClassVar[bool] = False
     """Whether SKIP, once returned, stands until a node, a related object or the set of shapes changes."""
-    reads_pod_labels: ClassVar[bool] = True
-    """Reads labels of the pod that no selector mentions; False lets more pods share answers."""
-    reads_pod_annotations: ClassVar[bool] = True
-    """Reads annotations of the pod; False lets more pods share answers."""
+    reads_pod_labels: ClassVar[Sequence[str] | All] = ()
+    """The labels of the pod that it reads, by key, or ALL; the fewer, the more pods share answers."""
+    reads_pod_annotations: ClassVar[Sequence[str] | All] = ()
+    """The annotations of the pod that it reads, by key, or ALL."""
 
     def __init__(self, args: Any = None) -> None:
         self.args = self.args_type() if args is None else args
@@ -317,6 +320,29 @@ class Incremental:
 
     def refit(self, feasible: NodeRows) -> None:
         """Take in that other nodes are feasible now; for what pre_score gathers with `reads_feasible`."""
+
+
+def keys_read_by(plugins: Iterable[Plugin]) -> ReadKeys:
+    """Which labels and annotations of pods any of these plugins says it reads."""
+    plugins = list(plugins)
+    return ReadKeys(*(_union([_keys(plugin, what) for plugin in plugins]) for what in _READS))
+
+
+_READS = ("reads_pod_labels", "reads_pod_annotations")
+
+
+def _keys(plugin: Plugin, what: str) -> Keys:
+    said = getattr(plugin, what)
+    if isinstance(said, All):
+        return said
+    if isinstance(said, tuple | list | set | frozenset) and all(isinstance(key, str) for key in said):
+        return frozenset(said)
+    raise ConfigError(plugin.name, what, expected='keys, such as ("team",), or ALL', found=repr(said))
+
+
+def _union(keys: Sequence[Keys]) -> Keys:
+    found = [each for each in keys if each is not ALL]
+    return frozenset[str]().union(*found) if len(found) == len(keys) else ALL
 
 
 def normalize_by_highest(raw: Scores, highest: int, *, reverse: bool = False) -> Scores:

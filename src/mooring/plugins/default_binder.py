@@ -7,9 +7,6 @@ from mooring.state.shapes import Shape
 
 
 class DefaultBinder(Bind):
-    reads_pod_labels = False
-    reads_pod_annotations = False
-
     def applies_to(self, pod: Shape) -> bool:
         return False  # the decision to bind is all it takes
 

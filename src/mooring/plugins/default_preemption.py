@@ -35,8 +35,6 @@ class DefaultPreemption(PostFilter):
     """
 
     args_type = DefaultPreemptionArgs
-    reads_pod_labels = False
-    reads_pod_annotations = False
 
     def post_filter(self, pod: PodRecord, cluster: Cluster, refusals: Mapping[str, Rejection]) -> str | None:
         return None

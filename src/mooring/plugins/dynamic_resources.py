@@ -21,8 +21,6 @@ class DynamicResources(PreFilter):
     args_type = DynamicResourcesArgs
     skip_is_settled = True
     reads = frozenset(("claims",))
-    reads_pod_labels = False
-    reads_pod_annotations = False
 
     def pre_filter(self, pod: Shape, cluster: Cluster) -> Rejection | Skip:
         claims = pod.spec.resource_claims

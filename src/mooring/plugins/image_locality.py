@@ -18,8 +18,6 @@ class ImageLocality(PreScore):
     depends_on = Depends.NODE
     skip_is_settled = True
     reads = frozenset(("images",))
-    reads_pod_labels = False
-    reads_pod_annotations = False
 
     def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> NDArray[np.int64] | Skip:
         """The score of every row."""

@@ -84,8 +84,6 @@ class InterPodAffinity(SupposingFilter, PreScore):
     depends_on = Depends.PODS | Depends.NODE | Depends.RELATED
     args_type = InterPodAffinityArgs
     skip_is_settled = True
-    reads_pod_labels = False
-    reads_pod_annotations = False
     normalizes = True
 
     def __init__(self, args: InterPodAffinityArgs | None = None) -> None:

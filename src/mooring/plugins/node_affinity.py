@@ -79,8 +79,6 @@ class NodeAffinity(PreFilter, PreScore):
     args_type = NodeAffinityArgs
     skip_is_settled = True
     reads = frozenset(("node_affinity",))
-    reads_pod_labels = False
-    reads_pod_annotations = False
     unresolvable = True
     normalizes = True
 

@@ -13,8 +13,6 @@ class NodeDeclaredFeatures(PreFilter):
     helped_by = Change.NODE
     skip_is_settled = True
     reads = frozenset(("features",))
-    reads_pod_labels = False
-    reads_pod_annotations = False
     reason = "node(s) didn't match Pod's required features"
     unresolvable = True
 

@@ -13,8 +13,6 @@ class NodeName(PreFilter):
     helped_by = Change.NODE
     skip_is_settled = True
     reads = frozenset(("node_name",))
-    reads_pod_labels = False
-    reads_pod_annotations = False
     reason = "node(s) didn't match the requested node name"
     unresolvable = True
 

@@ -17,8 +17,6 @@ class NodePorts(PreFilter):
     depends_on = Depends.PODS  # the ports in use have no column that could foresee
     helped_by = Change.NODE | Change.POD_GONE
     skip_is_settled = True
-    reads_pod_labels = False
-    reads_pod_annotations = False
     reason = "node(s) didn't have free ports for the requested pod ports"
 
     def pre_filter(self, pod: Shape, cluster: Cluster) -> tuple[HostPort, ...] | Skip:

@@ -38,8 +38,6 @@ class NodeResourcesBalancedAllocation(PreScore):
     depends_on = Depends.NODE_USAGE | Depends.NODE
     args_type = NodeResourcesBalancedAllocationArgs
     skip_is_settled = True
-    reads_pod_labels = False
-    reads_pod_annotations = False
 
     def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> "Balanced | Skip":
         """The resources that count for this pod; best-effort pods are not balanced."""

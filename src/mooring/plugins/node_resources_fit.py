@@ -105,8 +105,6 @@ class NodeResourcesFit(PreFilter, PreScore):
     helped_by = Change.NODE | Change.POD_GONE
     args_type = NodeResourcesFitArgs
     skip_is_settled = True
-    reads_pod_labels = False
-    reads_pod_annotations = False
 
     def __init__(self, args: NodeResourcesFitArgs | None = None) -> None:
         super().__init__(args)

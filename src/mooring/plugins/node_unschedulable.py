@@ -18,8 +18,6 @@ class NodeUnschedulable(PreFilter):
     helped_by = Change.NODE
     skip_is_settled = True
     reads = frozenset(("tolerations",))
-    reads_pod_labels = False
-    reads_pod_annotations = False
     reason = "node(s) were unschedulable"
     unresolvable = True
 

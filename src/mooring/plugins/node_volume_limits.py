@@ -53,8 +53,6 @@ class NodeVolumeLimits(PreFilter):
     depends_on = Depends.NODE | Depends.RELATED | Depends.PODS
     helped_by = Change.NODE | Change.POD_GONE | Change.RELATED
     skip_is_settled = True
-    reads_pod_labels = False
-    reads_pod_annotations = False
     reason = "node(s) exceed max volume count"
 
     def __init__(self, args: object = None) -> None:
@@ -65,8 +63,8 @@ class NodeVolumeLimits(PreFilter):
         if not any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.spec.volumes or ()):
             return SKIP
         related = cluster.related
-        identities = frozenset(attachable_volumes(pod.pod, related))
-        missing = _missing_claim(pod.pod, related)
+        identities = frozenset(attachable_volumes(pod.sample, related))
+        missing = _missing_claim(pod.sample, related)
         if missing is None and not identities:
             return SKIP
         drivers = sorted({driver for driver, _, _ in identities})
@@ -95,7 +93,7 @@ class NodeVolumeLimits(PreFilter):
             return Rejection((self.reason,))
         if code & 3 == NO_DRIVER:
             return Rejection((f"{self._drivers.values[code >> 2]} CSI driver is not installed on the node",))
-        name = claim_name(pod.pod, (pod.spec.volumes or ())[code >> 2]) or ""
+        name = claim_name(pod.sample, (pod.spec.volumes or ())[code >> 2]) or ""
         looked_up = f"looking up PVC {pod.namespace}/{name}: {not_found(CLAIM, name)}"
         return Rejection((looked_up,), unresolvable=True)
 

@@ -20,7 +20,7 @@ class Term:
     weight: int = 1
 
     def matches(self, other: Shape, related: RelatedObjects) -> bool:
-        if not self.selector.matches(other.labels):
+        if not self.selector.matches(other.selected_labels):
             return False
         if other.namespace in self.namespaces:
             return True

@@ -150,8 +150,6 @@ class PodTopologySpread(SupposingFilter, PreScore):
     depends_on = Depends.PODS | Depends.NODE | Depends.RELATED
     args_type = PodTopologySpreadArgs
     skip_is_settled = True
-    reads_pod_labels = False
-    reads_pod_annotations = False
     normalizes = True
     reads_feasible = True
 
@@ -187,7 +185,8 @@ class PodTopologySpread(SupposingFilter, PreScore):
             mask = np.zeros(cluster.nodes.end, np.bool_)
             mask[eligible] = True
             count = DomainCount(cluster, constraint.topology_key, constraint.effects_in(pod.namespace, cluster), mask)
-            hard.append(HardConstraint(constraint, count, present, int(constraint.selector.matches(pod.labels))))
+            counts_itself = int(constraint.selector.matches(pod.selected_labels))
+            hard.append(HardConstraint(constraint, count, present, counts_itself))
         return HardCounts(hard)
 
     def passes(self, pod: Shape, nodes: NodeRows, prepared: HardCounts) -> Mask:

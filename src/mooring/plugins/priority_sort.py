@@ -5,8 +5,5 @@ from mooring.model.api.pods import Pod
 
 
 class PrioritySort(QueueSort):
-    reads_pod_labels = False
-    reads_pod_annotations = False
-
     def sort_key(self, pod: Pod, queued_at: float) -> tuple[int, float]:
         return -(pod.spec.priority or 0), queued_at

@@ -6,9 +6,6 @@ from mooring.model.api.pods import Pod
 
 
 class SchedulingGates(PreEnqueue):
-    reads_pod_labels = False
-    reads_pod_annotations = False
-
     def pre_enqueue(self, pod: Pod) -> Rejection | None:
         gates = pod.spec.scheduling_gates
         if not gates:

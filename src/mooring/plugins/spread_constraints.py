@@ -43,7 +43,7 @@ class Constraint:
         def counts(other: Shape) -> int:
             if selector.is_empty or other.namespace != namespace or other.terminating:
                 return 0
-            return int(selector.matches(other.labels))
+            return int(selector.matches(other.selected_labels))
 
         return cluster.effects(("spread", namespace, selector), counts)
 
@@ -55,9 +55,9 @@ def own_constraints(pod: Shape, when: str) -> list[Constraint]:
 
 def _own_selector(constraint: TopologySpreadConstraint, pod: Shape) -> Selector:
     selector = compile_label_selector(constraint.label_selector)
-    keys = [key for key in constraint.match_label_keys or () if key in pod.labels]
+    keys = [key for key in constraint.match_label_keys or () if key in pod.selected_labels]
     merged = dict.fromkeys(selector.requirements)
-    merged |= {Requirement(key, "In", frozenset((pod.labels[key],))): None for key in keys}
+    merged |= {Requirement(key, "In", frozenset((pod.selected_labels[key],))): None for key in keys}
     return selector if selector.is_nothing else make_selector(merged)
 
 
@@ -95,14 +95,14 @@ def default_selector(pod: Shape, related: RelatedObjects) -> Selector:
     wanted: dict[str, str] = {}
     for service in related.services_in(pod.namespace):
         selector = service.spec.selector
-        if selector and all(pod.labels.get(key) == value for key, value in selector.items()):
+        if selector and all(pod.selected_labels.get(key) == value for key, value in selector.items()):
             wanted |= selector
     merged = compile_equality(wanted) if wanted else EVERYTHING
     return merged.with_requirements(_controller_selector(pod, related).requirements)
 
 
 def _controller_selector(pod: Shape, related: RelatedObjects) -> Selector:
-    for owner in pod.pod.metadata.owner_references or ():
+    for owner in pod.sample.metadata.owner_references or ():
         if not owner.controller:
             continue
         key = f"{pod.namespace}/{owner.name}"

@@ -19,8 +19,6 @@ class TaintToleration(PreFilter, PreScore):
     helped_by = Change.NODE
     skip_is_settled = True
     reads = frozenset(("tolerations",))
-    reads_pod_labels = False
-    reads_pod_annotations = False
     reason = "node(s) had untolerated taint(s)"
     unresolvable = True
     normalizes = True

@@ -85,8 +85,6 @@ class VolumeBinding(PreFilter, PreScore, Reserve):
     args_type = VolumeBindingArgs
     skip_is_settled = True
     reads = frozenset(("volumes",))
-    reads_pod_labels = False
-    reads_pod_annotations = False
     unresolvable = True
 
     def __init__(self, args: VolumeBindingArgs | None = None) -> None:
@@ -94,7 +92,7 @@ class VolumeBinding(PreFilter, PreScore, Reserve):
         self._score_of_use = ShapeFunction(self.args.shape)
 
     def pre_filter(self, pod: Shape, cluster: Cluster) -> PodClaims | Skip | Rejection:
-        return gather_claims(pod.pod, cluster.related)
+        return gather_claims(pod.sample, cluster.related)
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: PodClaims) -> Codes:
         codes = match_bound(nodes, prepared.bound)
@@ -105,7 +103,7 @@ class VolumeBinding(PreFilter, PreScore, Reserve):
 
     def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> PodClaims | None:
         """Never SKIP: kube-scheduler scores also pods without claims, all nodes with 0."""
-        claims = gather_claims(pod.pod, cluster.related)
+        claims = gather_claims(pod.sample, cluster.related)
         return claims if isinstance(claims, PodClaims) and claims.unbound else None
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: PodClaims | None) -> Scores:
@@ -120,7 +118,7 @@ class VolumeBinding(PreFilter, PreScore, Reserve):
         return round_half_up(total / np.maximum(count, 1))
 
     def applies_to(self, pod: Shape) -> bool:
-        return any(claim_name(pod.pod, volume) is not None for volume in pod.spec.volumes or ())
+        return any(claim_name(pod.sample, volume) is not None for volume in pod.spec.volumes or ())
 
     def reserve(self, pod: PodRecord, cluster: Cluster, row: int) -> Sequence[Event]:
         """Let the claims have their volumes, so that the next pod finds them taken."""
@@ -136,7 +134,7 @@ class VolumeBinding(PreFilter, PreScore, Reserve):
 
     def plan(self, pod: Shape, cluster: Cluster, row: int) -> VolumePlan:
         """What binding the pod to this row, which it passed, asks of its claims."""
-        claims = gather_claims(pod.pod, cluster.related)
+        claims = gather_claims(pod.sample, cluster.related)
         if not isinstance(claims, PodClaims):
             return VolumePlan((), ())
         matches = match_claims(cluster.rows(np.array([row], np.intp)), claims.unbound)

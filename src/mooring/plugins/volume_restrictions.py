@@ -38,12 +38,10 @@ class VolumeRestrictions(PreFilter):
     depends_on = Depends.NODE | Depends.RELATED | Depends.PODS
     helped_by = Change.NODE | Change.POD_GONE | Change.RELATED
     skip_is_settled = True
-    reads_pod_labels = False
-    reads_pod_annotations = False
 
     def pre_filter(self, pod: Shape, cluster: Cluster) -> Conflicts | Skip | Rejection:
         exclusive: set[str] = set()
-        for name, claim in named_claims(pod.pod, cluster.related.persistent_volume_claims):
+        for name, claim in named_claims(pod.sample, cluster.related.persistent_volume_claims):
             if claim is None:
                 return Rejection((not_found(CLAIM, name),), unresolvable=True)
             if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):

@@ -44,15 +44,13 @@ class VolumeZone(PreFilter):
     helped_by = Change.NODE | Change.RELATED
     skip_is_settled = True
     reads = frozenset(("volumes",))
-    reads_pod_labels = False
-    reads_pod_annotations = False
     reason = "node(s) had no available volume zone"
     unresolvable = True
 
     def pre_filter(self, pod: Shape, cluster: Cluster) -> list[VolumeTopology] | Skip | Rejection:
         related = cluster.related
         topologies: list[VolumeTopology] = []
-        for name, claim in named_claims(pod.pod, related.persistent_volume_claims):
+        for name, claim in named_claims(pod.sample, related.persistent_volume_claims):
             if not name:
                 return _refused("PersistentVolumeClaim had no name")
             if claim is None:

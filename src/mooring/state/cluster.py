@@ -26,6 +26,7 @@ from mooring.model.gangs.membership import membership
 from mooring.state.effects import EffectStore, ShapeEffects
 from mooring.state.placements import Placements
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord
+from mooring.state.read_keys import NOTHING_READ, ReadKeys
 from mooring.state.related import RelatedObjects, selected_pod_keys
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape, ShapeTable, selected_keys
@@ -40,11 +41,11 @@ class Cluster(Placements):
     it has from `Placements`.
     """
 
-    def __init__(self, *, all_labels: bool = False, all_annotations: bool = False, seed: int = 0) -> None:
+    def __init__(self, *, read_keys: ReadKeys = NOTHING_READ, seed: int = 0) -> None:
         super().__init__(seed=seed)
         self.related = RelatedObjects()
         self.tenants = TenantTable()
-        self.shapes = ShapeTable(all_labels=all_labels, all_annotations=all_annotations)
+        self.shapes = ShapeTable(read_keys)
         self.touched = TouchedRows(self.nodes, self.pod_changes)
         self._effects = EffectStore(self.shapes)
         self._bound: tuple[tuple[int, int], NDArray[np.int32], NDArray[np.int32]] | None = None

@@ -1,7 +1,8 @@
 """Shapes: everything of a pod that scheduling reads, interned, so that equal pods share their answers.
 
-Labels belong to a shape only as far as someone selects on them: an index or a pod name among the labels of a
-thousand replicas must not make a thousand shapes. When a selector on a new key appears, pods are shaped again.
+Labels belong to a shape only as far as someone selects on them, or a plugin says that it reads them: an index or a pod
+name among the labels of a thousand replicas must not make a thousand shapes. When a selector on a new key appears, pods
+are shaped again.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -9,10 +10,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import msgspec
+from msgspec.structs import replace
 
 from mooring.model.api.meta import Labels
 from mooring.model.api.pods import Affinity, Pod, PodAffinity, PodAffinityTerm, PodSpec
 from mooring.model.values.requests import CPU, MEMORY, pod_requests, to_column_units, whole_requests
+from mooring.state.read_keys import ALL, NOTHING_READ, ReadKeys, ReadLabels
 
 HostPort = tuple[str, str, int]
 """(ip, protocol, port)"""
@@ -23,23 +26,48 @@ class Shape:
     """All pods that scheduling cannot tell apart."""
 
     id: int
-    pod: Pod
-    """One pod of this shape, for reading what the others share: its spec. Names and most labels are its own."""
+    sample: Pod
+    """One pod of this shape, whole; names and most labels are its own, so that plugins see it as `pod`."""
     namespace: str
-    labels: Labels
-    """The labels that someone selects on."""
+    selected_labels: Labels
+    """The labels that someone selects on, or that a plugin reads."""
     terminating: bool
     node_name: str
     """The node that a pod not yet bound asks for by name."""
+    read_keys: ReadKeys = NOTHING_READ
     _parts: dict[str, Hashable] = field(default_factory=dict)
 
     @property
     def spec(self) -> PodSpec:
-        return self.pod.spec
+        return self.sample.spec
 
     @property
     def affinity(self) -> Affinity | None:
-        return self.pod.spec.affinity
+        return self.sample.spec.affinity
+
+    def label(self, key: str) -> str | None:
+        """The value of a label that the plugin says it reads (`reads_pod_labels`); None for pods without it."""
+        return self.labels.get(key)
+
+    def annotation(self, key: str) -> str | None:
+        """The value of an annotation that the plugin says it reads (`reads_pod_annotations`)."""
+        return self.annotations.get(key)
+
+    @cached_property
+    def labels(self) -> ReadLabels:
+        """The labels that some plugin says it reads."""
+        return ReadLabels(self.sample.metadata.labels or {}, self.read_keys.labels, "label")
+
+    @cached_property
+    def annotations(self) -> ReadLabels:
+        """The annotations that some plugin says it reads."""
+        return ReadLabels(self.sample.metadata.annotations or {}, self.read_keys.annotations, "annotation")
+
+    @cached_property
+    def pod(self) -> Pod:
+        """One pod of this shape, for reading what the others share; its name is its own."""
+        metadata = replace(self.sample.metadata, labels=self.labels, annotations=self.annotations)
+        return replace(self.sample, metadata=metadata)
 
     def part(self, name: str) -> Hashable:
         """A part of the pod as a comparable value; shapes with equal parts get equal answers from who reads them."""
@@ -51,7 +79,7 @@ class Shape:
     @cached_property
     def as_selected(self) -> Hashable:
         """All that selectors of pods can see of it: namespace and labels."""
-        return self.namespace, tuple(sorted(self.labels.items()))
+        return self.namespace, tuple(sorted(self.selected_labels.items()))
 
     @cached_property
     def images(self) -> tuple[str, ...]:
@@ -63,7 +91,7 @@ class Shape:
     @cached_property
     def requests(self) -> dict[str, int]:
         """What a pod takes of each resource of its node, in column units (CPU in millis)."""
-        return whole_requests(pod_requests(self.pod))
+        return whole_requests(pod_requests(self.sample))
 
     def request(self, resource: str) -> int:
         return self.requests.get(resource, 0)
@@ -80,14 +108,14 @@ class Shape:
         """CPU millis and memory bytes that scoring counts for a pod that runs: never nothing."""
         if self._says_it_all:
             return self.request(CPU), self.request(MEMORY)
-        return _cpu_and_memory(pod_requests(self.pod, nonzero=True))
+        return _cpu_and_memory(pod_requests(self.sample, nonzero=True))
 
     @cached_property
     def nonzero_incoming(self) -> dict[str, int]:
         """What scoring counts for a pod on its way: without pod-level resources, as kube-scheduler does."""
         if self._says_it_all:
             return self.requests
-        return whole_requests(pod_requests(self.pod, nonzero=True, pod_level=False))
+        return whole_requests(pod_requests(self.sample, nonzero=True, pod_level=False))
 
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:
@@ -141,13 +169,14 @@ def _restart_actions(spec: PodSpec) -> tuple[str, ...]:
 class ShapeTable:
     """Interns shapes; knows which label keys anyone selects on."""
 
-    def __init__(self, *, all_labels: bool = False, all_annotations: bool = False) -> None:
+    def __init__(self, read_keys: ReadKeys = NOTHING_READ) -> None:
         self.all = list[Shape]()
-        self.selected_keys = set[str]()
+        self.read_keys = read_keys
+        self.selected_keys = set[str]() if read_keys.labels is ALL else set(read_keys.labels)
+        """The label keys that someone selects on, or that a plugin reads."""
         self.with_pod_affinity = list[Shape]()
         """The shapes that have terms about other pods: a new one may concern everybody."""
-        self._all_labels = all_labels
-        self._all_annotations = all_annotations
+        self._annotations = () if read_keys.annotations is ALL else tuple(sorted(read_keys.annotations))
         self._shape_of: dict[object, Shape] = {}
         self._signature_of: dict[bytes, int] = {}
         self._encoder = msgspec.msgpack.Encoder()
@@ -167,14 +196,13 @@ class ShapeTable:
 
     def intern(self, pod: Pod, *, bound: bool) -> Shape:
         labels = pod.metadata.labels or {}
-        if not self._all_labels:
+        if self.read_keys.labels is not ALL:
             labels = {key: labels[key] for key in labels if key in self.selected_keys}
         terminating = pod.metadata.deletion_timestamp is not None
         node_name = "" if bound else pod.spec.node_name
         owner = _controller(pod)
         # The claims of generic ephemeral volumes are the pod's own, by name and uid: such pods share nothing.
         itself = (pod.metadata.name, pod.metadata.uid) if _has_ephemeral_claims(pod.spec) else None
-        annotations = tuple(sorted((pod.metadata.annotations or {}).items())) if self._all_annotations else None
         key = (
             self._signature(pod.spec),
             pod.metadata.namespace,
@@ -183,17 +211,25 @@ class ShapeTable:
             node_name,
             owner,
             itself,
-            annotations,
+            self._read_annotations(pod),
         )
         shape = self._shape_of.get(key)
         if shape is None:
-            shape = Shape(len(self.all), pod, pod.metadata.namespace, labels, terminating, node_name)
+            shape = Shape(len(self.all), pod, pod.metadata.namespace, labels, terminating, node_name, self.read_keys)
             self._shape_of[key] = shape
             self.all.append(shape)
             affinity = shape.affinity
             if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
                 self.with_pod_affinity.append(shape)
         return shape
+
+    def _read_annotations(self, pod: Pod) -> tuple[tuple[str, str], ...]:
+        found = pod.metadata.annotations
+        if not found:
+            return ()
+        if self.read_keys.annotations is ALL:
+            return tuple(sorted(found.items()))
+        return tuple((key, found[key]) for key in self._annotations if key in found)
 
     def _signature(self, spec: PodSpec) -> int:
         """A number for everything in a pod's specification that scheduling reads."""

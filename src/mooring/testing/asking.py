@@ -112,7 +112,7 @@ def asked_shapes(cluster: Cluster) -> list[Shape]:
 
 def another_pod(cluster: Cluster, shape: Shape, number: int) -> PodRecord:
     """One more waiting pod of a shape, in the cluster."""
-    pod = shape.pod
+    pod = shape.sample
     metadata = replace(pod.metadata, name=f"another-{shape.id}-{number}")
     found = replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=shape.node_name))
     cluster.observe(PodSeen(found))

@@ -11,7 +11,7 @@ import msgspec
 from mooring.assembly import assemble
 from mooring.config.scheduler import API_GROUP, parse_config
 from mooring.engine.cycle import Scheduler
-from mooring.engine.plugin import Plugin
+from mooring.engine.plugin import Plugin, keys_read_by
 from mooring.model.api.meta import LabelSelector, Namespace, ObjectMeta, OwnerReference, QuantityText, Resources
 from mooring.model.api.nodes import ContainerImage, Node, NodeSpec, NodeStatus, Taint
 from mooring.model.api.pods import (
@@ -273,11 +273,7 @@ def make_cluster(
     seed: int = 0,
 ) -> Cluster:
     """A cluster that has observed these objects, and that keeps of each pod what the plugins read."""
-    cluster = Cluster(
-        all_labels=any(plugin.reads_pod_labels for plugin in plugins),
-        all_annotations=any(plugin.reads_pod_annotations for plugin in plugins),
-        seed=seed,
-    )
+    cluster = Cluster(read_keys=keys_read_by(plugins), seed=seed)
     populate(cluster, _manifests(nodes, pods, related))
     return cluster
 

@@ -8,11 +8,13 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import SKIP, Depends, Incremental, Plugin, PreScore, Reserve
+from mooring.engine.plugin import SKIP, Depends, Incremental, Plugin, PreScore, Reserve, keys_read_by
 from mooring.engine.verdict import Rejection
+from mooring.errors import PluginError, UndeclaredRead
 from mooring.model.api.pods import Pod
 from mooring.model.events import Event, NodeSeen, ObjectLost, ObjectSeen, PodSeen
 from mooring.state.cluster import Cluster
+from mooring.state.read_keys import ALL, Keys
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
 from mooring.testing.answer_checks import fingerprint
@@ -392,32 +394,39 @@ def check_only_declared_parts_are_read(plugin: Plugin, situation: Situation) -> 
 
 
 def check_undeclared_labels_and_annotations_are_not_read(plugin: Plugin, situation: Situation) -> None:
-    """Without `reads_pod_labels`, labels that nobody selects on change nothing; likewise annotations."""
-    if not plugin.reads_pod_labels:
-        _check_unread(plugin, situation, "labels")
-    if not plugin.reads_pod_annotations:
-        _check_unread(plugin, situation, "annotations")
+    """Labels and annotations besides those in `reads_pod_labels` and `reads_pod_annotations` change nothing."""
+    cluster = situation.cluster(plugin)
+    for shape in asked_shapes(cluster):
+        try:
+            fresh_answers(plugin, cluster, shape)
+        except PluginError as error:
+            if isinstance(error.cause, UndeclaredRead):
+                raise AssertionError(f"{error}{situation.about(shape)}") from error
+            raise
+    declared = keys_read_by([plugin])
+    _check_unread(plugin, situation, "labels", declared.labels)
+    _check_unread(plugin, situation, "annotations", declared.annotations)
 
 
-def _check_unread(plugin: Plugin, situation: Situation, what: str) -> None:
+def _check_unread(plugin: Plugin, situation: Situation, what: str, declared: Keys) -> None:
+    """However it looks at pods, what it does not declare must not matter."""
+    if declared is ALL:
+        return
     cluster = situation.cluster(plugin, everything=True)
     for record in waiting(cluster):
         pod = record.pod
         given = getattr(pod.metadata, what) or {}
-        values = dict.fromkeys(_unselected(cluster, given) if what == "labels" else given, "other")
+        unread = [key for key in given if key not in declared and key not in cluster.shapes.selected_keys]
+        values = dict.fromkeys(unread, "other")
         other = _with_metadata(pod, **{what: {**given, **values, "nobody.example.com/selects": "this"}})
         one, two = (
             fresh_answers(plugin, cluster, record.shape),
             fresh_answers(plugin, cluster, cluster.shape_for(other)),
         )
         assert one == two, (
-            f"{plugin.name} declares that it does not read {what} of pods, and answers {one} with {given} and {two} "
-            f"with {getattr(other.metadata, what)}{situation.about(record.shape)}"
+            f"{plugin.name} does not declare that it reads these {what} of pods, and answers {one} with {given} and "
+            f"{two} with {getattr(other.metadata, what)}{situation.about(record.shape)}"
         )
-
-
-def _unselected(cluster: Cluster, labels: dict[str, str]) -> list[str]:
-    return [key for key in labels if key not in cluster.shapes.selected_keys]
 
 
 def _with_metadata(pod: Pod, **metadata: Any) -> Pod:

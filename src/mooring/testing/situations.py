@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from mooring.engine.plugin import Plugin
+from mooring.engine.plugin import Plugin, keys_read_by
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.events import NodeSeen, ObjectSeen, PodSeen, Related
 from mooring.state.cluster import Cluster
+from mooring.state.read_keys import ALL, ReadKeys
 from mooring.state.shapes import Shape
 from mooring.testing.random_clusters import Choose, one_in, one_of, random_world, seeded
 
@@ -58,10 +59,7 @@ class Situation:
     def cluster(self, plugin: Plugin, *, everything: bool = False, without: str = "") -> Cluster:
         """A cluster with the objects, that keeps of each pod what the plugin reads, or everything."""
         objects = self.objects()
-        cluster = Cluster(
-            all_labels=everything or plugin.reads_pod_labels,
-            all_annotations=everything or plugin.reads_pod_annotations,
-        )
+        cluster = Cluster(read_keys=ReadKeys(ALL, ALL) if everything else keys_read_by([plugin]))
         cluster.observe(*map(ObjectSeen, objects.related))
         if without != "nodes":
             cluster.observe(*map(NodeSeen, objects.nodes))
@@ -71,6 +69,6 @@ class Situation:
 
     def about(self, shape: Shape) -> str:
         """Which pod and which cluster an answer was about, for a message that tells the story."""
-        pod = shape.pod
+        pod = shape.sample
         spec = msgspec.json.encode(pod.spec).decode()
         return f"\n  the pod: {pod.key}, labels {pod.metadata.labels}, {spec}\n  the cluster: seed {self.seed}"

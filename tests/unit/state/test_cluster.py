@@ -120,7 +120,7 @@ def test_terms_of_a_pod_make_the_labels_they_select_matter() -> None:
     cluster.observe(PodSeen(make_pod("far", affinity=make_affinity(away=[make_pod_term(labels={"app": "web"})]))))
 
     assert cluster.shapes_version > version
-    assert cluster.pods.records["default/pod-0"].shape.labels == {"app": "web"}
+    assert cluster.pods.records["default/pod-0"].shape.selected_labels == {"app": "web"}
 
 
 def test_a_bound_pod_cannot_be_assumed_elsewhere() -> None:
