@@ -12,6 +12,15 @@ MooringError
 "Does not fit" is not here: that a pod waits is a value (`mooring.engine.verdict`), not a fault.
 """
 
+LONGEST_PART = 500
+"""Characters of what a message quotes: a name may be of any length, a line that people read may not."""
+
+
+def _short(text: str) -> str:
+    if len(text) <= LONGEST_PART:
+        return text
+    return f"{text[: LONGEST_PART // 2]}...{text[-LONGEST_PART // 4 :]} ({len(text):,} characters)"
+
 
 class MooringError(Exception):
     """The root: catch it to catch everything Mooring raises on purpose."""
@@ -36,10 +45,10 @@ class ManifestError(InputError):
         if document is not None:
             where += f": document {document}"
         if kind:
-            where += f" ({kind})"
+            where += f" ({_short(kind)})"
         if field:
-            where += f": {field}"
-        super().__init__(f"{where}: expected {expected}, found {found}")
+            where += f": {_short(field)}"
+        super().__init__(f"{where}: expected {_short(expected)}, found {_short(found)}")
 
 
 class ConfigError(InputError):
@@ -47,8 +56,8 @@ class ConfigError(InputError):
 
     def __init__(self, file: str, field: str, *, expected: str, found: str) -> None:
         self.file, self.field, self.expected, self.found = file, field, expected, found
-        where = f"{file}: {field}" if field else file
-        super().__init__(f"{where}: expected {expected}, found {found}")
+        where = f"{file}: {_short(field)}" if field else file
+        super().__init__(f"{where}: expected {_short(expected)}, found {_short(found)}")
 
 
 class PluginError(MooringError):

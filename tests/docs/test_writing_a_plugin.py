@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from mooring.assembly import Assembly, assemble
-from mooring.config.scheduler import load_config
 from mooring.errors import ConfigError
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
@@ -44,7 +43,7 @@ def classed(name: str, node_class: str = "") -> Node:
 
 
 def test_work_goes_to_nodes_by_their_class(files: Path) -> None:
-    assembly = assemble(load_config(files / "scheduler.yaml"), plugin_files=[files / "node_class.py"])
+    assembly = assemble(files / "scheduler.yaml", plugin_files=[files / "node_class.py"])
     nodes = [classed("plain"), classed("cpus", "cpu"), classed("gpus", "gpu")]
     pods = [make_pod("train", resources={GPU: 1}), make_pod("build", cpu=16), make_pod("web", cpu=1)]
 

@@ -3,11 +3,9 @@
 import difflib
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-import yaml
 
 from mooring.errors import ConfigError
 
@@ -83,20 +81,6 @@ class SchedulerConfig(ConfigObject):
     profiles: list[ProfileConfig] | None = None
     extenders: list[dict[str, Any]] | None = None
     delay_cache_until_active: bool = False
-
-
-def load_config(path: Path) -> SchedulerConfig:
-    """Read a configuration file; YAML, of which JSON is a part."""
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        found = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
-        raise ConfigError(str(path), "", expected="a readable file", found=str(found)) from error
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(str(path), "", expected="YAML", found=" ".join(str(error).split())) from error
-    return parse_config(document, str(path))
 
 
 def parse_config(document: Any, source: str) -> SchedulerConfig:

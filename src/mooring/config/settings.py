@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from mooring.config import queueing, tenant_policy
 from mooring.config.queueing import QueueingSettings, parse_queueing
 from mooring.config.scheduler import SchedulerConfig, parse_config, suggestion
 from mooring.config.tenant_policy import TenantPolicy, parse_tenant_policy
 from mooring.errors import ConfigError
+from mooring.model.loading.yaml_text import YamlProblem, read_yaml
 
 SCHEDULER_KIND = "KubeSchedulerConfiguration"
 
@@ -34,16 +33,21 @@ _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
 
 def load_settings(path: Path) -> Settings:
     """Read a configuration file; YAML, of which JSON is a part."""
+    return parse_settings(load_documents(path), str(path))
+
+
+def load_documents(path: Path) -> list[Any]:
+    """Read a file of ours that is no manifest; a key that is there twice is a mistake."""
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        found = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
-        raise ConfigError(str(path), "", expected="a readable file", found=str(found)) from error
-    try:
-        documents = list(yaml.safe_load_all(text))
-    except yaml.YAMLError as error:
-        raise ConfigError(str(path), "", expected="YAML", found=" ".join(str(error).split())) from error
-    return parse_settings(documents, str(path))
+        found = list(read_yaml(path.read_bytes()))
+    except OSError as error:
+        raise ConfigError(str(path), "", expected="a readable file", found=str(error.strerror)) from error
+    except YamlProblem as problem:
+        raise ConfigError(str(path), problem.where, expected="YAML", found=problem.found) from problem
+    for document in found:
+        if document.duplicates:
+            raise ConfigError(str(path), document.duplicates[0], expected="each key once", found="it twice")
+    return [document.value for document in found]
 
 
 def parse_settings(documents: list[Any], source: str) -> Settings:

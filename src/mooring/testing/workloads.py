@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
-import yaml
 
 from mooring.config.scheduler import convert
+from mooring.config.settings import load_documents
 from mooring.errors import ConfigError
 from mooring.model.loading.replicas import ExpressionError, compile_pattern, fill
 from mooring.model.values.durations import EXPECTED_DURATION, parse_duration
@@ -106,13 +106,8 @@ def bench_folder() -> Path:
 
 
 def load_workload(path: Path) -> Workload:
-    try:
-        document = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise ConfigError(str(path), "", expected="a workload file", found=str(error.strerror)) from error
-    except yaml.YAMLError as error:
-        raise ConfigError(str(path), "", expected="YAML", found=" ".join(str(error).split())) from error
-    workload = convert(document, Workload, str(path))
+    documents = load_documents(path)
+    workload = convert(documents[0] if documents else None, Workload, str(path))
     _check(workload, str(path))
     return workload
 

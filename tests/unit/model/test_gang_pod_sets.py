@@ -32,7 +32,7 @@ IN_A_RACK = asking(**{REQUIRED: "rack"})
 
 @pytest.mark.parametrize("queue", ["", "team"])
 @pytest.mark.parametrize(
-    ("annotations", "wish"),
+    ("annotations", "topology_request"),
     [
         ({REQUIRED: "rack"}, TopologyRequest(required="rack")),
         ({PREFERRED: "rack"}, TopologyRequest(preferred="rack")),

@@ -112,7 +112,7 @@ def test_a_group_that_names_no_queue_is_in_the_default_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("network", "wish"),
+    ("network", "topology_request"),
     [
         pytest.param("{mode: soft}", TopologyRequest(preferred="hypernode-tier/1"), id="soft"),
         pytest.param("{highestTierAllowed: 1}", TopologyRequest(required="hypernode-tier/1"), id="hard by default"),

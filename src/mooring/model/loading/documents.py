@@ -4,26 +4,18 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
-import yaml
 
 from mooring.errors import ManifestError
-from mooring.model.loading.kinds import Source, decode
+from mooring.model.loading.kinds import Source, as_mapping, decode
 from mooring.model.loading.places import Place, show
+from mooring.model.loading.yaml_text import YamlProblem, read_yaml
 
 _SUFFIXES = (".yaml", ".yml", ".json")
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _YamlLoader(_Loader):  # type: ignore[misc]
-    """YAML as Kubernetes reads it: a date is text, not a date."""
-
-    yaml_implicit_resolvers: ClassVar[dict[str, list[Any]]] = {
-        first: [(tag, form) for tag, form in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-    }
+LARGEST_FILE = 1 << 31
+"""Bytes: a file is read whole, and ten times the largest cluster fits into this."""
 
 
 class Document(msgspec.Struct, frozen=True, gc=False):
@@ -51,8 +43,10 @@ class _MappingListHead(msgspec.Struct):
 def read_documents(paths: Sequence[str | Path]) -> Iterator[Document]:
     """Read every object of the given files, folders (recursive, by name) and `-` for standard input."""
     for path in paths:
+        if not str(path):
+            raise ManifestError('-f ""', None, "", expected="a file, a folder or -", found="an empty name")
         if str(path) == "-":
-            yield from _read_text(sys.stdin.buffer.read(), "<stdin>")
+            yield from _read_text(_whole(sys.stdin.buffer.read(LARGEST_FILE + 1), "<stdin>"), "<stdin>")
             continue
         for file in _files(Path(path)):
             yield from _read_text(_content(file), str(file))
@@ -90,10 +84,17 @@ def _files(path: Path) -> list[Path]:
 
 def _content(file: Path) -> bytes:
     try:
-        return file.read_bytes()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        with file.open("rb") as stream:
+            return _whole(stream.read(LARGEST_FILE + 1), str(file))
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise ManifestError(str(file), None, "", expected="a readable file", found=reason) from error
+
+
+def _whole(content: bytes, file: str) -> bytes:
+    if len(content) > LARGEST_FILE:
+        raise ManifestError(file, None, "", expected=f"at most {LARGEST_FILE:,} bytes", found="more")
+    return content
 
 
 def _read_text(content: bytes, file: str) -> Iterator[Document]:
@@ -110,7 +111,7 @@ def _read_json(content: bytes, file: str) -> Iterator[Document]:
     try:
         first = content.lstrip()[:1]
         if first != b"{":
-            raise place.error("", expected="an object", found=show(msgspec.json.decode(content)))
+            raise place.error("", expected="an object", found=show(as_mapping(content, place)))
         yield from flatten(content, place)
     except msgspec.DecodeError as error:
         raise _malformed_json(content, file, error) from error
@@ -125,32 +126,19 @@ def _malformed_json(content: bytes, file: str, error: msgspec.DecodeError) -> Ma
         return ManifestError(file, None, where, expected="JSON", found=detail.msg[:1].lower() + detail.msg[1:])
     except UnicodeDecodeError as detail:
         return ManifestError(file, None, "", expected="JSON in UTF-8", found=f"a stray byte at {detail.start}")
+    except (ValueError, RecursionError):  # a number of thousands of digits, or too deep for that parser
+        pass
     return ManifestError(file, None, "", expected="JSON", found=str(error))
 
 
 def _read_yaml(content: bytes, file: str) -> Iterator[Document]:
-    documents = yaml.load_all(content, Loader=_YamlLoader)
-    number = 0
-    while True:
-        number += 1
-        try:
-            document = next(documents)
-        except StopIteration:
-            return
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-            raise ManifestError(file, number, where, expected="YAML", found=_yaml_problem(error)) from error
-        except yaml.YAMLError as error:
-            found = str(error).splitlines()[0]
-            raise ManifestError(file, number, "", expected="YAML", found=found) from error
-        if document is None:
-            continue
-        place = Place(file, number)
-        if not isinstance(document, dict):
-            raise place.error("", expected="an object", found=show(document))
-        yield from flatten(document, place)
-
-
-def _yaml_problem(error: yaml.MarkedYAMLError) -> str:
-    return " ".join(part.strip() for part in (error.context, error.problem) if part).replace("\n", " ")
+    try:
+        for number, document, _ in read_yaml(content):
+            if document is None:
+                continue
+            place = Place(file, number)
+            if not isinstance(document, dict):
+                raise place.error("", expected="an object", found=show(document))
+            yield from flatten(document, place)
+    except YamlProblem as problem:
+        raise ManifestError(file, problem.document, problem.where, expected="YAML", found=problem.found) from problem

@@ -36,6 +36,7 @@ from mooring.model.jobs.kubeflow import JaxJob, PaddleJob, PyTorchJob, TfJob, Xg
 from mooring.model.jobs.mpi import MpiJob
 from mooring.model.jobs.ray import RayCluster, RayJob
 from mooring.model.loading.places import CLUSTER_SCOPED, Place, show
+from mooring.model.loading.yaml_text import MOST_NESTED
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 
 
@@ -130,17 +131,37 @@ def decode(source: Source, type_: type[Any], place: Place, label: str = "") -> A
     try:
         return _decode(source, type_)
     except msgspec.ValidationError:
-        document = msgspec.json.decode(source) if isinstance(source, bytes | msgspec.Raw) else source
+        pass
     except msgspec.DecodeError as error:
         if not label:  # not even a head: whoever reads the file can say where the JSON breaks
             raise
         raise place.error("", expected="JSON", found=str(error), subject=label) from error
+    except RecursionError as error:
+        raise _too_deep(place, label) from error
     # null means absent in the API. Stripping nulls costs a walk through the document, so it waits until it may help.
-    document = _without_nulls(document)
+    document = _without_nulls(as_mapping(source, place, label))
     try:
         return msgspec.convert(document, type_)
     except msgspec.ValidationError as error:
         raise _translate(str(error), document, place, _subject(document, label)) from error
+
+
+def as_mapping(source: Source, place: Place, label: str = "") -> Any:
+    """A document without a type: what JSON text stands for."""
+    if isinstance(source, dict):
+        return source
+    try:
+        return msgspec.json.decode(source)
+    except msgspec.ValidationError as error:  # a number that no field can hold
+        found = str(error).lower()
+        raise place.error("", expected="numbers of at most 64 bits", found=found, subject=label) from error
+    except RecursionError as error:
+        raise _too_deep(place, label) from error
+
+
+def _too_deep(place: Place, label: str) -> ManifestError:
+    found = "more than a thousand"
+    return place.error("", expected=f"at most {MOST_NESTED} levels of lists and objects", found=found, subject=label)
 
 
 def _decode(source: Source, type_: Any) -> Any:
