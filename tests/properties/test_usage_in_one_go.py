@@ -1,23 +1,31 @@
 """What plugins by usage say in one go is what they say one by one, whichever rows they are asked about."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import msgspec
 import numpy as np
 import pytest
+from drawing import worlds
 from hypothesis import given
 from hypothesis import strategies as st
+from stories import Story, assembled
 
 from mooring.actions.preempt.pods.crowd import SupposedRows
+from mooring.engine.answers.settled import Settled
 from mooring.engine.answers.usage import UsageAnswers
+from mooring.engine.ranking.blocks import INFEASIBLE
 from mooring.model.api.pods import Pod
+from mooring.plugins import resources_compiled
 from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
+from mooring.plugins.resources_compiled import load, load_if_worthwhile, unload
 from mooring.state.cluster import Cluster
+from mooring.state.nodes import TIE_BITS
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 from mooring.testing.builders import GPU, make_cluster, make_node, make_pod
-from mooring.testing.random_clusters import Choose, seeded
+from mooring.testing.random_clusters import Choose, World, seeded
 
 STRATEGIES = {
     "default": {},
@@ -73,12 +81,7 @@ def kinds_of_rows(cluster: Cluster, shape: Shape, choose: Choose) -> Iterator[No
     yield SupposedRows(cluster.rows(some), lambda amount: np.arange(len(some), dtype=np.int64))
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@given(seed=st.integers(0, 1 << 32), weights=st.tuples(st.integers(1, 3), st.integers(1, 3)), uneven=st.booleans())
-def test_the_answers_are_the_same(strategy: str, seed: int, weights: tuple[int, int], uneven: bool) -> None:
-    choose = seeded(seed)
-    cluster = used_cluster(choose, some_without_memory=uneven)
-    shape = cluster.shape_for(make_pod("new", cpu=f"{1 + choose(900)}m", memory=str(1 + choose(1 << 32))))
+def usage_of(cluster: Cluster, shape: Shape, strategy: str, weights: tuple[int, int]) -> UsageAnswers:
     fit = NodeResourcesFit(msgspec.convert(STRATEGIES[strategy], NodeResourcesFitArgs))
     balanced = NodeResourcesBalancedAllocation()
     filters = [(fit, fit.pre_filter(shape, cluster))]
@@ -86,9 +89,18 @@ def test_the_answers_are_the_same(strategy: str, seed: int, weights: tuple[int, 
         (fit, weights[0], fit.pre_score(shape, cluster, cluster.rows())),
         (balanced, weights[1], balanced.pre_score(shape, cluster, cluster.rows())),
     ]
-    usage = UsageAnswers(shape, filters, scores)
-
     assert (fit.in_one_go(filters, scores) is not None) == (strategy in IN_ONE_GO)
+    return UsageAnswers(shape, filters, scores)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(seed=st.integers(0, 1 << 32), weights=st.tuples(st.integers(1, 3), st.integers(1, 3)), uneven=st.booleans())
+def test_the_answers_are_the_same(strategy: str, seed: int, weights: tuple[int, int], uneven: bool) -> None:
+    choose = seeded(seed)
+    cluster = used_cluster(choose, some_without_memory=uneven)
+    shape = cluster.shape_for(make_pod("new", cpu=f"{1 + choose(900)}m", memory=str(1 + choose(1 << 32))))
+    usage = usage_of(cluster, shape, strategy, weights)
+
     for nodes in kinds_of_rows(cluster, shape, choose):
         passed, totals = usage.ask(nodes)
         expected_passed, expected_totals = usage.ask_one_by_one(nodes)
@@ -96,6 +108,60 @@ def test_the_answers_are_the_same(strategy: str, seed: int, weights: tuple[int, 
         assert (np.ones(len(nodes), np.bool_) if passed is None else passed).tolist() == expected_passed.tolist()
         assert totals[expected_passed].tolist() == expected_totals[expected_passed].tolist()
         assert totals.dtype == np.int64
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Iterator[None]:
+    pytest.importorskip("numba")
+    assert load()
+    yield
+    unload()
+
+
+@pytest.mark.parametrize("strategy", IN_ONE_GO)
+@given(seed=st.integers(0, 1 << 32), weights=st.tuples(st.integers(1, 3), st.integers(1, 3)), uneven=st.booleans())
+def test_compiled_or_not_the_keys_are_the_same(
+    compiled: None, strategy: str, seed: int, weights: tuple[int, int], uneven: bool
+) -> None:
+    choose = seeded(seed)
+    cluster = used_cluster(choose, some_without_memory=uneven)
+    pod = make_pod("new", cpu=f"{1 + choose(900)}m", memory=str(1 + choose(1 << 32)), gpu=choose(2))
+    usage = usage_of(cluster, cluster.shape_for(pod), strategy, weights)
+    end = cluster.nodes.end
+    is_row = np.array([bool(choose(4)) for _ in range(end)])
+    settled_keys = np.array([choose(1 << 40) for _ in range(end)], np.int64)
+    settled = Settled(np.flatnonzero(is_row), is_row, bool(is_row.all()), settled_keys, (), frozenset())
+    for rows in (cluster.nodes.live_rows(), np.array([choose(end) for _ in range(5)], np.intp)):
+        keys = np.full(end, INFEASIBLE, np.int64)
+        expected = keys.copy()
+        asked = np.unique(rows[is_row[rows]])
+        passed, totals = usage.ask_one_by_one(cluster.rows(asked))
+        assert passed is not None and totals is not None
+        expected[asked] = np.where(passed, settled_keys[asked] + (totals << TIE_BITS), INFEASIBLE)
+
+        is_set = usage.set_keys(cluster.nodes, rows, settled, keys)
+
+        assert is_set == cluster.nodes.has_all_everywhere(("cpu", "memory"))
+        assert keys.tolist() == (expected.tolist() if is_set else [INFEASIBLE] * end)
+
+
+@given(world=worlds(), steps=st.lists(st.integers(1, 5), min_size=1, max_size=5))
+def test_compiled_answers_change_no_decision(compiled: None, world: World, steps: list[int]) -> None:
+    story = Story(world, assembled(None))
+
+    for events in steps:
+        story.tell(world.events(events))
+        story.cycle()
+
+
+def test_a_small_cluster_loads_no_compiler_and_a_large_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    unload()
+    cluster = make_cluster(nodes=[make_node("a"), make_node("b")])
+    cluster.shape_for(make_pod("new", cpu=1))
+    assert not load_if_worthwhile(cluster)
+    monkeypatch.setattr(resources_compiled, "WORTHWHILE", 2)
+    assert load_if_worthwhile(cluster) == (find_spec("numba") is not None)
+    unload()
 
 
 def test_whoever_asks_for_more_than_the_default_is_answered_one_by_one() -> None:

@@ -6,7 +6,7 @@ the row itself, never on which other rows are asked about; `mooring.testing.plug
 """
 
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import msgspec
@@ -73,12 +73,6 @@ SKIP = _Skip.SKIP
 Skip: TypeAlias = _Skip
 
 
-InOneGo: TypeAlias = Callable[[NodeRows], "tuple[Mask | None, Scores] | None"]
-"""Answers for several plugins about some rows: which pass (None for all), and the weighted total of their scores, which
-is of no matter where a row does not pass.
-
-None where the plugins have to be asked one by one after all."""
-
 EVERYTHING = frozenset(("shape",))
 """The one part of a pod that is all of it."""
 
@@ -108,15 +102,6 @@ class Plugin:
     @property
     def name(self) -> str:
         return type(self).__name__
-
-    def in_one_go(
-        self, filters: Sequence[tuple["Plugin", Any]], scores: Sequence[tuple["Plugin", int, Any]]
-    ) -> InOneGo | None:
-        """Offer to answer for all of these plugins by usage together, only faster; None to let each be asked by itself.
-
-        Each comes with its weight, if it is a score, and with what it has prepared for one shape.
-        """
-        return None
 
 
 class PreEnqueue(Plugin):

@@ -1,7 +1,6 @@
 """Nodes whose resources are used in equal measure: a node out of CPU with memory to spare helps nobody."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from mooring.engine.plugin import MAX_SCORE, SKIP, Depends, PreScore, Scores, Skip
 from mooring.model.api.meta import KubeObject
 from mooring.model.values.requests import CPU, MEMORY, is_scalar
-from mooring.plugins.resource_scoring import Numbers, Problem, ResourceSpec, validate_weights
+from mooring.plugins.resource_scoring import Asked, Numbers, Problem, ResourceSpec, validate_weights
 from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
@@ -39,35 +38,25 @@ class NodeResourcesBalancedAllocation(PreScore):
     args_type = NodeResourcesBalancedAllocationArgs
     skip_is_settled = True
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> "Balanced | Skip":
+    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> Asked | Skip:
         """The resources that count for this pod; best-effort pods are not balanced."""
         asked = [(resource.name, pod.request(resource.name)) for resource in self.args.resources]
         if not any(amount for _, amount in asked):
             return SKIP
-        counted = [(name, amount) for name, amount in asked if amount or not is_scalar(name)]
-        added = np.array([[float(amount)] for _, amount in counted])
-        return Balanced(tuple(name for name, _ in counted), added)
+        return Asked({name: amount for name, amount in asked if amount or not is_scalar(name)})
 
-    def score(self, pod: Shape, nodes: NodeRows, prepared: "Balanced") -> Scores:
+    def score(self, pod: Shape, nodes: NodeRows, prepared: Asked) -> Scores:
         capacity = nodes.stacked("allocatable", prepared.names)
         requested = nodes.stacked("requested", prepared.names)
         evenness = even_where_all if nodes.table.has_all_everywhere(prepared.names) else even_where_present
         before = evenness(requested, capacity)
-        after = evenness(requested + prepared.added, capacity)
+        after = evenness(requested + prepared.floats, capacity)
         # 50 + (50 + change) // 2; the sum is never negative, so truncating is rounding down.
         after -= before
         after += _THREE_HALVES
         after *= _HALVED
         scores: Scores = after.astype(np.int64)
         return scores
-
-
-@dataclass(frozen=True, slots=True)
-class Balanced:
-    """The resources to balance, and what the pod adds to each, as one column."""
-
-    names: tuple[str, ...]
-    added: NDArray[np.float64]
 
 
 def even_where_all(requested: Numbers, capacity: Numbers) -> NDArray[np.float64]:

@@ -2,20 +2,18 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.engine.answers.usage import InOneGo, OffersInOneGo, UsageFilter, UsageScore
 from mooring.engine.plugin import (
     SKIP,
     Change,
     Codes,
     Depends,
-    InOneGo,
     Mask,
-    Plugin,
     PreFilter,
     PreScore,
     Scores,
@@ -26,6 +24,7 @@ from mooring.model.api.meta import KubeObject
 from mooring.model.values.requests import CPU, MEMORY, is_extended, is_scalar
 from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.resource_scoring import (
+    Asked,
     Numbers,
     Problem,
     ScoringStrategy,
@@ -63,25 +62,8 @@ class NodeResourcesFitArgs(KubeObject, forbid_unknown_fields=True):
         yield from self.scoring_strategy.validate("scoringStrategy")
 
 
-class Asked:
-    """What a pod asks of some resources: names, and amounts as one column."""
-
-    __slots__ = ("amounts", "floats", "names")
-
-    def __init__(self, amounts: Mapping[str, int]) -> None:
-        self.names = tuple(amounts)
-        self.amounts: NDArray[np.int64] = np.array(list(amounts.values()), np.int64).reshape(-1, 1)
-        self.floats = self.amounts.astype(np.float64)
-
-    def like(self, others: Numbers) -> Numbers:
-        """The amounts as the kind of numbers that others are: to mix them costs a conversion."""
-        return self.floats if others.dtype == np.float64 else self.amounts
-
-
 class Checked(Asked):
     """What filtering checks for a pod."""
-
-    __slots__ = ("with_a_place",)
 
     def __init__(self, amounts: Mapping[str, int]) -> None:
         super().__init__(amounts)
@@ -90,17 +72,24 @@ class Checked(Asked):
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """What scoring counts for a pod, and how much each resource weighs."""
+class Weights:
+    """How much some resources weigh, as arrays."""
 
-    asked: Asked
-    weights: NDArray[np.float64]
-    total_weight: NDArray[np.float64]
+    each: NDArray[np.float64]
+    total: NDArray[np.float64]
     is_plain_pair: bool
     """Two resources that weigh the same, as in the default."""
 
 
-class NodeResourcesFit(PreFilter, PreScore):
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What scoring counts for a pod, and how much each resource weighs."""
+
+    asked: Asked
+    weights: Weights
+
+
+class NodeResourcesFit(PreFilter, PreScore, OffersInOneGo):
     depends_on = Depends.NODE_USAGE | Depends.NODE
     helped_by = Change.NODE | Change.POD_GONE
     args_type = NodeResourcesFitArgs
@@ -112,6 +101,7 @@ class NodeResourcesFit(PreFilter, PreScore):
         self._ignored_groups = frozenset(self.args.ignored_resource_groups)
         strategy = self.args.scoring_strategy
         self._weights = {resource.name: resource.weight for resource in strategy.resources}
+        self._known_weights: dict[tuple[str, ...], Weights] = {}
         self._ratio: ShapeFunction | None = None
         self._rule = least_allocated if strategy.type == "LeastAllocated" else most_allocated
         if strategy.type == "RequestedToCapacityRatio":
@@ -189,33 +179,35 @@ class NodeResourcesFit(PreFilter, PreScore):
         counted = {name: amount for name, amount in counted.items() if amount or not is_scalar(name)}
         if not counted:
             return SKIP
-        weights = [self._weights[name] for name in counted]
-        is_plain_pair = len(weights) == 2 and weights[0] == weights[1] == 1
-        return Scored(Asked(counted), np.array(weights, np.float64), np.array(float(sum(weights))), is_plain_pair)
+        return Scored(Asked(counted), self._weights_of(tuple(counted)))
+
+    def _weights_of(self, names: tuple[str, ...]) -> Weights:
+        known = self._known_weights.get(names)
+        if known is None:
+            each = [self._weights[name] for name in names]
+            arrays = np.array(each, np.float64), np.array(float(sum(each)))
+            known = self._known_weights[names] = Weights(*arrays, is_plain_pair=each == [1, 1])
+        return known
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: Scored) -> Scores:
         names = prepared.asked.names
         spare = nodes.stacked("spare", names)
         spare = spare - prepared.asked.like(spare)
         capacity = nodes.stacked("allocatable", names)
+        weights = prepared.weights
         if self._ratio is not None:
-            return self._ratio_score(self._ratio, spare, capacity, prepared.weights)
+            return self._ratio_score(self._ratio, spare, capacity, weights.each)
         if nodes.table.has_all_everywhere(names):
             # Sums of whole numbers up to 100 times a weight: exact in floats, and never negative.
             parts = self._rule(spare, capacity)
-            if prepared.is_plain_pair:
-                total: Numbers = parts[0] + parts[1]
-            else:
-                total = prepared.weights @ parts
-            total = total / prepared.total_weight
+            total: Numbers = parts[0] + parts[1] if weights.is_plain_pair else weights.each @ parts
+            total = total / weights.total
             return total.astype(np.int64)
         has = capacity > 0
         parts = np.where(has, self._rule(spare, np.where(has, capacity, 1)), 0)
-        return (prepared.weights @ parts / np.maximum(prepared.weights @ has, 1)).astype(np.int64)
+        return (weights.each @ parts / np.maximum(weights.each @ has, 1)).astype(np.int64)
 
-    def in_one_go(
-        self, filters: Sequence[tuple[Plugin, Any]], scores: Sequence[tuple[Plugin, int, Any]]
-    ) -> InOneGo | None:
+    def in_one_go(self, filters: Sequence[UsageFilter], scores: Sequence[UsageScore]) -> InOneGo | None:
         """Answer for NodeResourcesBalancedAllocation too, where both score the same two resources."""
         if len(filters) != 1 or len(scores) != 2:
             return None
@@ -223,17 +215,15 @@ class NodeResourcesFit(PreFilter, PreScore):
         second, fit_weight, scored = scores[0]
         third, balance_weight, balanced = scores[1]
         is_default = first is self and second is self and type(third) is NodeResourcesBalancedAllocation
-        if not is_default or self._ratio is not None or not scored.is_plain_pair:
+        if not is_default or self._ratio is not None or not scored.weights.is_plain_pair:
             return None
         asked, names = checked.with_a_place, scored.asked.names
         if names != balanced.names or not set(names) <= set(asked.names):
             return None
         return ResourcesInOneGo(
-            asked.names,
-            asked.floats,
-            names,
-            scored.asked.floats,
-            balanced.added,
+            asked,
+            scored.asked,
+            balanced,
             prefers_full=self._rule is most_allocated,
             fit_weight=fit_weight,
             balance_weight=balance_weight,

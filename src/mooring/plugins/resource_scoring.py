@@ -1,6 +1,7 @@
 """How full a node should be: kube-scheduler's three scoring strategies, in whole numbers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -80,6 +81,26 @@ def validate_shape(shape: Sequence[UtilizationPoint], field: str) -> Iterator[Pr
 
 Numbers = NDArray[Any]
 """Whole numbers, as integers or as floats: see NodeRows.stacked."""
+
+
+class Asked:
+    """What a pod asks of some resources: names, and amounts; as one column if somebody calculates with them."""
+
+    def __init__(self, amounts: Mapping[str, int]) -> None:
+        self.names = tuple(amounts)
+        self.quantities = tuple(amounts.values())
+
+    @cached_property
+    def amounts(self) -> NDArray[np.int64]:
+        return np.array(self.quantities, np.int64).reshape(-1, 1)
+
+    @cached_property
+    def floats(self) -> NDArray[np.float64]:
+        return self.amounts.astype(np.float64)
+
+    def like(self, others: Numbers) -> Numbers:
+        """The amounts as the kind of numbers that others are: to mix them costs a conversion."""
+        return self.floats if others.dtype == np.float64 else self.amounts
 
 
 # Arrays of one number each, of the kind that they are used with: NumPy would convert a plain number at every call.

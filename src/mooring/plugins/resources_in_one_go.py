@@ -8,44 +8,60 @@ not hold exactly, is left to the plugins. Rows that do not pass get some score o
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.engine.answers.settled import Settled
 from mooring.engine.plugin import MAX_SCORE, Mask, Scores
-from mooring.state.rows import NodeRows
+from mooring.engine.ranking.blocks import Keys
+from mooring.plugins.resource_scoring import Asked
+from mooring.plugins.resources_compiled import kernel
+from mooring.state.nodes import NodeTable
+from mooring.state.rows import NodeRows, Rows
 
 # Arrays of one number each: NumPy would convert a plain number at every call.
 _NOTHING, _TWO, _HALVED = np.array(0.0), np.array(2.0), np.array(0.5)
 _MAX, _HALF, _THREE_HALVES = np.array(1.0 * MAX_SCORE), np.array(0.5 * MAX_SCORE), np.array(1.5 * MAX_SCORE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResourcesInOneGo:
     """What one shape asks for, in columns, and what the two scores weigh."""
 
-    checked_names: tuple[str, ...]
-    checked: NDArray[np.float64]
+    checked: Asked
     """What a row must have free."""
-    names: tuple[str, str]
-    """The two resources that are scored."""
-    scored: NDArray[np.float64]
-    balanced: NDArray[np.float64]
+    scored: Asked
+    """Of the two resources that are scored: what counts for fullness, and for balance."""
+    balanced: Asked
     prefers_full: bool
     """MostAllocated instead of LeastAllocated."""
     fit_weight: int
     balance_weight: int
 
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return (*self.scored.names, *self.checked.names)
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """All of this as the compiled way reads it."""
+        plain = (self.prefers_full, self.fit_weight, self.balance_weight)
+        asked = (*self.scored.quantities, *self.balanced.quantities, *self.checked.quantities)
+        return np.array((*plain, *asked), np.float64)
+
     def __call__(self, nodes: NodeRows) -> tuple[Mask | None, Scores] | None:
-        free = nodes.stacked("free", self.checked_names)
-        capacity = nodes.stacked("allocatable", self.names)
-        if free.dtype != np.float64 or not nodes.table.has_all_everywhere(self.names):
+        names = self.scored.names
+        free = nodes.stacked("free", self.checked.names)
+        capacity = nodes.stacked("allocatable", names)
+        if free.dtype != np.float64 or not nodes.table.has_all_everywhere(names):
             return None
-        totals = self._fullness(nodes.stacked("spare", self.names) - self.scored, capacity)
+        totals = self._fullness(nodes.stacked("spare", names) - self.scored.floats, capacity)
         if self.fit_weight != 1:
             totals *= self.fit_weight
-        requested = nodes.stacked("requested", self.names)
-        balance = _evenness(requested + self.balanced, capacity)
+        requested = nodes.stacked("requested", names)
+        balance = _evenness(requested + self.balanced.floats, capacity)
         balance -= _evenness(requested, capacity)
         # 50 + (50 + change) // 2; the sum is never negative.
         balance += _THREE_HALVES
@@ -54,9 +70,19 @@ class ResourcesInOneGo:
         if self.balance_weight != 1:
             balance *= self.balance_weight
         totals += balance
-        enough = free >= self.checked
+        enough = free >= self.checked.floats
         passed = None if np.count_nonzero(enough) == enough.size else np.logical_and.reduce(enough)
         return passed, totals.astype(np.int64)
+
+    def set_keys(self, table: NodeTable, rows: Rows, settled: Settled, keys: Keys) -> bool:
+        compiled = kernel()
+        if compiled is None or not table.has_all_everywhere(self.scored.names):
+            return False
+        lines = table.lines_of(self._names)
+        if not table.cube.is_exact(lines):
+            return False
+        compiled(table.cube.floats, rows, settled.is_row, settled.keys, keys, lines.array, self.numbers)
+        return True
 
     def _fullness(self, spare: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
         """How full the node should be: the mean of two whole percentages, rounded down."""

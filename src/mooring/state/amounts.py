@@ -22,14 +22,15 @@ of the allocatable besides the requested is `free`, and besides the nonzero, `sp
 class Lines:
     """Some resources, by code, and where their lines are."""
 
-    __slots__ = ("at", "codes")
+    __slots__ = ("array", "at", "codes")
 
     def __init__(self, codes: tuple[int, ...]) -> None:
         self.codes = codes
+        self.array = np.array(codes, np.intp)
         first, last = codes[0], codes[-1]
         # Neighbours in order, as cpu and memory are, are one slice.
         is_slice = codes == tuple(range(first, last + 1))
-        self.at: slice | NDArray[np.intp] = slice(first, last + 1) if is_slice else np.array(codes, np.intp)
+        self.at: slice | NDArray[np.intp] = slice(first, last + 1) if is_slice else self.array
 
 
 class Taken:
@@ -39,13 +40,11 @@ class Taken:
 
     def __init__(self, requested: Mapping[int, int], nonzero: Mapping[int, int], lines: int) -> None:
         """Amounts by resource code, for so many resources as there are lines."""
-        amounts = np.zeros((2, lines), np.int64)
-        for line, kind in zip(amounts, (requested, nonzero), strict=True):
-            line[list(kind)] = list(kind.values())
+        amounts = [kind.get(code, 0) for kind in (requested, nonzero) for code in range(lines)]
         self.lines = lines
-        self.integers = amounts.reshape(-1)
-        self.floats = np.concatenate([self.integers, -self.integers]).astype(np.float64)
-        self.largest = int(amounts.max())
+        self.integers = np.array(amounts, np.int64)
+        self.floats = np.array([*amounts, *(-amount for amount in amounts)], np.float64)
+        self.largest = max(amounts)
 
     def changes(self, kind: int, lines: Lines) -> NDArray[np.float64]:
         """(resources, 1): what is added to some resources of a kind."""

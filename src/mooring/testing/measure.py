@@ -11,6 +11,7 @@ from mooring.engine.cycle import Scheduler
 from mooring.errors import InvariantBroken
 from mooring.model.loading.manifests import Manifests, build_manifests
 from mooring.model.queued.workloads import queued_workloads
+from mooring.plugins.resources_compiled import load_if_worthwhile
 from mooring.state.loading import imply_namespaces
 from mooring.testing.bench_world import Arrival, World
 from mooring.testing.tally import Measurement, Tally
@@ -75,6 +76,7 @@ def _load(workload: Workload, scheduler: Scheduler, nodes: int, coming: Sequence
         manifests, {_key(found.document): found.seconds for found in coming if found.seconds is not None}
     )
     scheduler.load(manifests)
+    load_if_worthwhile(scheduler.cluster)
     return arrivals
 
 

@@ -16,6 +16,7 @@ from mooring.model.loading.manifests import Manifests, load_manifests
 from mooring.model.loading.steps import load_steps
 from mooring.model.values.durations import parse_duration
 from mooring.observe.progress import Progress
+from mooring.plugins.resources_compiled import load_if_worthwhile
 from mooring.state.loading import imply_namespaces
 
 BETWEEN_STEPS = 60.0
@@ -77,6 +78,7 @@ class Loaded:
         scheduler = self.assembly.new_scheduler(seed=self.inputs.seed)
         now = latest_moment(first)
         scheduler.load(first, now)
+        load_if_worthwhile(scheduler.cluster)
         return Offline(scheduler, now, {pod.key: pod for pod in first.pods})
 
     def let_happen(self, offline: Offline, number: int) -> None:

@@ -108,7 +108,6 @@ class ShapeAnswers:
 
     def _build(self) -> None:
         cluster = self.cluster
-        cluster.touched.catch_up()
         self.description = cluster.description
         self.has_steps = needs_steps(self.profile, self.shape)
         self.settled = self.settled_cache.of(self.profile, cluster, self.shape)
@@ -163,6 +162,11 @@ class ShapeAnswers:
     def _follow_usage(self, position: int) -> None:
         """Ask again about the rows that changed since a position."""
         settled = self.settled
+        changed = self.cluster.pod_changes.rows_since(position)
+        is_few = changed is not None and 2 * len(changed) <= len(settled.rows)
+        rows = changed if changed is not None and is_few else settled.rows
+        if self._usage.set_keys(self.cluster.nodes, rows, settled, self.keys):
+            return
         touched = self.cluster.touched.since(position)
         if touched is None or 2 * len(touched) > len(settled.rows):
             if len(settled.rows):
@@ -220,6 +224,9 @@ class ShapeAnswers:
 
     def _ask_usage(self, rows: Rows) -> None:
         """Ask what depends on usage about some rows that no settled filter refuses, and set their keys."""
+        if self._usage.set_keys(self.cluster.nodes, rows, self.settled, self.keys):
+            return
+        self.cluster.touched.catch_up()
         keys = self.usage_keys(self.cluster.rows(rows))
         if rows is self.settled.rows and self.settled.is_everywhere:
             self.keys[:] = keys
