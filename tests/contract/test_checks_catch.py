@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mooring.engine.answers.supposing import Gone
 from mooring.engine.plugin import (
     MAX_SCORE,
     SKIP,
     Codes,
     Depends,
     Filter,
-    Incremental,
     Mask,
     Plugin,
     PreEnqueue,
@@ -25,6 +23,7 @@ from mooring.engine.plugin import (
     Scores,
     Skip,
 )
+from mooring.engine.shortcuts import Gone, Incremental, QuickMask
 from mooring.engine.verdict import Rejection
 from mooring.errors import PluginError
 from mooring.model.api.pods import Pod
@@ -89,11 +88,11 @@ class Speechless(Filter):
         return Rejection(())
 
 
-class TwoMinds(Filter):
+class TwoMinds(Filter, QuickMask):
     def filter(self, pod: Shape, nodes: NodeRows) -> Mask:
         return nodes.free("cpu") > 1000
 
-    def passes(self, pod: Shape, nodes: NodeRows) -> Mask:
+    def passes(self, pod: Shape, nodes: NodeRows, prepared: None) -> Mask:
         return nodes.free("cpu") >= 0
 
 

@@ -11,7 +11,6 @@ from mooring.engine.plugin import (
     SKIP,
     Depends,
     Filter,
-    Incremental,
     Mask,
     Permit,
     PreFilter,
@@ -22,6 +21,7 @@ from mooring.engine.plugin import (
     Skip,
     normalize_by_highest,
 )
+from mooring.engine.shortcuts import Incremental
 from mooring.engine.verdict import Rejection
 from mooring.model.events import Event
 from mooring.state.cluster import Cluster

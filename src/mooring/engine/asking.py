@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.answers.supposing import Gone, SupposingFilter
 from mooring.engine.plugin import (
     IGNORED,
     MAX_SCORE,
@@ -28,6 +27,7 @@ from mooring.engine.plugin import (
     Scores,
     Skip,
 )
+from mooring.engine.shortcuts import Gone, QuickMask, SupposingFilter
 from mooring.engine.verdict import Rejection
 from mooring.errors import PluginError, WrongAnswer
 from mooring.state.cluster import Cluster
@@ -106,6 +106,10 @@ def ask_narrow(plugin: PreFilter, shape: Shape) -> frozenset[str] | Rejection | 
 
 def ask_filter(plugin: FilterAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> Codes:
     """Ask a filter about some rows; a mask becomes codes, 0 where the node will do."""
+    return as_codes(_answer(plugin, shape, nodes, prepared))
+
+
+def _answer(plugin: FilterAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> NDArray[Any]:
     try:
         if isinstance(plugin, PreFilter):
             answer: NDArray[Any] = np.asarray(plugin.filter(shape, nodes, prepared))
@@ -114,22 +118,20 @@ def ask_filter(plugin: FilterAnswers, shape: Shape, nodes: NodeRows, prepared: A
             answer = np.asarray(plugin.filter(shape, nodes))
     except Exception as error:
         blame(plugin, "filter", error)
-    return as_codes(checked(plugin, "filter", answer, nodes))
+    return checked(plugin, "filter", answer, nodes)
 
 
 def ask_passes(plugin: FilterAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> Mask:
     """Ask a filter about some rows when its reasons do not matter."""
+    if not isinstance(plugin, QuickMask):
+        answer: NDArray[Any] = _answer(plugin, shape, nodes, prepared)
+        mask: Mask = answer if answer.dtype is _BOOL else answer == 0
+        return mask
     try:
-        if isinstance(plugin, PreFilter):
-            answer: NDArray[Any] = np.asarray(plugin.passes(shape, nodes, prepared))
-        else:
-            assert isinstance(plugin, Filter)
-            answer = np.asarray(plugin.passes(shape, nodes))
+        answer = plugin.passes(shape, nodes, prepared)
     except Exception as error:
-        blame(plugin, "filter", error)
-    if answer.shape == nodes.index.shape and answer.dtype is _BOOL:
-        return answer
-    return as_mask(checked(plugin, "filter", answer, nodes))
+        blame(plugin, "passes", error)
+    return answer if answer.shape == nodes.index.shape else checked(plugin, "passes", answer, nodes)
 
 
 def ask_filter_without(plugin: SupposingFilter, shape: Shape, nodes: NodeRows, prepared: Any, gone: Gone) -> Codes:
@@ -153,13 +155,6 @@ def as_codes(answer: Mask | Codes) -> Codes:
     """A filter's answer as codes, 0 where the node will do."""
     found: NDArray[Any] = answer
     return (~found).astype(np.int64) if found.dtype == np.bool_ else found
-
-
-def as_mask(answer: Mask | Codes) -> Mask:
-    """A filter's answer without its reasons."""
-    found: NDArray[Any] = answer
-    mask: Mask = found if found.dtype == np.bool_ else found == 0
-    return mask
 
 
 def ask_rejection(plugin: FilterAnswers, shape: Shape, code: int) -> Rejection:

@@ -137,24 +137,12 @@ class FilterAnswers(Plugin):
         """For rows that this plugin refuses: single changes, each with the positions in `nodes` that it opens."""
         return ()
 
-    def asks_for(self, pod: Shape, prepared: Any) -> Mapping[str, int] | None:
-        """If this is all that it checks: how much of each resource a row must have free, in column units."""
-        return None
-
-    def room(self, pod: Shape, nodes: NodeRows, prepared: Any) -> NDArray[np.int64] | None:
-        """How many such pods each row takes, one after the other; None from plugins that only see the next one."""
-        return None
-
 
 class Filter(FilterAnswers):
     """Says which nodes can run the pod."""
 
     def filter(self, pod: Shape, nodes: NodeRows) -> Mask | Codes:
         raise NotImplementedError
-
-    def passes(self, pod: Shape, nodes: NodeRows) -> Mask | Codes:
-        """The same when nobody asks for reasons; override it where a mask is cheaper."""
-        return self.filter(pod, nodes)
 
 
 class PreFilter(FilterAnswers):
@@ -166,10 +154,6 @@ class PreFilter(FilterAnswers):
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: Any) -> Mask | Codes:
         raise NotImplementedError
-
-    def passes(self, pod: Shape, nodes: NodeRows, prepared: Any) -> Mask | Codes:
-        """The same when nobody asks for reasons; override it where a mask is cheaper."""
-        return self.filter(pod, nodes, prepared)
 
     def narrow(self, pod: Shape) -> frozenset[str] | Rejection | None:
         """Name the only nodes worth looking at, if they are known beforehand."""
@@ -261,50 +245,6 @@ class PostBind(AfterChoice):
 
     def post_bind(self, pod: PodRecord, cluster: Cluster, row: int) -> None:
         raise NotImplementedError
-
-
-class Incremental:
-    """Something prepared that can follow changes of pods instead of being gathered anew."""
-
-    topology_keys: tuple[str, ...] = ()
-    """Rows with equal values of these labels get equal answers."""
-
-    @property
-    def is_local(self) -> bool:
-        """Whether a pod that comes to a row changes the answers of rows in its own domains only."""
-        return False
-
-    def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
-        """Take in pods that came (sign 1) to or went (sign -1) from rows; tell whether anything changed."""
-        raise NotImplementedError
-
-    def update_one(self, shape_id: int, row: int, sign: int) -> bool:
-        """The same for one pod; override it where that is cheaper, because most changes come one at a time."""
-        return self.update(np.array([shape_id], np.intp), np.array([row], np.intp), np.array([sign], np.int64))
-
-    def is_moved_by(self, shape: Shape) -> bool:
-        """Whether a pod of this shape changes anything by coming or going."""
-        return True
-
-    @property
-    def size_bytes(self) -> int:
-        """About how much memory this takes."""
-        return 0
-
-    def own_counts(self, nodes: NodeRows) -> NDArray[np.int64] | None:
-        """(counts, rows): what is counted where each node is a domain of its own; None if it does not tell.
-
-        Rows that are alike in these and in their other domains get equal answers.
-        """
-        return None
-
-    @property
-    def counts_rows(self) -> bool:
-        """Whether `refit` needs all feasible rows; otherwise one row a domain tells it as much."""
-        return True
-
-    def refit(self, feasible: NodeRows) -> None:
-        """Take in that other nodes are feasible now; for what pre_score gathers with `reads_feasible`."""
 
 
 def keys_read_by(plugins: Iterable[Plugin]) -> ReadKeys:

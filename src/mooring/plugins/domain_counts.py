@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.answers.supposing import Gone
-from mooring.engine.plugin import Incremental
+from mooring.engine.shortcuts import Gone, Incremental
 from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects, sum_by_code
 from mooring.state.nodes import ROW

@@ -7,9 +7,9 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from mooring.engine.answers.supposing import Gone, SupposingFilter
 from mooring.engine.asking import FEW
 from mooring.engine.plugin import MAX_SCORE, SKIP, Codes, Depends, Mask, PreScore, Scores, Skip
+from mooring.engine.shortcuts import Gone, QuickMask, SupposingFilter
 from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import KubeObject
 from mooring.plugins.domain_counts import Counted, DomainCount
@@ -80,7 +80,7 @@ class RequiredCounts(Counted):
         return self.matches_itself and not any(part.counts.any() for part in self.affinity)
 
 
-class InterPodAffinity(SupposingFilter, PreScore):
+class InterPodAffinity(SupposingFilter, QuickMask, PreScore):
     depends_on = Depends.PODS | Depends.NODE | Depends.RELATED
     args_type = InterPodAffinityArgs
     skip_is_settled = True

@@ -19,6 +19,7 @@ from mooring.engine.plugin import (
     Scores,
     Skip,
 )
+from mooring.engine.shortcuts import CountedRoom, QuickMask
 from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import KubeObject
 from mooring.model.values.requests import CPU, MEMORY, is_extended, is_scalar
@@ -89,7 +90,7 @@ class Scored:
     weights: Weights
 
 
-class NodeResourcesFit(PreFilter, PreScore, OffersInOneGo):
+class NodeResourcesFit(PreFilter, PreScore, QuickMask, CountedRoom, OffersInOneGo):
     depends_on = Depends.NODE_USAGE | Depends.NODE
     helped_by = Change.NODE | Change.POD_GONE
     args_type = NodeResourcesFitArgs

@@ -6,18 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.answers.supposing import Gone, SupposingFilter
-from mooring.engine.plugin import (
-    IGNORED,
-    MAX_SCORE,
-    SKIP,
-    Codes,
-    Depends,
-    Mask,
-    PreScore,
-    Scores,
-    Skip,
-)
+from mooring.engine.plugin import IGNORED, MAX_SCORE, SKIP, Codes, Depends, Mask, PreScore, Scores, Skip
+from mooring.engine.shortcuts import Gone, QuickMask, SupposingFilter
 from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import KubeObject
 from mooring.model.api.pods import TopologySpreadConstraint
@@ -146,7 +136,7 @@ class SoftCounts(Counted):
         self.weights = [float(np.log(size + 2)) for size in sizes]
 
 
-class PodTopologySpread(SupposingFilter, PreScore):
+class PodTopologySpread(SupposingFilter, QuickMask, PreScore):
     depends_on = Depends.PODS | Depends.NODE | Depends.RELATED
     args_type = PodTopologySpreadArgs
     skip_is_settled = True

@@ -10,7 +10,7 @@ from mooring.engine.asking import extremes
 from mooring.engine.plugin import (
     MAX_SCORE,
     MIN_SCORE,
-    Filter,
+    SKIP,
     FilterAnswers,
     Plugin,
     PreEnqueue,
@@ -18,6 +18,7 @@ from mooring.engine.plugin import (
     QueueSort,
     ScoreAnswers,
 )
+from mooring.engine.shortcuts import QuickMask
 from mooring.engine.verdict import Rejection
 from mooring.state.cluster import Cluster
 from mooring.state.rows import Rows
@@ -191,13 +192,16 @@ def _check_rejection(plugin: Plugin, rejection: Any) -> None:
 
 def check_passes_agrees_with_filter(plugin: Plugin, situation: Situation) -> None:
     """`passes` is `filter` without the reasons."""
-    if not isinstance(plugin, Filter):
+    if not isinstance(plugin, QuickMask):
         return
     cluster = situation.cluster(plugin)
     nodes = cluster.rows()
     for shape in asked_shapes(cluster):
-        expected = (prepare(plugin, cluster, shape).codes(nodes) == 0).tolist()
-        found = plugin.passes(shape, nodes).tolist()
+        prepared = prepare(plugin, cluster, shape)
+        if prepared.for_filter is SKIP or isinstance(prepared.for_filter, Rejection):
+            continue
+        expected = (prepared.codes(nodes) == 0).tolist()
+        found = plugin.passes(shape, nodes, prepared.for_filter).tolist()
         assert found == expected, f"{plugin.name}.passes gave {found}, filter {expected}{situation.about(shape)}"
 
 

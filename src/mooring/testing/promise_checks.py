@@ -8,7 +8,8 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import SKIP, Depends, Incremental, Plugin, PreScore, Reserve, keys_read_by
+from mooring.engine.plugin import SKIP, Depends, Plugin, PreScore, Reserve, keys_read_by
+from mooring.engine.shortcuts import Incremental
 from mooring.engine.verdict import Rejection
 from mooring.errors import PluginError, UndeclaredRead
 from mooring.model.api.pods import Pod

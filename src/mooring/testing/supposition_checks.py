@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.answers.supposing import SupposingFilter
 from mooring.engine.asking import ask_filter_without
-from mooring.engine.plugin import SKIP, FilterAnswers, Plugin
+from mooring.engine.plugin import SKIP, Plugin
+from mooring.engine.shortcuts import CountedRoom, SupposingFilter
 from mooring.engine.verdict import Rejection
 from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects
@@ -60,7 +60,7 @@ def _check_suppositions(
 
 def check_what_a_filter_asks_for_is_all_that_it_checks(plugin: Plugin, situation: Situation) -> None:
     """Where `asks_for` names amounts, a row passes if it has them free, and only then."""
-    if not isinstance(plugin, FilterAnswers):
+    if not isinstance(plugin, CountedRoom):
         return
     cluster = situation.cluster(plugin)
     nodes = cluster.rows()
@@ -69,8 +69,6 @@ def check_what_a_filter_asks_for_is_all_that_it_checks(plugin: Plugin, situation
         if prepared.for_filter is SKIP or isinstance(prepared.for_filter, Rejection):
             continue
         asked = plugin.asks_for(shape, prepared.for_filter)
-        if asked is None:
-            continue
         has_all = np.ones(len(nodes), np.bool_)
         for name, amount in asked.items():
             has_all &= nodes.free(name) >= amount

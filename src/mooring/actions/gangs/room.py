@@ -10,6 +10,7 @@ from mooring.actions.place.batches import Batches
 from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.profile import Profile
 from mooring.engine.ranking.blocks import FEASIBLE_FROM
+from mooring.engine.shortcuts import CountedRoom, room_by
 from mooring.state.cluster import Cluster
 from mooring.state.rows import Rows
 from mooring.state.shapes import Shape
@@ -64,10 +65,7 @@ def _count(answers: ShapeAnswers) -> Room:
     is_exact = (
         not answers.domain_filters
         and not answers.has_steps
-        and all(
-            plugin.room(answers.shape, answers.cluster.rows(rows[:0]), prepared) is not None
-            for plugin, prepared in answers.usage_filters
-        )
+        and all(isinstance(plugin, CountedRoom) for plugin, _ in answers.usage_filters)
     )
     return Room(_counts(answers, rows), is_exact, answers)
 
@@ -82,7 +80,7 @@ def _counts(answers: ShapeAnswers, rows: Rows) -> NDArray[np.int64]:
     if len(left):
         nodes = answers.cluster.rows(rows[left])
         for plugin, prepared in answers.usage_filters:
-            room = plugin.room(answers.shape, nodes, prepared)
+            room = room_by(plugin, answers.shape, nodes, prepared)
             if room is not None:
                 counts[left] = np.minimum(counts[left], room)
     if answers.shape.host_ports:

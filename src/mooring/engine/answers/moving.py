@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.engine.asking import ask_filter
-from mooring.engine.plugin import FilterAnswers, Incremental, PreFilter, ScoreAnswers, Scores
+from mooring.engine.plugin import FilterAnswers, PreFilter, ScoreAnswers, Scores
+from mooring.engine.shortcuts import Incremental
 from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.answers.moving import DomainFilter, NormalizedScore
 from mooring.engine.asking import ask_passes, ask_score, normalized
-from mooring.engine.plugin import Incremental, Mask, PreScore, Scores
+from mooring.engine.plugin import Mask, PreScore, Scores
 from mooring.engine.ranking.ahead import Ahead, largest
 from mooring.engine.ranking.blocks import FEASIBLE_FROM, INFEASIBLE, Keys, arrange
 from mooring.engine.ranking.row_scores import RowScore
+from mooring.engine.shortcuts import Incremental
 from mooring.state.nodes import TIE_BITS
 from mooring.state.rows import NodeRows
 

@@ -14,6 +14,7 @@ from mooring.actions.preempt.running import Matrix
 from mooring.engine.asking import ask_passes
 from mooring.engine.plugin import Mask
 from mooring.engine.profile import Profile
+from mooring.engine.shortcuts import CountedRoom, room_by
 from mooring.state.pods import PodRecord
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
@@ -42,17 +43,16 @@ class Want:
         """How many of its pods each row takes at most, and never more than there are."""
         room = np.where(self.is_row[nodes.index], MOST, 0)
         for plugin, prepared in self.by_usage:
-            found = plugin.room(self.shape, nodes, prepared)
+            found = room_by(plugin, self.shape, nodes, prepared)
             if found is None:
                 found = np.where(ask_passes(plugin, self.shape, nodes, prepared), MOST, 0)
             room = np.minimum(room, found)
         return np.minimum(room, 1 if self.shape.host_ports else self.count)
 
-    def is_exact(self, nodes: NodeRows) -> bool:
+    @property
+    def is_exact(self) -> bool:
         """Whether rows are sure to take as many as `room` says."""
-        return not self.elsewhere and all(
-            plugin.room(self.shape, nodes, prepared) is not None for plugin, prepared in self.by_usage
-        )
+        return not self.elsewhere and all(isinstance(plugin, CountedRoom) for plugin, _ in self.by_usage)
 
     def takes(self, amount: Amount) -> int:
         """What each of its pods takes."""

@@ -53,7 +53,7 @@ class Proposals:
         self._by_lost_work = cost is not None and cost.has_least_lost
         self._rank = pool.importance()
         is_simple = asked.domains is None and asked.only_filters and len(wants) == 1
-        self._is_exact = is_simple and wants[0].is_exact(self.board.nodes)
+        self._is_exact = is_simple and wants[0].is_exact
         """Whether what columns propose is sure to do."""
 
     def __iter__(self) -> Iterator[Mask]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mooring.actions.preempt.pods.reprieve import AskedFilter
-from mooring.engine.plugin import Incremental, Mask
+from mooring.engine.plugin import Mask
+from mooring.engine.shortcuts import Incremental
 from mooring.state.cluster import Cluster
 from mooring.state.shapes import Shape
 

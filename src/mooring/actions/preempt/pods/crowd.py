@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from mooring.actions.preempt.cost import Cost
 from mooring.actions.preempt.running import Matrix, RunningPods
-from mooring.engine.answers.supposing import Gone
 from mooring.engine.plugin import Mask
+from mooring.engine.shortcuts import Gone
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects

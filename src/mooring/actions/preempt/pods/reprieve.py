@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from mooring.actions.preempt.budgets import split_one_by_one
 from mooring.actions.preempt.pods.crowd import Crowd, SupposedRows
 from mooring.actions.preempt.running import RunningPods
-from mooring.engine.answers.supposing import SupposingFilter
 from mooring.engine.asking import ask_filter_without, ask_passes
 from mooring.engine.plugin import FilterAnswers, Mask
+from mooring.engine.shortcuts import CountedRoom, SupposingFilter
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 
@@ -39,10 +39,10 @@ def asked_in_all(filters: Sequence[AskedFilter], shape: Shape) -> tuple[dict[str
     asked: dict[str, int] = {}
     others: list[AskedFilter] = []
     for plugin, prepared in filters:
-        amounts = plugin.asks_for(shape, prepared)
-        if amounts is None:
+        if not isinstance(plugin, CountedRoom):
             others.append((plugin, prepared))
         else:
+            amounts = plugin.asks_for(shape, prepared)
             asked |= {name: max(amount, asked.get(name, 0)) for name, amount in amounts.items()}
     return asked, others
 

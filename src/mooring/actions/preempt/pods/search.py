@@ -25,11 +25,11 @@ from mooring.actions.preempt.running import RunningPods, importance
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.answers.answers import is_by_usage
 from mooring.engine.answers.settled import SettledCache, is_settled
-from mooring.engine.answers.supposing import SupposingFilter
 from mooring.engine.asking import ask_filter, ask_filter_without, ask_rejection
 from mooring.engine.evaluate import Evaluation, prepare_filters, run_filters
 from mooring.engine.plugin import SKIP, Mask
 from mooring.engine.profile import Profile
+from mooring.engine.shortcuts import SupposingFilter
 from mooring.engine.verdict import Rejection, fit_message
 from mooring.model.api.pods import Pod
 from mooring.state.cluster import Cluster

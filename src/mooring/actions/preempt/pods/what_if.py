@@ -8,7 +8,8 @@ from mooring.actions.preempt.pods.crowd import Crowd
 from mooring.actions.preempt.pods.reprieve import AskedFilter
 from mooring.engine.answers.answers import is_by_usage
 from mooring.engine.asking import ask_filter, ask_pre_filter, ask_rejection
-from mooring.engine.plugin import SKIP, Incremental, Mask, PreFilter
+from mooring.engine.plugin import SKIP, Mask, PreFilter
+from mooring.engine.shortcuts import Incremental
 from mooring.engine.verdict import Rejection
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND, PodRecord

@@ -1,0 +1,98 @@
+"""What plugins may offer besides, so that the engine asks less: the same answers, only sooner.
+
+None of this is needed by a plugin that is right, and it may change with the engine; `mooring.plugin` has what stays.
+`OffersInOneGo` (`engine/answers/usage.py`) is one more.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.engine.plugin import Codes, FilterAnswers, Mask, PreFilter
+from mooring.state.effects import ShapeEffects
+from mooring.state.rows import NodeRows
+from mooring.state.shapes import Shape
+
+
+class QuickMask(FilterAnswers):
+    """A filter that is cheaper to ask when nobody wants its reasons."""
+
+    def passes(self, pod: Shape, nodes: NodeRows, prepared: Any) -> Mask:
+        """`filter` as a mask."""
+        raise NotImplementedError
+
+
+class CountedRoom(FilterAnswers):
+    """A filter that checks nothing but free amounts, and so can tell how many pods a row takes."""
+
+    def asks_for(self, pod: Shape, prepared: Any) -> Mapping[str, int]:
+        """How much of each resource a row must have free, in column units."""
+        raise NotImplementedError
+
+    def room(self, pod: Shape, nodes: NodeRows, prepared: Any) -> NDArray[np.int64]:
+        """How many such pods each row takes, one after the other."""
+        raise NotImplementedError
+
+
+def room_by(plugin: FilterAnswers, pod: Shape, nodes: NodeRows, prepared: Any) -> NDArray[np.int64] | None:
+    """How many such pods each row takes; None from filters that only see the next one."""
+    return plugin.room(pod, nodes, prepared) if isinstance(plugin, CountedRoom) else None
+
+
+Gone = Callable[[ShapeEffects], NDArray[np.int64]]
+"""What the pods that are supposed to be gone from each row add up to, by what each shape counts for."""
+
+
+class SupposingFilter(PreFilter):
+    """A filter by counts of pods that can tell, for many nodes at once, what it would say if some of a node's own pods
+    were gone. Preemption asks others about one node after the other."""
+
+    def filter_without(self, pod: Shape, nodes: NodeRows, prepared: Any, gone: Gone) -> Mask | Codes:
+        """As `filter`, each row being asked about by itself: without some pods of its own, all others as they are."""
+        raise NotImplementedError
+
+
+class Incremental:
+    """Something prepared that can follow changes of pods instead of being gathered anew."""
+
+    topology_keys: tuple[str, ...] = ()
+    """Rows with equal values of these labels get equal answers."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a pod that comes to a row changes the answers of rows in its own domains only."""
+        return False
+
+    def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
+        """Take in pods that came (sign 1) to or went (sign -1) from rows; tell whether anything changed."""
+        raise NotImplementedError
+
+    def update_one(self, shape_id: int, row: int, sign: int) -> bool:
+        """The same for one pod; override it where that is cheaper, because most changes come one at a time."""
+        return self.update(np.array([shape_id], np.intp), np.array([row], np.intp), np.array([sign], np.int64))
+
+    def is_moved_by(self, shape: Shape) -> bool:
+        """Whether a pod of this shape changes anything by coming or going."""
+        return True
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory this takes."""
+        return 0
+
+    def own_counts(self, nodes: NodeRows) -> NDArray[np.int64] | None:
+        """(counts, rows): what is counted where each node is a domain of its own; None if it does not tell.
+
+        Rows that are alike in these and in their other domains get equal answers.
+        """
+        return None
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether `refit` needs all feasible rows; otherwise one row a domain tells it as much."""
+        return True
+
+    def refit(self, feasible: NodeRows) -> None:
+        """Take in that other nodes are feasible now; for what pre_score gathers with `reads_feasible`."""
