@@ -158,6 +158,7 @@ def test_json_has_everything(mooring: Call, company: Path) -> None:
     assert list(result) == [
         "admitted",
         "suspended",
+        "notices",
         "cohorts",
         "queues",
         "localQueues",

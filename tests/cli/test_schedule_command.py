@@ -123,7 +123,7 @@ def test_json_has_everything(mooring: Call, cluster: Path) -> None:
     result = json.loads(mooring("schedule", "-f", cluster, "-o", "json").out)
 
     pods = ["placements", "waiting", "forbidden", "gated", "notOurs", "evicted", "lost"]
-    assert list(result) == ["summary", *pods, "admitted", "suspended", "pools", "ignored"]
+    assert list(result) == ["summary", *pods, "ended", "admitted", "suspended", "notices", "pools", "ignored"]
     assert result["summary"] == {
         "nodes": 4,
         "placed": 9,
@@ -135,6 +135,7 @@ def test_json_has_everything(mooring: Call, cluster: Path) -> None:
         "alreadyBound": 1,
         "evicted": 0,
         "lost": 0,
+        "ended": 0,
         "admitted": 0,
         "suspended": 0,
     }

@@ -35,4 +35,12 @@ Then = Annotated[
         "one with a deletionTimestamp takes its object away. May be repeated.",
     ),
 ]
+Now = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="What time it is at first, such as 2026-03-02T12:00:00Z. Default: the last moment that the first "
+        "manifests speak of, 1970-01-01T00:00:00Z if of none.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no remarks, just the result.")]

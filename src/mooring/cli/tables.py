@@ -5,13 +5,15 @@ Also what several commands print: the heading of a step, and what was decided on
 
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mooring.report.admissions import Admitted, Suspended
+from mooring.report.admissions import Admitted, Noticed, Suspended
 from mooring.report.amounts import amounts_text
+from mooring.report.story import StepResult
 
 MOST_ADMITTED = 40
 """Workloads that a table lists before it refers to json."""
@@ -47,13 +49,14 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def print_heading(console: Console, number: int, file: str, after_seconds: float, said: str) -> None:
+def print_heading(console: Console, number: int, step: StepResult[Any], *, with_time: bool) -> None:
     """Which step it is, counted from 0, when it happens, and what its file says of it."""
     if number:
         console.print()
-    when = "at first" if not number else f"{_in_words(after_seconds)} later"
-    console.print(Text(f"STEP {number + 1}, {when}: {file}", style="bold reverse"), soft_wrap=True)
-    for line in textwrap.wrap(said, console.width):
+    when = "at first" if not number else f"{_in_words(step.after_seconds)} later"
+    time = f", {step.now}" if with_time else ""
+    console.print(Text(f"STEP {number + 1}, {when}{time}: {step.file}", style="bold reverse"), soft_wrap=True)
+    for line in textwrap.wrap(step.said, console.width):
         console.print(Text(line, style="italic"))
     console.print()
 
@@ -68,7 +71,9 @@ def _in_words(seconds: float) -> str:
 # What was decided on workloads.
 
 
-def print_admissions(console: Console, admitted: Sequence[Admitted], suspended: Sequence[Suspended]) -> None:
+def print_admissions(
+    console: Console, admitted: Sequence[Admitted], suspended: Sequence[Suspended], notices: Sequence[Noticed]
+) -> None:
     if admitted:
         console.print()
         console.print("ADMITTED", style="bold")
@@ -78,6 +83,13 @@ def print_admissions(console: Console, admitted: Sequence[Admitted], suspended: 
         console.print("SUSPENDED", style="bold")
         for found in suspended:
             _print_suspended(console, found)
+    if notices:
+        console.print()
+        console.print("NOTICE", style="bold")
+        for told in notices:
+            line = Text(f"{told.namespace} {told.owner}", style="bold yellow")
+            line.append(f" at {told.at}: {told.message}", style="default not bold")
+            console.print(line, soft_wrap=True)
 
 
 def _print_admitted(console: Console, admitted: Sequence[Admitted]) -> None:

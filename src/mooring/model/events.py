@@ -85,6 +85,33 @@ class BindFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class EvictFailed:
+    """The world refused to evict a pod as decided: it runs on, and is not leaving any more."""
+
+    key: str
+    """namespace/name"""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AdmitFailed:
+    """The world refused to give a workload its quota as decided: it is pending again."""
+
+    key: str
+    """namespace/name of the workload"""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendFailed:
+    """The world refused to suspend a workload as decided: it is told again."""
+
+    key: str
+    """namespace/name of the workload"""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadSeen:
     """Work that queues was added, or changed: its workload and its pods as they are now."""
 
@@ -131,6 +158,9 @@ Event: TypeAlias = (
     | GangSeen
     | GangLost
     | BindFailed
+    | EvictFailed
+    | AdmitFailed
+    | SuspendFailed
     | WorkloadSeen
     | WorkloadLost
 )

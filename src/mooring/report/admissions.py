@@ -1,4 +1,4 @@
-"""Which workloads were given quota, and which had to give it back, as values: one line of a result each."""
+"""Which workloads were given quota, had to give it back, or will have to, as values: one line of a result each."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,7 +7,8 @@ from msgspec import Struct
 from mooring.actions.admit.action import Admit as AdmitAction
 from mooring.actions.admit.cycle.cycle import Admission
 from mooring.engine.cycle import Scheduler
-from mooring.model.decisions import Admit, Decision, Suspend
+from mooring.model.api.meta import timestamp_text
+from mooring.model.decisions import Admit, Decision, Notice, Suspend
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.report.amounts import in_units
 
@@ -49,6 +50,17 @@ class Suspended(Struct, rename="camel", omit_defaults=True):
     preemptor_owner: str = ""
 
 
+class Noticed(Struct, rename="camel", omit_defaults=True):
+    """A workload that was told that it will lose its quota: nothing happens to it before then."""
+
+    workload: str
+    namespace: str
+    owner: str
+    at: str
+    """When it will lose it."""
+    message: str
+
+
 def find_admission(scheduler: Scheduler) -> Admission | None:
     """The ledger and the lines of quota; None if nothing has ever queued."""
     lifecycles = (action.lifecycle for action in scheduler.actions if isinstance(action, AdmitAction))
@@ -84,6 +96,18 @@ def gather_admissions(scheduler: Scheduler, decisions: Iterable[Decision]) -> tu
         [_admitted(found, workloads, admission) for found in admitted.values()],
         [_suspended(found, workloads, admission) for found in suspended.values()],
     )
+
+
+def gather_notices(scheduler: Scheduler, decisions: Iterable[Decision]) -> list[Noticed]:
+    """Who was told what about the quota that it will lose, in the order of the decisions."""
+    workloads = scheduler.cluster.tenants.workloads
+    found = []
+    for notice in decisions:
+        if isinstance(notice, Notice):
+            namespace, _, name = notice.workload.partition("/")
+            owner = owner_name(workloads, notice.workload)
+            found.append(Noticed(name, namespace, owner, timestamp_text(notice.at), notice.message))
+    return found
 
 
 def _admitted(found: Admit, workloads: Mapping[str, QueuedWorkload], admission: Admission | None) -> Admitted:

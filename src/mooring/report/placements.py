@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from mooring.engine.cycle import Scheduler
+from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Evict
 from mooring.report.admissions import owner_name
@@ -42,7 +43,7 @@ class Evicted(Struct, rename="camel", omit_defaults=True):
 
 
 class Lost(Struct, rename="camel", omit_defaults=True):
-    """A pod that ran on a node which is gone."""
+    """A pod that lost its node: it is gone, or does not want the pod any more."""
 
     pod: str
     namespace: str
@@ -50,16 +51,39 @@ class Lost(Struct, rename="camel", omit_defaults=True):
     comes_back: bool
     """Whether somebody makes it anew: a controller, or whoever gave it to be placed here."""
     owner: str = ""
+    taint: str = ""
+    """The taint of its node that drove it away: key:NoExecute; empty if the node is gone."""
+
+
+class Ended(Struct, rename="camel", omit_defaults=True):
+    """A pod that ran for as long as it said."""
+
+    pod: str
+    namespace: str
+    node: str
+    phase: str
+    """Succeeded; Failed if its activeDeadlineSeconds were over."""
+    at: str
+    owner: str = ""
 
 
 @dataclass(frozen=True)
 class LostPod:
-    """A pod whose node is gone."""
+    """A pod whose node is gone, or does not want it any more."""
 
     pod: Pod
     node: str
     comes_back: bool
     """Whether somebody makes it anew, as a pod that waits."""
+    taint: str = ""
+
+
+@dataclass(frozen=True)
+class EndedPod:
+    pod: Pod
+    node: str
+    phase: str
+    at: float
 
 
 def placements(
@@ -125,6 +149,21 @@ def losses(lost: Sequence[LostPod], workloads: Workloads) -> list[Lost]:
             found.node,
             found.comes_back,
             workloads.name_of(found.pod),
+            found.taint,
         )
         for found in lost
+    ]
+
+
+def endings(ended: Sequence[EndedPod], workloads: Workloads) -> list[Ended]:
+    return [
+        Ended(
+            found.pod.metadata.name,
+            found.pod.metadata.namespace,
+            found.node,
+            found.phase,
+            timestamp_text(found.at),
+            workloads.name_of(found.pod),
+        )
+        for found in ended
     ]

@@ -7,9 +7,20 @@ from msgspec import Struct
 from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Decision
 from mooring.model.loading.manifests import Manifests
-from mooring.report.admissions import Admitted, Suspended, gather_admissions
+from mooring.report.admissions import Admitted, Noticed, Suspended, gather_admissions, gather_notices
 from mooring.report.names import Workloads
-from mooring.report.placements import Evicted, Lost, LostPod, Placement, evictions, losses, placements
+from mooring.report.placements import (
+    Ended,
+    EndedPod,
+    Evicted,
+    Lost,
+    LostPod,
+    Placement,
+    endings,
+    evictions,
+    losses,
+    placements,
+)
 from mooring.report.pools import Pool, pool_names, pools
 from mooring.report.waiting import Forbidden, NotOurs, Waiting, forbidden, gated, not_ours, waiting
 
@@ -27,7 +38,9 @@ class Summary(Struct, rename="camel"):
     already_bound: int
     evicted: int
     lost: int
-    """How many pods went with their nodes, those that somebody makes anew included."""
+    """How many pods lost their nodes, those that somebody makes anew included."""
+    ended: int
+    """How many pods ended by themselves."""
     admitted: int
     """How many workloads were given quota."""
     suspended: int
@@ -47,11 +60,15 @@ class Result(Struct, rename="camel"):
     evicted: list[Evicted]
     """Pods that ran when we came; in the order of the decisions."""
     lost: list[Lost]
-    """Pods whose nodes went in this step of a story."""
+    """Pods whose nodes went in this step of a story, or drove them away."""
+    ended: list[Ended]
+    """Pods that ended by themselves as time passed until this step."""
     admitted: list[Admitted]
     """Workloads that were given quota; in the order of the decisions."""
     suspended: list[Suspended]
     """Workloads that had to give it back; in the order of the decisions."""
+    notices: list[Noticed]
+    """Workloads that were told that they will have to, and when."""
     pools: list[Pool]
     ignored: dict[str, int]
     """How many objects there were of each kind that scheduling does not read."""
@@ -64,6 +81,7 @@ def make_result(
     pool_label: str | None = None,
     ran: Set[str] | None = None,
     lost: Sequence[LostPod] = (),
+    ended: Sequence[EndedPod] = (),
 ) -> Result:
     """Gather what was decided, and why the others wait, as things stand at the end.
 
@@ -85,8 +103,10 @@ def make_result(
         not_ours=not_ours(scheduler, workloads),
         evicted=evictions(scheduler, decisions, pods, ran, workloads),
         lost=losses(lost, workloads),
+        ended=endings(ended, workloads),
         admitted=admitted,
         suspended=suspended,
+        notices=gather_notices(scheduler, decisions),
         pools=pools(scheduler.cluster, pool_of),
         ignored=dict(sorted(manifests.ignored.items())),
     )
@@ -107,6 +127,7 @@ def _summary(result: Result, scheduler: Scheduler) -> Summary:
         already_bound=bound - len(result.placements),
         evicted=len(result.evicted),
         lost=len(result.lost),
+        ended=len(result.ended),
         admitted=len(result.admitted),
         suspended=len(result.suspended),
     )

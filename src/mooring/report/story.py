@@ -12,6 +12,8 @@ class StepResult(Struct, Generic[Shown], rename="camel"):
 
     file: str
     after_seconds: float
+    now: str
+    """The time then."""
     said: str
     """The comment at the top of the file."""
     result: Shown

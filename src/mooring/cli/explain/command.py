@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mooring.cli.options import Config, Files, Format, MoreFiles, Output, PluginFiles, Quiet, Seed, Then
+from mooring.cli.options import Config, Files, Format, MoreFiles, Now, Output, PluginFiles, Quiet, Seed, Then
 from mooring.cli.output import make_console, print_data, remark_ignored
 from mooring.cli.progress import ProgressBar
 
@@ -21,6 +21,7 @@ def explain(
     seed: Seed = 0,
     every: Annotated[bool, typer.Option("--all", "-a", help="Show every node, not just the foremost.")] = False,
     then: Then = None,
+    now: Now = None,
     quiet: Quiet = False,
 ) -> None:
     """Say why a pod gets its node, or what keeps it waiting and which single change would make it fit.
@@ -36,11 +37,12 @@ def explain(
       mooring explain web-3 -f cluster.yaml --then 10m:finished.yaml
     """
     from mooring.drivers.offline.explain import explain_pod
-    from mooring.drivers.offline.reading import Inputs, parse_step, read
+    from mooring.drivers.offline.reading import Inputs, parse_now, parse_step, read
     from mooring.model.loading.manifests import collector_paused
 
     steps = tuple(parse_step(text) for text in then or ())
-    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed, steps)
+    at_first = parse_now(now) if now is not None else None
+    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first)
     with collector_paused():
         with ProgressBar(quiet=quiet) as progress:
             loaded = read(inputs, progress)

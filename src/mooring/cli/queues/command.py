@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mooring.cli.options import Config, Files, Format, MoreFiles, Output, PluginFiles, Quiet, Seed, Then
+from mooring.cli.options import Config, Files, Format, MoreFiles, Now, Output, PluginFiles, Quiet, Seed, Then
 from mooring.cli.output import make_console, print_data, remark_ignored
 from mooring.cli.progress import ProgressBar
 
@@ -24,6 +24,7 @@ def queues(
     plugin: PluginFiles = None,
     seed: Seed = 0,
     then: Then = None,
+    now: Now = None,
     quiet: Quiet = False,
 ) -> None:
     """Decide as `mooring schedule` does, then show how the queues stand.
@@ -38,22 +39,25 @@ def queues(
       mooring queues -f cluster.yaml --queue research -o json
       mooring queues -f cluster.yaml --then 10m:more.yaml
     """
-    from mooring.drivers.offline.reading import Inputs, parse_step, read
+    from mooring.drivers.offline.reading import Inputs, parse_now, parse_step, read
     from mooring.drivers.offline.story import moments
+    from mooring.model.api.meta import timestamp_text
     from mooring.model.loading.manifests import collector_paused
     from mooring.report.queues.report import make_queues_result
     from mooring.report.queues.selection import check_queue_name, narrow
     from mooring.report.story import StepResult, Story
 
     steps = tuple(parse_step(text) for text in then or ())
-    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed, steps)
+    at_first = parse_now(now) if now is not None else None
+    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first)
     told = []
     with collector_paused():
         with ProgressBar(quiet=quiet) as progress:
             loaded = read(inputs, progress)
             for moment in moments(loaded, progress):
                 result = make_queues_result(moment.offline.scheduler, moment.decisions)
-                told.append(StepResult(moment.step.file, moment.step.after, moment.said, result))
+                at = timestamp_text(moment.offline.now)
+                told.append(StepResult(moment.step.file, moment.step.after, at, moment.said, result))
         if queue is not None:
             check_queue_name([step.result for step in told], queue)
             for step in told:
@@ -65,7 +69,7 @@ def queues(
             console = make_console()
             for number, step in enumerate(told):
                 if steps:
-                    print_heading(console, number, step.file, step.after_seconds, step.said)
+                    print_heading(console, number, step, with_time=loaded.tells_time)
                 print_queues(console, step.result, everyone=queue is not None)
         else:
             print_data(Story(told) if steps else told[-1].result, output)

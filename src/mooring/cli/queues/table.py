@@ -42,7 +42,7 @@ class Line(NamedTuple):
 def print_queues(console: Console, result: QueuesResult, *, everyone: bool = False) -> None:
     """Print all of it; `everyone` lists each workload that waits, however many they are."""
     console.print(_summary(result), soft_wrap=True)
-    print_admissions(console, result.admitted, result.suspended)
+    print_admissions(console, result.admitted, result.suspended, result.notices)
     lines = list(tree_lines(result))
     if lines:
         _print_states(console, lines)

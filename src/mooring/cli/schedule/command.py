@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mooring.cli.options import Config, Files, Format, MoreFiles, Output, PluginFiles, Quiet, Seed, Then
+from mooring.cli.options import Config, Files, Format, MoreFiles, Now, Output, PluginFiles, Quiet, Seed, Then
 from mooring.cli.output import make_console, print_data, remark_ignored
 from mooring.cli.progress import ProgressBar
 
@@ -28,6 +28,7 @@ def schedule(
         typer.Option("--fail-on-waiting", help="Exit with 1 if any pod waits for want of a node, or is forbidden."),
     ] = False,
     then: Then = None,
+    now: Now = None,
     quiet: Quiet = False,
 ) -> None:
     """Place all pending pods of some manifests, in queue order, each seeing the ones before.
@@ -41,14 +42,16 @@ def schedule(
       kubectl get nodes,pods -A -o json | mooring schedule -f - -o json
       mooring schedule -f cluster.yaml --then 10m:finished.yaml
     """
-    from mooring.drivers.offline.reading import Inputs, parse_step, read
+    from mooring.drivers.offline.reading import Inputs, parse_now, parse_step, read
     from mooring.drivers.offline.story import moments
+    from mooring.model.api.meta import timestamp_text
     from mooring.model.loading.manifests import collector_paused
     from mooring.report.schedule import make_result
     from mooring.report.story import StepResult, Story
 
     steps = tuple(parse_step(text) for text in then or ())
-    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed, steps)
+    at_first = parse_now(now) if now is not None else None
+    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first)
     told = []
     with collector_paused():
         with ProgressBar(quiet=quiet) as progress:
@@ -56,9 +59,15 @@ def schedule(
             for moment in moments(loaded, progress):
                 offline, step = moment.offline, moment.step
                 result = make_result(
-                    offline.scheduler, moment.picture, moment.decisions, pool_label, moment.ran, offline.lost
+                    offline.scheduler,
+                    moment.picture,
+                    moment.decisions,
+                    pool_label,
+                    moment.ran,
+                    offline.lost,
+                    offline.ended,
                 )
-                told.append(StepResult(step.file, step.after, moment.said, result))
+                told.append(StepResult(step.file, step.after, timestamp_text(offline.now), moment.said, result))
         last = told[-1].result
         if output is Format.TABLE:
             from mooring.cli.schedule.table import print_result
@@ -67,8 +76,8 @@ def schedule(
             console = make_console()
             for number, shown in enumerate(told):
                 if steps:
-                    print_heading(console, number, shown.file, shown.after_seconds, shown.said)
-                print_result(console, shown.result, wide=wide)
+                    print_heading(console, number, shown, with_time=loaded.tells_time)
+                print_result(console, shown.result, wide=wide, with_time=loaded.tells_time)
         else:
             print_data(Story(told) if steps else last, output)
         remark_ignored(loaded.manifests.ignored, quiet=quiet)

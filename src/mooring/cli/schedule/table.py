@@ -11,7 +11,7 @@ from rich.text import Text
 from mooring.cli.tables import count, make_table, print_admissions, print_table
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.report.names import group_name
-from mooring.report.placements import Evicted, Lost, Placement
+from mooring.report.placements import Ended, Evicted, Lost, Placement
 from mooring.report.pools import NO_POOL, Pool, Usage
 from mooring.report.schedule import Result
 from mooring.report.waiting import Forbidden, NotOurs, Waiting
@@ -24,7 +24,7 @@ MOST_POOLS = 3
 BAR_CELLS = 10
 
 
-def print_result(console: Console, result: Result, *, wide: bool) -> None:
+def print_result(console: Console, result: Result, *, wide: bool, with_time: bool = False) -> None:
     console.print(_summary(result), soft_wrap=True)
     if result.placements:
         console.print()
@@ -35,9 +35,10 @@ def print_result(console: Console, result: Result, *, wide: bool) -> None:
     if result.pools:
         console.print()
         print_table(console, _pool_table(result.pools))
-    print_admissions(console, result.admitted, result.suspended)
+    print_admissions(console, result.admitted, result.suspended, result.notices)
     _print_evicted(console, result.evicted)
     _print_waiting(console, "LOST", [_as_reason(pod) for pod in result.lost], wide=wide)
+    _print_waiting(console, "ENDED", [_as_ended(pod, with_time=with_time) for pod in result.ended], wide=wide)
     _print_waiting(console, "WAITING", result.waiting, wide=wide)
     _print_forbidden(console, result.forbidden, wide=wide)
     _print_waiting(console, "GATED", result.gated, wide=wide)
@@ -59,6 +60,7 @@ def _summary(result: Result) -> Text:
         (found.already_bound, "bound before"),
         (found.evicted, "evicted"),
         (found.lost, "lost"),
+        (found.ended, "ended"),
         (found.admitted, "workloads admitted" if found.admitted > 1 else "workload admitted"),
         (found.suspended, "suspended"),
     ]
@@ -175,7 +177,14 @@ def _asker(pod: Evicted) -> str:
 
 def _as_reason(lost: Lost) -> Waiting:
     then = ", back in the queue" if lost.comes_back else " for good: no controller makes another"
-    return Waiting(lost.pod, lost.namespace, f"lost with node {lost.node}{then}", (), 0, lost.owner)
+    how = f"driven off node {lost.node} by its taint {lost.taint}" if lost.taint else f"lost with node {lost.node}"
+    return Waiting(lost.pod, lost.namespace, f"{how}{then}", (), 0, lost.owner)
+
+
+def _as_ended(pod: Ended, *, with_time: bool) -> Waiting:
+    what = "its duration is" if pod.phase == "Succeeded" else "its activeDeadlineSeconds are"
+    when = f" at {pod.at}" if with_time else ""
+    return Waiting(pod.pod, pod.namespace, f"{pod.phase}{when}: {what} over", (), 0, pod.owner)
 
 
 # What waits.

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from mooring.actions.admit.windows.windows import QuotaSchedule
@@ -12,6 +13,7 @@ from mooring.drivers.offline.driver import Offline
 from mooring.errors import ConfigError, InputError
 from mooring.model.api.kueue import ClusterQueue
 from mooring.model.api.meta import timestamp_seconds
+from mooring.model.decisions import Decision
 from mooring.model.loading.manifests import Manifests, load_manifests
 from mooring.model.loading.steps import load_steps
 from mooring.model.values.durations import parse_duration
@@ -56,6 +58,8 @@ class Inputs:
     seed: int = 0
     then: tuple[Step, ...] = ()
     """What happens after the first picture."""
+    now: float | None = None
+    """The time at first, in seconds since 1970; None: the last moment that the manifests speak of."""
 
 
 @dataclass(frozen=True)
@@ -72,26 +76,33 @@ class Loaded:
         """What it ends with."""
         return self.pictures[-1]
 
+    @property
+    def tells_time(self) -> bool:
+        """Whether it matters what time it is: somebody says so, or quotas depend on it."""
+        is_said = self.inputs.now is not None or latest_moment(self.pictures[0]) > 0
+        return is_said or bool(self.assembly.tenants.quota_windows)
+
     def begin(self) -> Offline:
         """A driver that has the first picture, and has decided nothing yet."""
         first = self.pictures[0]
         scheduler = self.assembly.new_scheduler(seed=self.inputs.seed)
-        now = latest_moment(first)
+        now = latest_moment(first) if self.inputs.now is None else self.inputs.now
         scheduler.load(first, now)
         load_if_worthwhile(scheduler.cluster)
-        return Offline(scheduler, now, {pod.key: pod for pod in first.pods})
+        return Offline(scheduler, now, first)
 
-    def let_happen(self, offline: Offline, number: int) -> None:
-        """Let a driver see the step of this number, from 1."""
-        offline.pass_time(self.inputs.then[number - 1].after)
+    def let_happen(self, offline: Offline, number: int, progress: Progress) -> list[Decision]:
+        """Let a driver see the step of this number, from 1; what was decided while time passed until then."""
+        meanwhile = offline.pass_time(self.inputs.then[number - 1].after, progress)
         offline.change(self.pictures[number - 1], self.pictures[number])
+        return meanwhile
 
     def start(self) -> Offline:
         """A driver that has decided on every picture but the last, which has just happened."""
-        offline = self.begin()
+        offline, progress = self.begin(), Progress()
         for number in range(1, len(self.pictures)):
-            offline.decide(Progress())
-            self.let_happen(offline, number)
+            offline.decide(progress)
+            self.let_happen(offline, number, progress)
         return offline
 
 
@@ -107,6 +118,17 @@ def read(inputs: Inputs, progress: Progress) -> Loaded:
     check_window_targets(assembly, inputs.config, pictures)
     progress.phase("taking in the cluster")
     return Loaded(inputs, assembly, pictures)
+
+
+def parse_now(text: str) -> float:
+    """A time as the API writes it: `2026-03-02T12:00:00Z`."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise InputError(f"--now: expected a time such as 2026-03-02T12:00:00Z, found {text!r}")
+    return found.timestamp()
 
 
 def latest_moment(manifests: Manifests) -> float:

@@ -27,8 +27,9 @@ class Moment:
     picture: Manifests
     offline: Offline
     decisions: list[Decision]
+    """Those included that were taken while time passed until then."""
     ran: set[str]
-    """The pods that ran before anything was decided."""
+    """The pods that ran before any of that."""
 
 
 def moments(loaded: Loaded, progress: Progress) -> Iterator[Moment]:
@@ -37,19 +38,14 @@ def moments(loaded: Loaded, progress: Progress) -> Iterator[Moment]:
     offline = loaded.begin()
     steps = [Step(", ".join(inputs.files), 0.0), *inputs.then]
     for number, (step, picture) in enumerate(zip(steps, loaded.pictures, strict=True)):
-        if number:
-            loaded.let_happen(offline, number)
-        ran = _running(offline, picture)
-        decisions = offline.decide(progress)
+        ran = set(offline.placed)
+        decisions = loaded.let_happen(offline, number, progress) if number else []
+        ran |= {pod.key for pod in picture.pods if pod.spec.node_name}
+        ran -= {lost.pod.key for lost in offline.lost}
+        decisions += offline.decide(progress)
         progress.phase("asking why the others wait")
         said = caption(inputs.files if number == 0 else [step.file]) if inputs.then else ""
         yield Moment(step, said, picture, offline, decisions, ran)
-
-
-def _running(offline: Offline, picture: Manifests) -> set[str]:
-    """The pods that run before anything is decided."""
-    bound = {pod.key for pod in picture.pods if pod.spec.node_name} | set(offline.placed)
-    return bound - {lost.pod.key for lost in offline.lost}
 
 
 def caption(files: Sequence[str]) -> str:

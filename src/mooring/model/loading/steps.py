@@ -54,6 +54,8 @@ class _Story:
         """The names that each manifest with replicas stands for; None until somebody asks."""
         self._made: dict[str, Pod] = {}
         """By key: the pods that workloads had made when the last step was over."""
+        self._pods: dict[str, Pod] = {}
+        """By key: all pods then."""
         self._remade: Counter[str] = Counter()
         """By key: how often a pod was deleted, and its workload made another of that name."""
 
@@ -69,6 +71,8 @@ class _Story:
             if not is_first and identity not in self._known:
                 self._leave_template(identity)
                 document = self._keep_owner(identity, document)
+            if not is_first:
+                document = self._keep_spec(identity, document)
             self._known[identity] = document
             self._copies.pop(identity, None)
             if REPLICAS in (meta.annotations or {}) and identity[:2] in _COPIED:
@@ -83,6 +87,7 @@ class _Story:
             if pod.key in self._remade and not pod.metadata.uid:
                 pod.metadata = replace(pod.metadata, uid=f"{pod.key}-{self._remade[pod.key]}")
         self._made = {pod.key: pod for pod in manifests.pods if controller_of(pod.metadata) is not None}
+        self._pods = {pod.key: pod for pod in manifests.pods}
         return manifests
 
     def _delete(self, identity: Identity, document: Document) -> None:
@@ -134,6 +139,15 @@ class _Story:
         return Document(
             document.api_version, document.kind, document.place, {**source, "metadata": {**metadata, **kept}}
         )
+
+    def _keep_spec(self, identity: Identity, document: Document) -> Document:
+        """A pod of which only the status is told is otherwise what it was."""
+        before = self._pods.get(_pod_key(identity))
+        source = _mapping(document) if before is not None else {}
+        if before is None or source.get("spec"):
+            return document
+        spec = msgspec.to_builtins(before.spec)
+        return Document(document.api_version, document.kind, document.place, {**source, "spec": spec})
 
 
 def _identity(document: Document, meta: ObjectMeta) -> Identity:

@@ -5,7 +5,7 @@ Amounts are numbers: cores, bytes, or a count.
 
 from msgspec import Struct
 
-from mooring.report.admissions import Admitted, Suspended
+from mooring.report.admissions import Admitted, Noticed, Suspended
 
 
 class QuotaStatus(Struct, rename="camel"):
@@ -177,6 +177,8 @@ class QueuesResult(Struct, rename="camel"):
     """Workloads that were given quota just now; in the order of the decisions."""
     suspended: list[Suspended]
     """Workloads that had to give it back."""
+    notices: list[Noticed]
+    """Workloads that were told that they will have to, and when."""
     cohorts: list[CohortStatus]
     """Parents before their children, by name."""
     queues: list[QueueStatus]

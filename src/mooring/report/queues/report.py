@@ -13,7 +13,7 @@ from mooring.actions.admit.quota.tree import NO_PARENT, QuotaTree
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.kueue import BEST_EFFORT_FIFO, LOWER_PRIORITY, NEVER, STOP_NONE, STRICT_FIFO, LocalQueue
 from mooring.model.decisions import Decision
-from mooring.report.admissions import gather_admissions
+from mooring.report.admissions import gather_admissions, gather_notices
 from mooring.report.amounts import in_units
 from mooring.report.queues.data import (
     CohortStatus,
@@ -32,6 +32,7 @@ WAITING = (Stage.WAITING, Stage.BACKOFF, Stage.OUTSIDE)
 
 def make_queues_result(scheduler: Scheduler, decisions: Iterable[Decision]) -> QueuesResult:
     """Gather how all queues stand."""
+    decisions = list(decisions)
     admission, records = _admission(scheduler)
     admitted, suspended = gather_admissions(scheduler, decisions)
     workloads = WorkloadsByQueue(admission, records)
@@ -43,6 +44,7 @@ def make_queues_result(scheduler: Scheduler, decisions: Iterable[Decision]) -> Q
     return QueuesResult(
         admitted=admitted,
         suspended=suspended,
+        notices=gather_notices(scheduler, decisions),
         cohorts=report.cohorts(),
         queues=report.queues(),
         local_queues=[

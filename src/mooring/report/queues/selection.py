@@ -48,8 +48,10 @@ def narrow(result: QueuesResult, name: str) -> QueuesResult:
         while cohort and cohort not in above:
             above.add(cohort)
             cohort = parent_of.get(cohort, "")
+    held = {f"{found.namespace}/{found.workload}" for queue in queues for found in queue.holding_workloads}
     return replace(
         result,
+        notices=[found for found in result.notices if f"{found.namespace}/{found.workload}" in held],
         admitted=[found for found in result.admitted if found.cluster_queue in wanted],
         suspended=[found for found in result.suspended if found.cluster_queue in wanted],
         cohorts=[cohort for cohort in result.cohorts if cohort.name in above],

@@ -1,0 +1,52 @@
+"""What a driver is: it brings events in, carries decisions out, and answers for every decision that failed.
+
+The scheduler assumes what it decides. Whatever the world refuses must come back as an event, or the scheduler would
+go on as if it had happened: `failure_of` says which event that is, for every kind of decision.
+"""
+
+from abc import ABC, abstractmethod
+from typing import assert_never
+
+from mooring.engine.cycle import Scheduler
+from mooring.model.decisions import Admit, Bind, Decision, Evict, Notice, Suspend, Wait
+from mooring.model.events import AdmitFailed, BindFailed, Event, EvictFailed, SuspendFailed
+
+
+class Driver(ABC):
+    """The world as one scheduler sees it: whoever writes one says how a decision is carried out."""
+
+    def __init__(self, scheduler: Scheduler, now: float) -> None:
+        self.scheduler = scheduler
+        self.now = now
+        """Seconds since 1970."""
+
+    @abstractmethod
+    def carry_out(self, decision: Decision) -> str:
+        """Do to the world what was decided; return why that failed, or nothing."""
+
+    def run_cycle(self, at_most: int) -> list[Decision]:
+        """Let the scheduler decide, for at most so many pods, and carry out what it does; failures go back to it."""
+        decisions = self.scheduler.cycle(self.now, at_most=at_most)
+        for decision in decisions:
+            message = self.carry_out(decision)
+            failure = failure_of(decision, message) if message else None
+            if failure is not None:
+                self.scheduler.handle(failure)
+        return decisions
+
+
+def failure_of(decision: Decision, message: str) -> Event | None:
+    """What to tell the scheduler when the world refused a decision; None where it was only something to be said."""
+    match decision:
+        case Bind():
+            return BindFailed(decision.pod, message)
+        case Evict():
+            return EvictFailed(decision.pod, message)
+        case Admit():
+            return AdmitFailed(decision.workload, message)
+        case Suspend():
+            return SuspendFailed(decision.workload, message)
+        case Wait() | Notice():
+            return None
+        case _:
+            assert_never(decision)
