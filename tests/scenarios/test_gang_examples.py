@@ -87,6 +87,17 @@ def test_a_reservation_lets_short_work_pass_and_keeps_the_room_from_long(capsys:
     assert list(waiting(started)) == ["long"]
 
 
+def test_workloads_of_kai_are_the_gangs_that_its_pod_grouper_makes(capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = story(capsys, "kai-workloads")
+
+    assert placed(before) == {"Job/prepare": 2}
+    assert waiting(before) == {
+        "PyTorchJob/train": "gang research/pg-train: room for 6 of 7 worker members, of 8 in all",
+        "small-model": "0/2 nodes are available: parts of GPUs are not allocated by this version: [gpu-fraction=0.5].",
+    }
+    assert placed(after) == {"PyTorchJob/train": 8}
+
+
 def test_the_story_is_told_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     folder = EXAMPLES / "waits-whole"
     files = [str(folder / "1-cluster.yaml"), "--then", str(folder / "2-notebook-ends.yaml")]

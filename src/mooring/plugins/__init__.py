@@ -6,6 +6,7 @@ from mooring.model.api.meta import KubeObject
 from mooring.plugins.default_binder import DefaultBinder
 from mooring.plugins.default_preemption import DefaultPreemption
 from mooring.plugins.dynamic_resources import DynamicResources
+from mooring.plugins.gpu_sharing import GpuSharing
 from mooring.plugins.image_locality import ImageLocality
 from mooring.plugins.inter_pod_affinity import InterPodAffinity
 from mooring.plugins.node_affinity import NodeAffinity
@@ -45,6 +46,7 @@ DEFAULT_PLUGINS: tuple[tuple[type[Plugin], int], ...] = (
     (ImageLocality, 1),
     (DefaultBinder, 0),
     (NodeDeclaredFeatures, 0),  # its filter runs last
+    (GpuSharing, 0),  # KAI's, not kube-scheduler's
 )
 """Every plugin of kube-scheduler's default profile with its weight there; 0 means the default weight, 1."""
 

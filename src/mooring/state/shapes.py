@@ -156,6 +156,7 @@ _PARTS: dict[str, Callable[[Shape], Hashable]] = {
     "images": lambda shape: shape.images,
     "volumes": lambda shape: shape.id if shape.spec.volumes else None,
     "claims": lambda shape: _encode(shape.spec.resource_claims),
+    "annotations": lambda shape: tuple(sorted(dict.items(shape.annotations))),
     "features": lambda shape: (shape.spec.host_network, shape.spec.host_users, _restart_actions(shape.spec)),
 }
 """What plugins can say they read of a pod; `shape` is all of it."""

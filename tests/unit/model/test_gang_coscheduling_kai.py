@@ -206,9 +206,10 @@ spec: {levels: [{nodeLabel: example.com/block}, {nodeLabel: kubernetes.io/hostna
             id="level",
         ),
         pytest.param(
-            "{minMember: 1, priorityClassName: train}",
+            "{minMember: 1, priorityClassName: gold}",
             "spec.priorityClassName: expected a known PriorityClass "
-            '(system-cluster-critical, system-node-critical), found "train"',
+            "(build, build-preemptible, inference, system-cluster-critical, system-node-critical, train), "
+            'found "gold"',
             id="class",
         ),
     ],

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from asking_plugins import configured, refusals, remedies, scores
 
+from mooring.engine.plugin import SKIP
 from mooring.engine.verdict import Rejection
 from mooring.model.api.pods import ContainerPort
+from mooring.plugins.gpu_sharing import GpuSharing
 from mooring.plugins.image_locality import ImageLocality
 from mooring.plugins.node_affinity import NodeAffinity
 from mooring.plugins.node_declared_features import NodeDeclaredFeatures
@@ -178,3 +180,16 @@ def test_gates_keep_a_pod_out_of_the_queue() -> None:
     assert SchedulingGates().pre_enqueue(make_pod()) is None
     held = SchedulingGates().pre_enqueue(make_pod(gates=["a", "b"]))
     assert held == Rejection(("waiting for scheduling gates: [a b]",), unresolvable=True)
+
+
+def test_a_part_of_a_gpu_is_found_on_no_node_and_pods_that_ask_for_different_parts_differ() -> None:
+    cluster = make_cluster(nodes=[make_node("a", resources={"nvidia.com/gpu": 8})], plugins=[GpuSharing()])
+    half, third = (make_pod(part, annotations={"gpu-fraction": part}) for part in ("0.5", "0.3"))
+
+    assert [
+        GpuSharing().pre_filter(cluster.shapes.intern(pod, bound=False), cluster) for pod in (half, third, make_pod())
+    ] == [
+        Rejection(("parts of GPUs are not allocated by this version: [gpu-fraction=0.5]",), unresolvable=True),
+        Rejection(("parts of GPUs are not allocated by this version: [gpu-fraction=0.3]",), unresolvable=True),
+        SKIP,
+    ]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from mooring.model.api.kueue import Topology
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod, PodSpec
+from mooring.model.api.policies import PriorityClass
 from mooring.model.api.volcano_queue import Queue
 from mooring.model.api.workloads import Job
 from mooring.model.gangs.dialects.annotations import Member, declared_by_pods, with_topology_requests
@@ -21,6 +22,7 @@ from mooring.model.gangs.dialects.grove import ClusterTopologyBinding, PodClique
 from mooring.model.gangs.dialects.grove_gangs import Bindings, bindings_of, clique_set_gangs, pod_gang_gang
 from mooring.model.gangs.dialects.kai import KaiPodGroup
 from mooring.model.gangs.dialects.kai import pod_group_gang as kai_gang
+from mooring.model.gangs.dialects.kai_pods import with_kai_classes
 from mooring.model.gangs.dialects.kubernetes import (
     CompositePodGroup,
     NativePodGroup,
@@ -61,6 +63,8 @@ class Surroundings:
     bindings: Bindings
     keys: Iterable[str]
     """Of all gangs that some pod names."""
+    kai_classes: Mapping[str, PriorityClass]
+    """Those that are listed, and those that come with KAI."""
 
     def replica_keys(self, group: str) -> list[str]:
         """The keys of replicas by which pods name a pod group inside a Workload."""
@@ -84,7 +88,7 @@ DIALECTS = (
     Dialect(NativeWorkload, lambda subject, found, around: workload_gangs(found, around.replica_keys), priority_at=""),
     Dialect(VolcanoPodGroup, lambda subject, found, around: [volcano_gang(found, around.tiers)]),
     Dialect(CoschedulingPodGroup, lambda subject, found, around: [coscheduling_gang(found)], priority_at=""),
-    Dialect(KaiPodGroup, lambda subject, found, around: [kai_gang(found)]),
+    Dialect(KaiPodGroup, lambda subject, found, around: [kai_gang(found, around.kai_classes)]),
     Dialect(PodGang, lambda subject, found, around: [pod_gang_gang(found)]),
     Dialect(VolcanoJob, lambda subject, found, around: [volcano_job_gang(found, around.tiers)], is_implied=True),
     Dialect(LeaderWorkerSet, lambda subject, found, around: set_gangs(found), is_implied=True, priority_at=""),
@@ -120,6 +124,7 @@ def gangs_of(
         tiers_of(found for found, _ in placed(HyperNode)),
         bindings_of(found for found, _ in placed(ClusterTopologyBinding)),
         members,
+        with_kai_classes(priorities).by_name,
     )
     gangs: dict[str, Gang] = {}
     for dialect in DIALECTS:
@@ -164,7 +169,8 @@ def _with_priority(gang: Gang, dialect: Dialect, found: Any, place: Place, prior
     )
     if not spec.priority_class_name and spec.priority is None:
         return replace(gang, preemption_policy=spec.preemption_policy)
-    priorities.resolve(spec, place, found, dialect.priority_at)
+    known = with_kai_classes(priorities) if dialect.type is KaiPodGroup else priorities
+    known.resolve(spec, place, found, dialect.priority_at)
     return replace(gang, priority=spec.priority, preemption_policy=spec.preemption_policy)
 
 

@@ -43,8 +43,13 @@ class ReplicatedJob(KubeObject):
     replicas: int = 1
 
 
+class StartupPolicy(KubeObject):
+    startup_policy_order: str = "InOrder"
+
+
 class JobSetSpec(KubeObject):
     replicated_jobs: list[ReplicatedJob] = []
+    startup_policy: StartupPolicy | None = None
     network: JobSetNetwork | None = None
     suspend: bool = False
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from mooring.model.api.meta import Condition, KubeObject, ObjectMeta
 from mooring.model.api.pods import Pod, PodTemplateSpec
+from mooring.model.gangs.dialects.kai_pods import is_kai_pod
 from mooring.model.gangs.membership import VOLCANO_GROUPS, VOLCANO_MINIMUM, VOLCANO_ROLE
 from mooring.model.jobs.pod_sets import PodFinder, PodSetPlan, by_label, has_ended
 from mooring.model.loading.expansion import Owned, Stamp, owner_key
@@ -230,7 +231,7 @@ def expand_training_job(owner: Any, owned: Owned) -> list[Pod]:
 def with_gang(owner: Any, template: PodTemplateSpec, role: str, total: int) -> PodTemplateSpec:
     """Let the pods name their gang, as the operator does, where the job has a scheduling policy."""
     policy = owner.spec.run_policy.scheduling_policy
-    if policy is None:
+    if policy is None or is_kai_pod(template.spec, template.metadata.labels):  # KAI's pod-grouper sees to those
         return template
     minimum = total if policy.min_available is None else policy.min_available
     marks = {VOLCANO_GROUPS[0]: owner.metadata.name, VOLCANO_MINIMUM: str(minimum), VOLCANO_ROLE: role}

@@ -39,6 +39,7 @@ MPI_TYPES = (LAUNCHER, WORKER)
 class MpiJobSpec(TrainingSpec, kw_only=True):
     replica_specs: dict[str, ReplicaSpec] = msgspec.field(name=MPI_FIELD)
     run_launcher_as_worker: bool = False
+    launcher_creation_policy: str = ""
 
 
 class MpiJob(TrainingJob, kw_only=True):

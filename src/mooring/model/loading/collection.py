@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from mooring.model.api.kueue import QUEUEING_KINDS, Workload, default_queueing
-from mooring.model.api.meta import Namespace
+from mooring.model.api.meta import Namespace, ObjectMeta
 from mooring.model.api.nodes import Node
-from mooring.model.api.pods import Pod
+from mooring.model.api.pods import Pod, PodSpec
 from mooring.model.api.policies import PodDisruptionBudget, PriorityClass, Service
 from mooring.model.api.volcano_queue import Queue, default_queue
 from mooring.model.api.volumes import (
@@ -33,7 +33,11 @@ from mooring.model.api.workloads import (
 )
 from mooring.model.gangs.declarations import check_trees, gangs_of
 from mooring.model.gangs.dialects.annotations import carry_annotations
+from mooring.model.gangs.dialects.kai import KaiPodGroup
+from mooring.model.gangs.dialects.kai_grouper import GROUPERS, group_pods
+from mooring.model.gangs.dialects.kai_pods import default_kai_pod, with_kai_classes
 from mooring.model.gangs.gang import Gang
+from mooring.model.jobs.pod_sets import PodFinder
 from mooring.model.loading.custom_workloads import CUSTOM_WORKLOADS, custom_workload, spec_path
 from mooring.model.loading.daemons import expand_daemon_set
 from mooring.model.loading.defaults import (
@@ -164,6 +168,7 @@ class Collection:
         self._expand_nodes()
         self._expand_bare_pods()
         self._expand_workloads()
+        self._group_kai_pods()
         for namespace in manifests.namespaces:
             default_namespace(namespace)
         default_storage(manifests.storage_classes, manifests.persistent_volume_claims, manifests.persistent_volumes)
@@ -206,20 +211,25 @@ class Collection:
             )
 
     def _resolve_priorities(self, priorities: Priorities) -> None:
+        kai = with_kai_classes(priorities)
+
+        def known(metadata: ObjectMeta, spec: PodSpec, owner: Any = None) -> Priorities:
+            return kai if default_kai_pod(metadata, spec, kai, owner) else priorities
+
         for pod, place in self._placed_any(Pod):
-            priorities.resolve(pod.spec, place, pod)
+            known(pod.metadata, pod.spec).resolve(pod.spec, place, pod)
         for type_ in (Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job, CronJob):
             path = "spec.jobTemplate.spec.template.spec" if type_ is CronJob else "spec.template.spec"
             for owner, place in self._placed_any(type_):
                 template = template_of(owner)
                 if template is not None:
-                    priorities.resolve(template.spec, place, owner, path)
+                    known(template.metadata, template.spec, owner).resolve(template.spec, place, owner, path)
         for custom in CUSTOM_WORKLOADS:
             for owner, place in self._placed_any(custom.type):
                 if custom.class_at:
                     priorities.resolve(custom.named_class(owner), place, owner, custom.class_at)
                 for path, template in custom.templates(owner):
-                    priorities.resolve(template.spec, place, owner, spec_path(path))
+                    known(template.metadata, template.spec, owner).resolve(template.spec, place, owner, spec_path(path))
 
     def _expand_nodes(self) -> None:
         nodes: list[Node] = []
@@ -275,6 +285,17 @@ class Collection:
                 self._add_pods(custom.expand(owner, owned), place)
         for daemon_set, place in self._placed(DaemonSet, manifests.daemon_sets):
             self._add_pods(expand_daemon_set(daemon_set, manifests.nodes, owned), place)
+
+    def _group_kai_pods(self) -> None:
+        """Make the PodGroups that KAI's pod-grouper would; those that are given stay as they are."""
+        pods = PodFinder(self._manifests.pods)
+        kind = kind_of_type(KaiPodGroup)
+        assert kind is not None
+        for type_ in GROUPERS:
+            for owner, place in self._placed_any(type_):
+                for group in group_pods(owner, pods):
+                    if (KaiPodGroup, group.metadata.namespace, group.metadata.name) not in self._first:
+                        self.add(kind, group, place)
 
     def _declare_gangs(self, priorities: Priorities) -> None:
         manifests = self._manifests

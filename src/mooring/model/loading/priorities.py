@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from mooring.model.api.pods import Pod, PodSpec
 from mooring.model.api.policies import PriorityClass
+from mooring.model.gangs.dialects.kai_pods import PREEMPTIBILITY, is_kai_pod, may_kai_evict
 from mooring.model.loading.places import Place, show
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -82,5 +83,7 @@ PREEMPTABLE = "volcano.sh/preemptable"
 
 def is_preemptible(pod: Pod) -> bool:
     """Whether a pod may be evicted for another's sake at all."""
-    meta = pod.metadata
-    return (meta.annotations or {}).get(PREEMPTABLE) != "false" and (meta.labels or {}).get(PREEMPTABLE) != "false"
+    labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
+    if annotations.get(PREEMPTABLE) == "false" or labels.get(PREEMPTABLE) == "false":
+        return False
+    return not is_kai_pod(pod.spec, labels) or may_kai_evict(labels.get(PREEMPTIBILITY), pod.spec.priority)

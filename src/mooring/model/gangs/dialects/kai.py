@@ -5,7 +5,9 @@ from collections.abc import Mapping
 import msgspec
 
 from mooring.model.api.meta import KubeObject, ObjectMeta, timestamp_seconds
+from mooring.model.api.policies import PriorityClass
 from mooring.model.gangs.checks import check_at_most, check_count, check_level, check_minimum, check_names
+from mooring.model.gangs.dialects.kai_pods import PREEMPTIBILITIES, may_kai_evict
 from mooring.model.gangs.gang import Gang, Role, RoleGroup, gang_key
 from mooring.model.gangs.membership import KAI_KIND
 from mooring.model.loading.places import show
@@ -14,7 +16,6 @@ from mooring.model.validation.kueue import find_cohort_cycle
 from mooring.model.validation.terms import Subject, check_choice
 
 GROUP = "scheduling.run.ai"
-PREEMPTIBILITIES = ("preemptible", "non-preemptible", "semi-preemptible")
 
 
 class KaiTopologyConstraint(KubeObject):
@@ -114,12 +115,13 @@ def _leaves(name: str, children: Mapping[str, list[SubGroup]]) -> list[str]:
     return [name] if inside is None else [leaf for group in inside for leaf in _leaves(group.name, children)]
 
 
-def pod_group_gang(found: KaiPodGroup) -> Gang:
+def pod_group_gang(found: KaiPodGroup, classes: Mapping[str, PriorityClass]) -> Gang:
     """Leaves become roles, subgroups with leaves inside and a place of their own become groups of roles.
 
     All subgroups have to be there, also where minSubGroup would be content with fewer: a gang here is whole or not.
     """
     spec, metadata = found.spec, found.metadata
+    named = classes.get(spec.priority_class_name)
     groups = spec.sub_groups or []
     children = _children(groups)
     roles, role_groups = [], []
@@ -138,7 +140,7 @@ def pod_group_gang(found: KaiPodGroup) -> Gang:
         queue=spec.queue,
         created=timestamp_seconds(metadata.creation_timestamp),
         topology_request=_topology_request(spec.topology_constraint),
-        preemptible=spec.preemptibility != "non-preemptible",
+        preemptible=may_kai_evict(spec.preemptibility, None if named is None else named.value),
     )
 
 

@@ -1,0 +1,70 @@
+"""Which pods are KAI's, and what their workload says of them: queue, priority class, whether they may be evicted."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mooring.model.api.meta import ObjectMeta
+from mooring.model.api.pods import PodSpec
+from mooring.model.api.policies import PriorityClass
+
+if TYPE_CHECKING:
+    from mooring.model.loading.priorities import Priorities
+
+SCHEDULER = "kai-scheduler"
+QUEUE = "kai.scheduler/queue"
+DEFAULT_QUEUE = "default-queue"
+PRIORITY_CLASS = "priorityClassName"
+RAY_PRIORITY_CLASS = "ray.io/priority-class-name"
+PREEMPTIBILITY = "kai.scheduler/preemptibility"
+PREEMPTIBLE, NON_PREEMPTIBLE, SEMI_PREEMPTIBLE = "preemptible", "non-preemptible", "semi-preemptible"
+PREEMPTIBILITIES = (PREEMPTIBLE, NON_PREEMPTIBLE, SEMI_PREEMPTIBLE)
+
+TRAIN, INFERENCE = "train", "inference"
+CLASSES = {TRAIN: 50, "build-preemptible": 75, "build": 100, INFERENCE: 125}
+"""The classes that come with KAI; manifests need not list them."""
+_LEAST_NON_PREEMPTIBLE = 100
+"""From this priority on, whoever says nothing else may not be evicted."""
+
+_CARRIED = (QUEUE, PREEMPTIBILITY)
+
+
+def is_kai_pod(spec: PodSpec, labels: Mapping[str, str] | None) -> bool:
+    return spec.scheduler_name == SCHEDULER or bool(labels and QUEUE in labels)
+
+
+def with_kai_classes(priorities: "Priorities") -> "Priorities":
+    """The classes that are listed, and those that come with KAI."""
+    own = {name: PriorityClass(metadata=ObjectMeta(name=name), value=value) for name, value in CLASSES.items()}
+    return replace(priorities, by_name={**own, **priorities.by_name})
+
+
+def default_kai_pod(metadata: ObjectMeta, spec: PodSpec, priorities: "Priorities", owner: Any = None) -> bool:
+    """Let a pod, or the pods of a template, have what KAI's pod-grouper would find out about them.
+
+    Labels of the workload go before those of the pod, and a class that nobody lists counts for nothing. Tell
+    whether they are KAI's.
+    """
+    owner_labels: Mapping[str, str] = (owner.metadata.labels if owner is not None else None) or {}
+    if not is_kai_pod(spec, metadata.labels) and QUEUE not in owner_labels:
+        return False
+    carried = {key: owner_labels[key] for key in _CARRIED if key in owner_labels}
+    if carried:
+        metadata.labels = {**(metadata.labels or {}), **carried}
+    labels = metadata.labels or {}
+    named = (owner_labels.get(RAY_PRIORITY_CLASS), owner_labels.get(PRIORITY_CLASS), labels.get(PRIORITY_CLASS))
+    found = next((name for name in named if name in priorities.by_name), None)
+    if found is not None:
+        spec.priority_class_name, spec.priority = found, None
+    elif not spec.priority_class_name and not spec.priority:
+        # A pod that was dumped has the priority that the API server gave it; to KAI, that is no word.
+        is_served = owner is not None and owner.kind == "Deployment"
+        spec.priority_class_name, spec.priority = INFERENCE if is_served else TRAIN, None
+    return True
+
+
+def may_kai_evict(preemptibility: str | None, priority: int | None) -> bool:
+    """Whether a pod or group of KAI may be a victim: as it says, or else by its priority."""
+    if preemptibility in PREEMPTIBILITIES:
+        return preemptibility != NON_PREEMPTIBLE
+    return (priority or 0) < _LEAST_NON_PREEMPTIBLE
