@@ -4,6 +4,7 @@ Names are given or counted, never random, so that a failing test reads the same 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -38,6 +39,7 @@ from mooring.model.loading.collection import Manifests
 from mooring.model.loading.defaults import default_namespace, default_node, default_pod_spec
 from mooring.model.loading.kinds import kind_of_type
 from mooring.model.loading.label_keys import merge_label_keys
+from mooring.plugins import DEFAULT_PLUGINS
 from mooring.state.cluster import Cluster
 from mooring.state.loading import populate
 
@@ -264,6 +266,11 @@ def make_owner(name: str, *, kind: str = "ReplicaSet") -> OwnerReference:
 # Clusters and schedulers.
 
 
+@cache
+def _default_plugins() -> list[Plugin]:
+    return [plugin() for plugin, _ in DEFAULT_PLUGINS]
+
+
 def make_cluster(
     *,
     nodes: Iterable[Node] = (),
@@ -272,8 +279,8 @@ def make_cluster(
     plugins: Sequence[Plugin] = (),
     seed: int = 0,
 ) -> Cluster:
-    """A cluster that has observed these objects, and that keeps of each pod what the plugins read."""
-    cluster = Cluster(read_keys=keys_read_by(plugins), seed=seed)
+    """A cluster that has observed these objects, and keeps of each pod what these and the default plugins read."""
+    cluster = Cluster(read_keys=keys_read_by([*_default_plugins(), *plugins]), seed=seed)
     populate(cluster, _manifests(nodes, pods, related))
     return cluster
 
