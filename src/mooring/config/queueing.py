@@ -14,6 +14,8 @@ from mooring.model.values.durations import EXPECTED_DURATION, parse_duration
 from mooring.model.values.quantity import QuantityError, parse_quantity
 
 KIND = "Configuration"
+BALANCED_PLACEMENT = "TASBalancedPlacement"
+"""The feature gate of Kueue's that is read: off unless it is set."""
 GROUP = "config.kueue.x-k8s.io/"
 VERSIONS = ("v1beta2", "v1beta1")
 

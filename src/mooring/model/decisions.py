@@ -42,12 +42,31 @@ class Evict:
 
 
 @dataclass(frozen=True, slots=True)
+class TopologyDomain:
+    """So many pods in the domain that has these values of the levels."""
+
+    values: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyAssignment:
+    """The domains that the pods of a pod set are assigned, in the order of their ranks."""
+
+    levels: tuple[str, ...]
+    """Keys of node labels, coarse to fine; the hostname alone where that is the lowest level."""
+    domains: tuple[TopologyDomain, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PodSetFlavors:
-    """So many pods of a pod set, and by resource the flavor that each gets it from."""
+    """So many pods of a pod set, by resource the flavor that each gets it from, and where they go."""
 
     name: str
     count: int
     flavors: Mapping[str, str]
+    topology: TopologyAssignment | None = None
+    """None: anywhere on the flavors' nodes."""
 
 
 @dataclass(frozen=True, slots=True)

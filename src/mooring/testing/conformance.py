@@ -11,7 +11,7 @@ import argparse
 import gzip
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from mooring.config.scheduler import parse_config
 from mooring.engine.evaluate import Evaluation, evaluate
 from mooring.model.loading.manifests import build_manifests
 from mooring.state.loading import populate
-from mooring.testing import queueing_conformance
+from mooring.testing import queueing_conformance, topology_conformance
 
 OBJECTS = (
     "nodes",
@@ -126,6 +126,18 @@ def read_scenarios(path: Path) -> Iterator[Json]:
             yield json.loads(line)
 
 
+Differences = Callable[[Json, Json], Iterator[tuple[str, Any, Any]]]
+
+
+def answer_any(scenario: Json) -> tuple[Json, Differences]:
+    """Answer a scenario of whatever kind; also how answers of its kind are compared."""
+    if topology_conformance.is_topology(scenario):
+        return topology_conformance.answer_scenario(scenario), topology_conformance.differences
+    if queueing_conformance.is_queueing(scenario):
+        return queueing_conformance.answer_scenario(scenario), queueing_conformance.differences
+    return answer_scenario(scenario), differences
+
+
 def run_file(path: Path, answers: Path | None, show: int) -> bool:
     agreed = total = skipped = 0
     written = []
@@ -134,9 +146,7 @@ def run_file(path: Path, answers: Path | None, show: int) -> bool:
         if not is_supported(scenario):
             skipped += 1
             continue
-        is_queueing = queueing_conformance.is_queueing(scenario)
-        answer = queueing_conformance.answer_scenario(scenario) if is_queueing else answer_scenario(scenario)
-        compare = queueing_conformance.differences if is_queueing else differences
+        answer, compare = answer_any(scenario)
         written.append(json.dumps(answer))
         wrong = list(compare(scenario["expect"], answer))
         agreed += not wrong

@@ -4,7 +4,7 @@ A scenario is a set of manifests; its answer tells what every cycle decided and 
 every victim's eviction finishes at once, nothing else happens. See tests/golden-queueing/README.md.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from mooring.actions.admit.cycle.cycle import DEFAULT_STRATEGIES, Admission, CycleReport
 from mooring.actions.admit.quota.structure import Structure
 from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload, parse_time
+from mooring.config.queueing import BALANCED_PLACEMENT
 from mooring.model.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from mooring.model.decisions import PodSetFlavors
 from mooring.model.loading.places import Place
@@ -30,7 +31,25 @@ def is_queueing(scenario: Json) -> bool:
 
 def answer_scenario(scenario: Json) -> Json:
     """Decide one scenario with the public core, in the form of its `expect`."""
-    admission = build_admission(scenario)
+    return run_scenario(scenario, build_admission(scenario))
+
+
+def reasons(report: CycleReport) -> Json:
+    """By workload tried, the reason of its QuotaReserved condition."""
+    return dict(report.outcomes)
+
+
+def run_scenario(
+    scenario: Json,
+    admission: Admission,
+    outcomes: Callable[[CycleReport], Json] = reasons,
+    *,
+    begins_with_flush: bool = False,
+) -> Json:
+    """Run the cycles of a scenario whose manifests are taken in.
+
+    With a flush at the beginning, those tried first are tried once more: nodes came while they were under way.
+    """
     start = parse_time(scenario["now"])
     reports: list[Json] = []
     seen = {_queue_state(admission)}
@@ -42,7 +61,10 @@ def answer_scenario(scenario: Json) -> Json:
         report = admission.run_cycle(start + len(reports) + 1)
         if report.preempted:
             admission.finish_evictions([preempted.workload for preempted in report.preempted])
-        reports.append(_describe_cycle(admission, report))
+        if begins_with_flush and not reports:
+            admission.pending.retry(admission.structure.queues.values())
+            seen.clear()
+        reports.append(_describe_cycle(admission, report, outcomes(report)))
         if report.admitted or report.preempted:
             seen.clear()
         state = _queue_state(admission)
@@ -64,8 +86,10 @@ def build_admission(scenario: Json) -> Admission:
         _read(scenario, "resourceFlavors", ResourceFlavor, place),
     )
     namespaces = [found["metadata"] for found in scenario.get("namespaces") or ()]
+    gates = scenario.get("featureGates") or {}
     admission = Admission(
         structure,
+        balances_placement=bool(gates.get(BALANCED_PLACEMENT)),
         local_queues=_read(scenario, "localQueues", LocalQueue, place),
         namespace_labels={found["name"]: found.get("labels") or {} for found in namespaces},
         fair_sharing=bool(scenario.get("fairSharing")),
@@ -103,12 +127,12 @@ def _scan_state(pending: PendingWorkload, cycle: int) -> Any:
     return tuple(tuple(sorted(tried.items())) for tried in position.tried), min(cycle - position.cycle, 2)
 
 
-def _describe_cycle(admission: Admission, report: CycleReport) -> Json:
+def _describe_cycle(admission: Admission, report: CycleReport, outcomes: Json) -> Json:
     tree = admission.structure.tree
     return {
         "cycle": report.cycle,
         "heads": report.heads,
-        "outcomes": report.outcomes,
+        "outcomes": outcomes,
         "admitted": sorted(
             (_describe_admitted(found.workload, found.queue, found.pod_sets) for found in report.admitted),
             key=lambda found: str(found["workload"]),
@@ -134,8 +158,15 @@ def _describe_cycle(admission: Admission, report: CycleReport) -> Json:
 
 
 def _describe_admitted(workload: str, queue: str, pod_sets: Iterable[PodSetFlavors]) -> Json:
-    described = [{"name": found.name, "count": found.count, "flavors": dict(found.flavors)} for found in pod_sets]
-    return {"workload": workload, "clusterQueue": queue, "podSets": described}
+    return {"workload": workload, "clusterQueue": queue, "podSets": [_describe_pod_set(found) for found in pod_sets]}
+
+
+def _describe_pod_set(found: PodSetFlavors) -> Json:
+    described: Json = {"name": found.name, "count": found.count, "flavors": dict(found.flavors)}
+    if found.topology is not None:
+        domains = [{"values": list(domain.values), "count": domain.count} for domain in found.topology.domains]
+        described["topologyAssignment"] = {"levels": list(found.topology.levels), "domains": domains}
+    return described
 
 
 def _describe_end(admission: Admission, scenario: Json) -> Json:
@@ -226,10 +257,21 @@ def _admitted(entries: Iterable[Json] | None) -> list[Any]:
         (
             found["workload"],
             found["clusterQueue"],
-            tuple((pods["name"], pods["count"], tuple(sorted(pods["flavors"].items()))) for pods in found["podSets"]),
+            tuple(
+                (pods["name"], pods["count"], tuple(sorted(pods["flavors"].items())), _domains(pods))
+                for pods in found["podSets"]
+            ),
         )
         for found in entries or ()
     )
+
+
+def _domains(pods: Json) -> Any:
+    """Where the pods were assigned to go, in order; None if nowhere in particular."""
+    found = pods.get("topologyAssignment")
+    if not found:
+        return None
+    return tuple(found["levels"]), tuple((tuple(domain["values"]), domain["count"]) for domain in found["domains"])
 
 
 def _preempted(entries: Iterable[Json] | None) -> list[Any]:

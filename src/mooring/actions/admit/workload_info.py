@@ -9,12 +9,15 @@ import msgspec
 
 from mooring.actions.admit.quota.resource_rules import ResourceRules
 from mooring.actions.admit.quota.tree import FlavorResource
+from mooring.actions.admit.topology.request import NO_REQUEST, PodSetTopologyRequest, compile_request
+from mooring.actions.admit.topology.usage import TopologyUse, with_place
 from mooring.model.api.kueue import PodSet, Workload, default_queueing
 from mooring.model.api.pods import Container, Pod, PodSpec
-from mooring.model.decisions import PodSetFlavors
+from mooring.model.api.kueue_workload import PodSetAssignment
+from mooring.model.decisions import PodSetFlavors, TopologyAssignment, TopologyDomain
 from mooring.model.loading.defaults import default_pod_spec
 from mooring.model.values.quantity import parse_quantity
-from mooring.model.values.requests import PODS, pod_requests, to_column_units
+from mooring.model.values.requests import PODS, Amounts, pod_requests, to_column_units
 
 QUOTA_RESERVED, EVICTED = "QuotaReserved", "Evicted"
 PODS_READY_TIMEOUT, ADMISSION_CHECK = "PodsReadyTimeout", "AdmissionCheck"
@@ -31,6 +34,9 @@ class PodSetRequest:
     spec: PodSpec
     selection: int
     """Equal numbers select nodes equally."""
+    on_node: Mapping[str, int] = field(default_factory=dict)
+    """What each takes of its node, whatever of it counts against quota; its place there included."""
+    topology: PodSetTopologyRequest = NO_REQUEST
 
     def total(self, count: int, with_pods: bool) -> dict[str, int]:
         """What so many of the pods ask for, by resource name."""
@@ -83,6 +89,11 @@ class PendingWorkload:
         return (-self.priority, self.queued_at, self.uid)
 
     @property
+    def has_groups(self) -> bool:
+        """Whether some pod sets must have the same flavors."""
+        return len(self.pod_sets) > 1 and any(pod_set.topology.group for pod_set in self.pod_sets)
+
+    @property
     def can_shrink(self) -> bool:
         return any(pod_set.min_count < pod_set.count for pod_set in self.pod_sets)
 
@@ -108,6 +119,8 @@ class AdmittedWorkload:
     """By pod set, how many pods have finished and hold nothing any more."""
     usage: Mapping[int, int] = field(default_factory=dict)
     """Amounts by column, as the ledger counts them."""
+    topology_use: TopologyUse = ()
+    """What it uses of the domains that its pods were assigned."""
     started_at: float | None = None
     """When its pods were let go, if that was after it got its quota."""
     local_usage: float = 0.0
@@ -174,20 +187,28 @@ class Intake:
     def _make_pod_set(self, found: PodSet, reclaimable: int) -> PodSetRequest:
         spec = found.template.spec
         default_pod_spec(spec)
-        amounts = self.rules.apply(pod_requests(Pod(spec=spec)))
+        asked = pod_requests(Pod(spec=spec))
+        amounts = self.rules.apply(asked)
         count = max(0, found.count - reclaimable)
         affinity = spec.affinity.node_affinity.required if spec.affinity and spec.affinity.node_affinity else None
+        per_pod = _in_columns(amounts)
         return PodSetRequest(
             name=found.name,
             count=count,
             min_count=count if found.min_count is None else min(found.min_count, count),
-            per_pod={name: max(0, to_column_units(name, nanos)) for name, nanos in sorted(amounts.items())},
+            per_pod=per_pod,
             spec=spec,
             selection=self._number([spec.node_selector, spec.tolerations, affinity]),
+            on_node=with_place(per_pod if amounts is asked else _in_columns(asked)),
+            topology=compile_request(found.topology_request),
         )
 
     def _number(self, value: Any) -> int:
         return self._numbers.setdefault(msgspec.json.encode(value, order="sorted"), len(self._numbers))
+
+
+def _in_columns(amounts: Amounts) -> dict[str, int]:
+    return {name: max(0, to_column_units(name, nanos)) for name, nanos in sorted(amounts.items())}
 
 
 def _shape(found: PodSet, request: PodSetRequest) -> list[Any]:
@@ -253,7 +274,8 @@ def make_admitted(workload: Workload, pending: PendingWorkload, node: int) -> Ad
             FlavorResource(flavors.get(resource, ""), resource): to_column_units(resource, parse_quantity(text))
             for resource, text in (assignment.resource_usage or {}).items()
         }
-        claims.append(PodSetClaim(PodSetFlavors(assignment.name, given, flavors), amounts))
+        given_flavors = PodSetFlavors(assignment.name, given, flavors, assigned_topology(assignment))
+        claims.append(PodSetClaim(given_flavors, amounts))
     reserved = workload.condition(QUOTA_RESERVED)
     return AdmittedWorkload(
         pending=pending,
@@ -263,3 +285,12 @@ def make_admitted(workload: Workload, pending: PendingWorkload, node: int) -> Ad
         is_evicted=workload.condition(EVICTED) is not None,
         reclaimed=reclaimable_pods(workload),
     )
+
+
+def assigned_topology(assignment: PodSetAssignment) -> TopologyAssignment | None:
+    """The domains that a pod set was assigned, as its status has them; None if it was assigned none."""
+    found = assignment.topology_assignment
+    if found is None:
+        return None
+    domains = tuple(TopologyDomain(tuple(domain.values), domain.count) for domain in found.each_domain())
+    return TopologyAssignment(tuple(found.levels), domains)

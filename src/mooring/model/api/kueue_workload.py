@@ -1,5 +1,7 @@
 """The kind Workload of `kueue.x-k8s.io`: what a job asks of its queue, pod set by pod set, and what became of it."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from mooring.model.api.meta import KubeObject, ObjectMeta, Resources
@@ -14,6 +16,13 @@ CHECK_PENDING, CHECK_READY, CHECK_RETRY, CHECK_REJECTED = "Pending", "Ready", "R
 """States of an admission check."""
 
 
+class SliceConstraint(KubeObject):
+    """One layer of slices: every so many pods share a domain of a level."""
+
+    topology: str
+    size: int = 1
+
+
 class TopologyRequest(KubeObject):
     required: str | None = None
     preferred: str | None = None
@@ -24,6 +33,8 @@ class TopologyRequest(KubeObject):
     pod_set_group_name: str | None = None
     pod_set_slice_required_topology: str | None = None
     pod_set_slice_size: int | None = None
+    podset_slice_required_topology_constraints: list[SliceConstraint] | None = None
+    """Slices inside slices, the outermost first."""
 
 
 class PodSet(KubeObject):
@@ -52,11 +63,67 @@ class WorkloadSpec(KubeObject):
     maximum_execution_time_seconds: int | None = None
 
 
+class AssignedDomain(KubeObject):
+    values: list[str] = []
+    count: int = 0
+
+
+class IndividualValues(KubeObject):
+    prefix: str = ""
+    roots: list[str] = []
+    suffix: str = ""
+
+
+class LevelValues(KubeObject):
+    """The values of one level for all domains of a slice: the same one, or each its own."""
+
+    universal: str | None = None
+    individual: IndividualValues | None = None
+
+    def at(self, index: int) -> str:
+        if self.individual is None:
+            return self.universal or ""
+        return f"{self.individual.prefix}{self.individual.roots[index]}{self.individual.suffix}"
+
+
+class PodCounts(KubeObject):
+    universal: int | None = None
+    individual: list[int] | None = None
+
+    def at(self, index: int) -> int:
+        return (self.universal or 0) if self.individual is None else self.individual[index]
+
+
+class AssignmentSlice(KubeObject):
+    """Some domains of an assignment, written as columns."""
+
+    domain_count: int = 0
+    values_per_level: list[LevelValues] = []
+    pod_counts: PodCounts = msgspec.field(default_factory=PodCounts)
+
+
+class TopologyAssignment(KubeObject):
+    """The domains that the pods of a pod set were assigned: v1beta1 lists them, v1beta2 has slices of them."""
+
+    levels: list[str] = []
+    domains: list[AssignedDomain] | None = None
+    slices: list[AssignmentSlice] | None = None
+
+    def each_domain(self) -> Iterator[AssignedDomain]:
+        """All domains in the order of the ranks of their pods, however they are written."""
+        yield from self.domains or ()
+        for found in self.slices or ():
+            for index in range(found.domain_count):
+                values = [level.at(index) for level in found.values_per_level]
+                yield AssignedDomain(values=values, count=found.pod_counts.at(index))
+
+
 class PodSetAssignment(KubeObject):
     name: str = "main"
     flavors: dict[str, str] | None = None
     resource_usage: Resources | None = None
     count: int | None = None
+    topology_assignment: TopologyAssignment | None = None
 
 
 class QuotaAdmission(KubeObject):

@@ -23,6 +23,7 @@ from mooring.actions.admit.quota.fair_sharing import Share
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.resource_rules import ResourceRules
 from mooring.actions.admit.quota.structure import Queue, Structure
+from mooring.actions.admit.topology.assigner import TopologyAssigner
 from mooring.actions.admit.workload_info import AdmittedWorkload, Intake, PendingWorkload, claims_of, make_admitted
 from mooring.model.api.kueue import STOP_NONE, LocalQueue, Workload
 from mooring.model.decisions import PodSetFlavors
@@ -85,8 +86,10 @@ class Admission:
         orders_by_eviction: bool = True,
         holds_freed_room: bool = False,
         own: OwnRules | None = None,
+        balances_placement: bool = False,
     ) -> None:
         self.cycle = 0
+        self._balances_placement = balances_placement
         self.intake = Intake(rules or ResourceRules(), orders_by_eviction)
         self._namespace_labels = namespace_labels if namespace_labels is not None else {}
         self._fair_sharing = fair_sharing
@@ -99,7 +102,9 @@ class Admission:
 
     def _build(self, structure: Structure, local_queues: Iterable[LocalQueue]) -> None:
         self.structure = structure
-        self.ledger = Ledger(structure.tree)
+        self.topology = TopologyAssigner(balanced=self._balances_placement)
+        """Places pods in the topologies of flavors; whoever knows the nodes tells it of them (`TopologySurvey`)."""
+        self.ledger = Ledger(structure.tree, self.topology, structure.topology_flavors)
         self._local_queues = {(found.metadata.namespace, found.metadata.name): found for found in local_queues}
         self.own.attach(self.ledger, self._local_queues.values())
         self.pending = Pending(structure, self._namespace_labels, self.own.line_maker())

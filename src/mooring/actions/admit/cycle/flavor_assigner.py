@@ -5,8 +5,8 @@ enough for the queue's policy; otherwise the best one seen is taken. Where the s
 workload that could not start with that flavor tries the ones behind it next time.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from mooring.actions.admit.cycle.grades import (
     BEST,
@@ -23,6 +23,9 @@ from mooring.actions.admit.cycle.matching import FlavorMatcher
 from mooring.actions.admit.lifecycle.conditions import Note, Shortage, TooMuch, pod_sets_message
 from mooring.actions.admit.quota.structure import FlavorGroup, FlavorOption, Queue
 from mooring.actions.admit.quota.tree import QuotaTree
+from mooring.actions.admit.topology.assigner import Found, PodSetNeed, TopologyAssigner
+from mooring.actions.admit.topology.needs import Unplaceable, flavor_mismatch, needs_of
+from mooring.actions.admit.topology.usage import TopologyUse
 from mooring.actions.admit.workload_info import PendingWorkload, PodSetRequest, ScanPosition
 from mooring.model.api.kueue import NEVER
 from mooring.model.decisions import PodSetFlavors
@@ -60,10 +63,22 @@ class Assignment:
     reason: Reason = Reason.NONE
     notes: list[tuple[str, list[Note]]] = field(default_factory=list)
     """By pod set that does not fit as things stand: what is in its way."""
+    needs: tuple[PodSetNeed, ...] = ()
+    """What of it is placed in the topologies of its flavors."""
+    topology_use: TopologyUse = ()
+    """What it would use of the domains that it is assigned, if it is."""
 
     @property
     def message(self) -> str:
         return pod_sets_message(self.notes)
+
+    def take_topology(self, found: Found) -> None:
+        """Let the pods go where a place was found for them, if one was."""
+        self.topology_use = tuple(found.uses)
+        self.pod_sets = tuple(
+            replace(given, topology=found.assignments.get(given.name)) if found.assignments or given.topology else given
+            for given in self.pod_sets
+        )
 
 
 class FlavorAssigner:
@@ -75,9 +90,11 @@ class FlavorAssigner:
         matcher: FlavorMatcher,
         oracle: Oracle,
         *,
+        topology: TopologyAssigner,
         fair_sharing: bool,
         ignores_undeclared: bool = False,
     ) -> None:
+        self._topology = topology
         self._tree = tree
         self._matcher = matcher
         self._oracle = oracle
@@ -100,10 +117,41 @@ class FlavorAssigner:
         """
         search = _Search(self, pending, queue, position, pins)
         given = tuple(counts) if counts is not None else tuple(pod_set.count for pod_set in pending.pod_sets)
-        for index, (pod_set, count) in enumerate(zip(pending.pod_sets, given, strict=True)):
-            if not search.assign_pod_set(index, pod_set, count):
+        for members in _groups(pending.pod_sets) if pending.has_groups else ((index,) for index in range(len(given))):
+            if not search.assign_together(members, given):
                 break
-        return search.result(given, now_at)
+        assignment = search.result(given, now_at)
+        if queue.topology_flavors and assignment.mode != Mode.NO_FIT:
+            self._assign_topology(pending, queue, assignment)
+        return assignment
+
+    def _assign_topology(self, pending: PendingWorkload, queue: Queue, assignment: Assignment) -> None:
+        """Find a place as well. Where there is none, preempting others may help, unless not even that would."""
+        needs = needs_of(queue, pending.pod_sets, assignment.pod_sets)
+        if isinstance(needs, Unplaceable):
+            assignment.mode, assignment.reason = Mode.NO_FIT, Reason.NoMatchingFlavor
+            assignment.notes.append((needs.pod_set, [needs.message]))
+            return
+        if not needs:
+            return
+        assignment.needs = tuple(needs)
+        if assignment.mode == Mode.FIT:
+            found = self._topology.find(needs)
+            if found.is_complete:
+                assignment.take_topology(found)
+                return
+            assignment.notes.append((found.failed, [found.message]))
+            assignment.mode = Mode.PREEMPT
+        if not self._topology.find(needs, is_empty=True).is_complete:
+            assignment.mode, assignment.reason = Mode.NO_FIT, Reason.TopologyPlacementFailed
+            return
+        named = {need.name for need in needs}
+        assignment.short_columns |= {
+            queue.group_by_resource[resource].column(flavor, resource)
+            for given in assignment.pod_sets
+            if given.name in named
+            for resource, flavor in given.flavors.items()
+        }
 
     def grade(self, pending: PendingWorkload, queue: Queue, column: int, amount: int) -> tuple[Grade, Reason]:
         """What it takes for the queue to have the amount in one column."""
@@ -132,8 +180,20 @@ class FlavorAssigner:
         missing = before + amount - tree.available(node, column)
         return Shortage(resource, flavor, missing) if missing > 0 else None
 
-    def mismatch(self, flavor: str, pod_set: PodSetRequest) -> str:
+    def mismatch(self, queue: Queue, flavor: str, covered: frozenset[str], pod_set: PodSetRequest) -> str:
+        if queue.topology_flavors or pod_set.topology.is_explicit:
+            wrong = flavor_mismatch(queue, flavor, covered, pod_set, self._topology.flavors)
+            if wrong:
+                return wrong
         return self._matcher.mismatch(flavor, pod_set.selection, pod_set.spec)
+
+
+def _groups(pod_sets: Sequence[PodSetRequest]) -> list[tuple[int, ...]]:
+    """Pod sets that share their flavors: those of one group together, at the place of the first."""
+    found: dict[str, list[int]] = {}
+    for index, pod_set in enumerate(pod_sets):
+        found.setdefault(pod_set.topology.group or f"\n{index}", []).append(index)
+    return [tuple(members) for members in found.values()]
 
 
 class _Search:
@@ -161,10 +221,13 @@ class _Search:
         self._reason = Reason.NONE
         self._notes: list[tuple[str, list[Note]]] = []
 
-    def assign_pod_set(self, index: int, pod_set: PodSetRequest, count: int) -> bool:
-        """Find flavors for one pod set; False if there are none."""
-        queue = self._queue
-        requests = pod_set.total(count, with_pods=PODS in queue.group_by_resource)
+    def assign_together(self, members: tuple[int, ...], counts: Sequence[int]) -> bool:
+        """Find flavors for a pod set, or for a group that must have the same; False if there are none."""
+        queue, pod_sets = self._queue, self._pending.pod_sets
+        with_pods = PODS in queue.group_by_resource
+        totals = {index: pod_sets[index].total(counts[index], with_pods=with_pods) for index in members}
+        requests = totals[members[0]] if len(members) == 1 else _sum(totals.values())
+        together = [pod_sets[index] for index in members]
         chosen: dict[str, Choice] = {}
         notes: list[Note] = []
         for resource, amount in requests.items():
@@ -174,22 +237,23 @@ class _Search:
             if group is None:
                 if amount == 0 or self._assigner.ignores_undeclared:
                     continue
-                return self._give_up(pod_set, [f"resource {resource} unavailable in ClusterQueue"])
+                return self._give_up(together, [f"resource {resource} unavailable in ClusterQueue"])
             wanted = {name: value for name, value in requests.items() if name in group.resources}
             in_the_way: list[Note] = []
-            choice = self._find_flavor(index, pod_set, resource, group, wanted, in_the_way)
+            choice = self._find_flavor(members, resource, group, wanted, in_the_way)
             if choice is None:
-                return self._give_up(pod_set, in_the_way)
+                return self._give_up(together, in_the_way)
             chosen.update(dict.fromkeys(wanted, choice))
             if any(grade.possibility != Possibility.FIT for grade in choice.grades.values()):
                 notes += in_the_way
         if notes:
-            self._notes.append((pod_set.name, notes))
-        self._take(pod_set, count, requests, chosen)
+            self._notes += [(pod_set.name, notes) for pod_set in together]
+        for index, total in totals.items():
+            self._take(pod_sets[index], counts[index], total, chosen)
         return True
 
-    def _give_up(self, pod_set: PodSetRequest, in_the_way: list[Note]) -> bool:
-        self._notes.append((pod_set.name, in_the_way))
+    def _give_up(self, together: Sequence[PodSetRequest], in_the_way: list[Note]) -> bool:
+        self._notes += [(pod_set.name, in_the_way) for pod_set in together]
         self._mode = Mode.NO_FIT
         self._tried.append({})
         self._reason = self._reason or Reason.NoMatchingFlavor
@@ -197,22 +261,21 @@ class _Search:
 
     def _find_flavor(
         self,
-        index: int,
-        pod_set: PodSetRequest,
+        members: tuple[int, ...],
         resource: str,
         group: FlavorGroup,
         wanted: Mapping[str, int],
         in_the_way: list[Note],
     ) -> Choice | None:
-        start = self._position.next_flavor(index, resource) if self._position is not None else 0
+        start = self._position.next_flavor(members[0], resource) if self._position is not None else 0
         best, best_grade = None, WORST
         least = Reason.NONE
         tried = -1
         for tried in range(start, len(group.options)):
             option = group.options[tried]
-            if self._pins is not None and self._pins[index].get(resource) != option.flavor:
+            if self._pins is not None and all(self._pins[index].get(resource) != option.flavor for index in members):
                 continue
-            mismatch = self._assigner.mismatch(option.flavor, pod_set)
+            mismatch = self._mismatch(option.flavor, group, members)
             if mismatch:
                 in_the_way.append(mismatch)
                 least = milder(least, Reason.NoMatchingFlavor)
@@ -231,6 +294,13 @@ class _Search:
             return None
         best.tried = -1 if tried == len(group.options) - 1 else tried
         return best
+
+    def _mismatch(self, flavor: str, group: FlavorGroup, members: tuple[int, ...]) -> str:
+        for index in members:
+            wrong = self._assigner.mismatch(self._queue, flavor, group.resources, self._pending.pod_sets[index])
+            if wrong:
+                return wrong
+        return ""
 
     def _grade_option(self, choice: Choice, wanted: Mapping[str, int], in_the_way: list[Note]) -> tuple[Grade, Reason]:
         """The worst grade over the resources that the group must provide."""
@@ -255,10 +325,12 @@ class _Search:
             choice.grades[resource] = grade
         return worst, reason
 
-    def _take(self, pod_set: PodSetRequest, count: int, requests: Mapping[str, int], chosen: dict[str, Choice]) -> None:
+    def _take(self, pod_set: PodSetRequest, count: int, requests: Mapping[str, int], group: dict[str, Choice]) -> None:
+        # Of a group each has what it asks for itself; who asks for nothing goes where the others go.
+        chosen = {resource: choice for resource, choice in group.items() if resource in requests} if requests else group
         for resource, choice in chosen.items():
             grade, column = choice.grades[resource], choice.option.columns[resource]
-            self._usage[column] = self._usage.get(column, 0) + requests[resource]
+            self._usage[column] = self._usage.get(column, 0) + requests.get(resource, 0)
             self._borrow_height = max(self._borrow_height, grade.borrow_height)
             if grade.possibility != Possibility.FIT:
                 self._short.add(column)
@@ -279,3 +351,20 @@ class _Search:
             reason=self._reason,
             notes=self._notes,
         )
+
+
+def _sum(totals: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """What a group asks for together, in Kueue's order: the first one decides where the search goes on next time."""
+    found: dict[str, int] = {}
+    for total in totals:
+        for resource, amount in total.items():
+            found[resource] = found.get(resource, 0) + amount
+    return {resource: found[resource] for resource in sorted(found, key=_fnv_1a)}
+
+
+def _fnv_1a(text: str) -> int:
+    """The hash by which Kueue orders resources."""
+    found = 0xCBF29CE484222325
+    for byte in text.encode():
+        found = ((found ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return found

@@ -29,9 +29,10 @@ class Reason(IntEnum):
     """Why there is no fit, most telling last; the names are those of the workload's condition."""
 
     NONE = 0
-    WaitingForQuota = 1
-    ExceedsMaxQuota = 2
-    NoMatchingFlavor = 3
+    TopologyPlacementFailed = 1
+    WaitingForQuota = 2
+    ExceedsMaxQuota = 3
+    NoMatchingFlavor = 4
 
 
 class Grade(NamedTuple):

@@ -43,10 +43,11 @@ class Nominator:
             structure.tree,
             structure.matcher,
             self._ask,
+            topology=ledger.topology,
             fair_sharing=fair_sharing,
             ignores_undeclared=ignores_undeclared,
         )
-        self._known: dict[tuple[str, frozenset[tuple[int, int]], frozenset[int]], list[Victim]] = {}
+        self._known: dict[tuple[str, frozenset[tuple[int, int]], frozenset[int], tuple[int, ...]], list[Victim]] = {}
 
     def nominate(self, pending: PendingWorkload, queue: Queue, cycle: int) -> Entry:
         """Plan a head; its scan position is used if it is recent or nothing changed in its queue since."""
@@ -60,9 +61,12 @@ class Nominator:
 
     def plan_again(self, entry: Entry) -> Entry:
         """Plan once more after others had their turn, with the flavors as nominated."""
-        pins = [found.flavors for found in entry.assignment.pod_sets]
+        given = {found.name: found.flavors for found in entry.assignment.pod_sets}
+        pins = [given.get(pod_set.name, {}) for pod_set in entry.pending.pod_sets]
+        was_at = entry.assignment.position
         self.forget()
-        again = self._plan(entry.pending, entry.queue, None, pins, (0, 0))
+        now_at = (0, 0) if was_at is None else (was_at.cycle, was_at.generation)
+        again = self._plan(entry.pending, entry.queue, None, pins, now_at)
         self.forget()
         return again
 
@@ -85,17 +89,29 @@ class Nominator:
                 entry.victims = self._victims(pending, queue, assignment)
             return entry
 
-        full = attempt(None)
-        if is_feasible(full) or not pending.can_shrink:
-            return full
-        return find_largest(pending, attempt) or full
+        entry = attempt(None)
+        if not is_feasible(entry) and pending.can_shrink:
+            entry = find_largest(pending, attempt) or entry
+        if entry.assignment.needs and entry.assignment.mode == Mode.PREEMPT:
+            self._find_place(entry)
+        return entry
+
+    def _find_place(self, entry: Entry) -> None:
+        """Where a preemptor will go once its victims are gone; without victims, where it would on an empty cluster."""
+        ledger, assignment = self._ledger, entry.assignment
+        mark = ledger.checkpoint()
+        for victim in entry.victims:
+            ledger.remove(victim.admitted)
+        assignment.take_topology(ledger.topology.find(assignment.needs, is_empty=not entry.victims))
+        ledger.rollback(mark)
 
     def _victims(self, pending: PendingWorkload, queue: Queue, assignment: Assignment) -> list[Victim]:
-        return self._find(Preemptor(pending, queue, assignment.usage, assignment.short_columns))
+        return self._find(Preemptor(pending, queue, assignment.usage, assignment.short_columns, assignment.needs))
 
     def _find(self, preemptor: Preemptor) -> list[Victim]:
         """Victims of the same need are asked for again and again: by each column, by the whole, by smaller counts."""
-        key = (preemptor.pending.key, frozenset(preemptor.usage.items()), preemptor.short_columns)
+        counts = tuple(need.count for need in preemptor.needs)
+        key = (preemptor.pending.key, frozenset(preemptor.usage.items()), preemptor.short_columns, counts)
         victims = self._known.get(key)
         if victims is None:
             victims = self._known[key] = self._find_victims(self._ledger, preemptor)

@@ -12,7 +12,8 @@ from mooring.actions.admit.cycle.nominate import Entry, Nominator
 from mooring.actions.admit.cycle.pending import Requeue
 from mooring.actions.admit.lifecycle.conditions import NO_LONGER_FITS, OVERLAPPING_TARGETS
 from mooring.actions.admit.policies.held_room import ROOM_HELD_MESSAGE, HeldRoom
-from mooring.actions.admit.quota.ledger import Ledger
+from mooring.actions.admit.quota.ledger import Ledger, Mark
+from mooring.actions.admit.topology.usage import TopologyUse
 from mooring.actions.admit.workload_info import AdmittedWorkload
 from mooring.model.api.kueue import ANY
 
@@ -52,8 +53,8 @@ class Turns:
         self._served: set[str] = set()
         self._leaving: dict[int, dict[str, AdmittedWorkload]] = {}
         """By root of the tree, the victims so far."""
-        self._promised: dict[int, list[tuple[int, Mapping[int, int]]]] = {}
-        """By root of the tree, what counts as used and is not yet: by whom (as a node), and how much."""
+        self._promised: dict[int, list[tuple[int, Mapping[int, int], TopologyUse]]] = {}
+        """By root of the tree, what counts as used and is not yet: by whom (as a node), how much, and where."""
         self.admitted: list[Entry] = []
         self.preempting: list[Entry] = []
         self.deferred: list[Entry] = []
@@ -63,6 +64,10 @@ class Turns:
         """Decide one entry: admit it, preempt for it, or say where it goes back to."""
         if self._overlaps(entry):
             self._plan_around(entry)
+        elif entry.assignment.needs and self._is_in_the_way(entry):
+            again = self._nominator.plan_again(entry)
+            entry.assignment, entry.victims = again.assignment, again.victims
+            entry.pending.position = again.assignment.position
         assignment = entry.assignment
         if assignment.mode == Mode.NO_FIT:
             entry.requeue = Requeue.NO_FIT
@@ -113,15 +118,34 @@ class Turns:
         elif again.victims:
             entry.assignment, entry.victims = again.assignment, again.victims
 
+    def _is_in_the_way(self, entry: Entry) -> bool:
+        """Whether somebody was given the domains that an entry was to have, though there is quota for both."""
+        ledger = self._ledger
+        mark = self._remove_victims(entry)
+        is_taken = ledger.fits(entry.queue.node, entry.assignment.usage) and not self._has_domains(entry)
+        ledger.rollback(mark)
+        return is_taken
+
     def _fits(self, entry: Entry) -> bool:
         ledger = self._ledger
-        mark = ledger.checkpoint()
-        self._remove_leaving(entry.queue.root)
-        for victim in entry.victims:
-            ledger.remove(victim.admitted)
-        fits = ledger.fits(entry.queue.node, entry.assignment.usage)
+        mark = self._remove_victims(entry)
+        fits = ledger.fits(entry.queue.node, entry.assignment.usage) and self._has_domains(entry)
         ledger.rollback(mark)
         return fits
+
+    def _has_domains(self, entry: Entry) -> bool:
+        assignment = entry.assignment
+        flavors = {need.flavor for need in assignment.needs}
+        return not flavors or self._ledger.topology.fits(flavors, assignment.topology_use)
+
+    def _remove_victims(self, entry: Entry) -> Mark:
+        """Let go whoever has to: for this entry or for others, elsewhere too if they are in the way on nodes."""
+        mark = self._ledger.checkpoint()
+        for root in list(self._leaving) if entry.assignment.needs else (entry.queue.root,):
+            self._remove_leaving(root)
+        for victim in entry.victims:
+            self._ledger.remove(victim.admitted)
+        return mark
 
     def _fits_already(self, entry: Entry) -> bool:
         """Whether there is room for an entry while the victims of others are still there.
@@ -133,9 +157,10 @@ class Turns:
             return True
         ledger = self._ledger
         mark = ledger.checkpoint()
-        for node, usage in self._promised.get(entry.queue.root, ()):
+        for node, usage, topology_use in self._promised.get(entry.queue.root, ()):
             ledger.remove_usage(node, usage)
-        fits = ledger.fits(entry.queue.node, entry.assignment.usage)
+            ledger.domains.remove(topology_use)
+        fits = ledger.fits(entry.queue.node, entry.assignment.usage) and self._has_domains(entry)
         ledger.rollback(mark)
         return fits
 
@@ -146,12 +171,15 @@ class Turns:
 
     def _promise(self, entry: Entry) -> None:
         """Count what an entry will use, once others are gone."""
-        self._promised.setdefault(entry.queue.root, []).append((entry.queue.node, entry.assignment.usage))
+        assignment = entry.assignment
+        promise = (entry.queue.node, assignment.usage, assignment.topology_use)
+        self._promised.setdefault(entry.queue.root, []).append(promise)
         self._use(entry)
 
     def _use(self, entry: Entry) -> None:
         self._served.add(entry.pending.key)
         self._ledger.add_usage(entry.queue.node, entry.assignment.usage)
+        self._ledger.domains.add(entry.assignment.topology_use)
 
     def _wait(self, entry: Entry) -> None:
         """It is first in line now; when it comes up again, its search for flavors starts anew."""
@@ -175,7 +203,9 @@ class Turns:
                 amount = min(amount, nominal + limit - used)
             kept[column] = amount
         self._ledger.add_usage(node, kept)
-        self._promised.setdefault(entry.queue.root, []).append((node, kept))
+        topology_use = entry.assignment.topology_use
+        self._ledger.domains.add(topology_use)
+        self._promised.setdefault(entry.queue.root, []).append((node, kept, topology_use))
 
 
 def _refuse(entry: Entry, why: Requeue, message: str) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue
+from mooring.actions.admit.topology.assigner import PodSetNeed
 from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.model.api.kueue import ANY, LOWER_OR_NEWER_EQUAL_PRIORITY, LOWER_PRIORITY
 
@@ -34,6 +35,8 @@ class Preemptor:
     queue: Queue
     usage: Mapping[int, int]
     short_columns: frozenset[int]
+    needs: tuple[PodSetNeed, ...] = ()
+    """What must find a place in a topology as well."""
 
 
 FindVictims = Callable[[Ledger, Preemptor], list[Victim]]
@@ -83,7 +86,7 @@ def has_room(ledger: Ledger, preemptor: Preemptor, *, may_borrow: bool) -> bool:
             return False
         if amount > tree.available(node, column):
             return False
-    return True
+    return not preemptor.needs or ledger.topology.find(preemptor.needs).is_complete
 
 
 def fill_back(ledger: Ledger, preemptor: Preemptor, victims: list[Victim], *, may_borrow: bool) -> list[Victim]:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from mooring.actions.admit.quota.tree import QuotaTree
+from mooring.actions.admit.topology.assigner import TopologyAssigner
+from mooring.actions.admit.topology.needs import held_use
 from mooring.actions.admit.workload_info import AdmittedWorkload
 
 Usage = Mapping[int, int]
@@ -20,13 +22,23 @@ class Mark(NamedTuple):
 
     usage: int
     admitted_workloads: int
+    domains: int
 
 
 class Ledger:
     """The admitted workloads of quota by queue, and the tree that counts what they hold."""
 
-    def __init__(self, tree: QuotaTree) -> None:
+    def __init__(
+        self,
+        tree: QuotaTree,
+        topology: TopologyAssigner | None = None,
+        topology_flavors: frozenset[str] = frozenset(),
+    ) -> None:
         self.tree = tree
+        self.topology = topology or TopologyAssigner()
+        """Knows what is used of the domains of topologies; what is held is counted there, too."""
+        self.domains = self.topology.usage
+        self._topology_flavors = topology_flavors
         self._column_of = {column: index for index, column in enumerate(tree.columns)}
         self.generation = [0] * len(tree.nodes)
         """Raised whenever something is reserved in or released from a queue (by node)."""
@@ -66,11 +78,15 @@ class Ledger:
         self._away.add(admitted.pending.key)
         for column, amount in admitted.usage.items():
             self.tree.remove(admitted.node, column, amount)
+        if admitted.topology_use:
+            self.domains.remove(admitted.topology_use)
 
     def put_back(self, admitted: AdmittedWorkload) -> None:
         self._log.append((admitted.pending.key, True))
         self._away.discard(admitted.pending.key)
         self.add_usage(admitted.node, admitted.usage)
+        if admitted.topology_use:
+            self.domains.add(admitted.topology_use)
 
     def add_usage(self, node: int, usage: Mapping[int, int]) -> None:
         for column, amount in usage.items():
@@ -85,10 +101,11 @@ class Ledger:
         return all(amount <= available(node, column) for column, amount in usage.items())
 
     def checkpoint(self) -> Mark:
-        return Mark(self.tree.checkpoint(), len(self._log))
+        return Mark(self.tree.checkpoint(), len(self._log), self.domains.checkpoint())
 
     def rollback(self, mark: Mark) -> None:
         self.tree.rollback(mark.usage)
+        self.domains.rollback(mark.domains)
         while len(self._log) > mark.admitted_workloads:
             key, was_away = self._log.pop()
             (self._away.add if was_away else self._away.discard)(key)
@@ -99,6 +116,11 @@ class Ledger:
         key = admitted.pending.key
         self._by_key[key] = self._by_node[admitted.node][key] = admitted
         admitted.count_usage(self._column_of)
+        if self._topology_flavors:
+            admitted.topology_use = held_use(
+                self.domains, self._topology_flavors, admitted.pending.pod_sets, admitted.claims
+            )
+            self.domains.add(admitted.topology_use)
         self._change(admitted, {}, admitted.usage)
 
     def reclaim(self, key: str, reclaimed: Mapping[str, int]) -> None:
@@ -111,6 +133,7 @@ class Ledger:
     def release(self, key: str) -> AdmittedWorkload:
         admitted = self._by_key.pop(key)
         del self._by_node[admitted.node][key]
+        self.domains.remove(admitted.topology_use)
         self._change(admitted, admitted.usage, {})
         return admitted
 
@@ -119,5 +142,6 @@ class Ledger:
         self.add_usage(admitted.node, after)
         self.generation[admitted.node] += 1
         self.tree.settle()
+        self.domains.settle()
         for watch in self.watchers:
             watch(admitted, before, after)

@@ -46,6 +46,9 @@ class FlavorGroup:
     resources: frozenset[str]
     options: tuple[FlavorOption, ...]
 
+    def column(self, flavor: str, resource: str) -> int:
+        return next(option.columns[resource] for option in self.options if option.flavor == flavor)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Queue:
@@ -74,6 +77,10 @@ class Queue:
     """The admission checks, each with the flavors for which it is asked; none named: for all."""
     orders_by_usage: bool = False
     """Whether its LocalQueues take turns by what they used before."""
+    topology_flavors: frozenset[str] = frozenset()
+    """Those of its flavors that have a topology."""
+    is_topology_only: bool = False
+    """Whether all of them have: then every workload here is placed in one."""
 
     def checks_for(self, flavors: Iterable[str]) -> list[str]:
         """The checks that a workload with these flavors has to pass."""
@@ -103,6 +110,7 @@ class Structure:
             default_queueing(found)
         self.flavors = {flavor.metadata.name: flavor for flavor in flavors}
         self.matcher = FlavorMatcher(self.flavors)
+        self.topology_flavors = frozenset(name for name, found in self.flavors.items() if found.spec.topology_name)
         self._checks = None if checks is None else {check.metadata.name: check for check in checks}
         self.column_of: dict[FlavorResource, int] = {}
         self._collect_columns(found.spec.resource_groups or [] for found in owners)
@@ -181,6 +189,7 @@ class Structure:
         fungibility, preemption = spec.flavor_fungibility, spec.preemption
         assert fungibility is not None and preemption is not None and preemption.borrow_within_cohort is not None
         borrow = preemption.borrow_within_cohort
+        flavors = frozenset(flavor.name for group in spec.resource_groups or () for flavor in group.flavors)
         return Queue(
             name=queue.metadata.name,
             node=node,
@@ -201,6 +210,8 @@ class Structure:
             is_drained=spec.stop_policy == HOLD_AND_DRAIN,
             checks=_check_rules(queue),
             orders_by_usage=spec.admission_scope is not None and spec.admission_scope.admission_mode == USAGE_BASED,
+            topology_flavors=flavors & self.topology_flavors,
+            is_topology_only=bool(flavors) and flavors <= self.topology_flavors,
         )
 
     def _groups(self, groups: list[ResourceGroup] | None) -> dict[str, FlavorGroup]:
