@@ -15,7 +15,7 @@ from mooring.model.values.quantity import QuantityError, parse_quantity
 
 KIND = "Configuration"
 BALANCED_PLACEMENT = "TASBalancedPlacement"
-"""The feature gate of Kueue's that is read: off unless it is set."""
+"""A feature gate of Kueue's, off unless it is set."""
 GROUP = "config.kueue.x-k8s.io/"
 VERSIONS = ("v1beta2", "v1beta1")
 
@@ -152,6 +152,8 @@ class QueueingSettings:
     transformations: Mapping[str, TransformedResource] = field(default_factory=dict)
     ignores_undeclared: bool = False
     manages_jobs_without_queue: bool = False
+    balances_placement: bool = False
+    """Whether pods that prefer a level of a topology are spread evenly over few domains: TASBalancedPlacement."""
 
 
 def parse_queueing(document: Any, source: str) -> QueueingSettings:
@@ -173,6 +175,7 @@ def parse_queueing(document: Any, source: str) -> QueueingSettings:
         transformations=reader.transformations(resources.transformations or []),
         ignores_undeclared=strategy == "IgnoreUndeclared",
         manages_jobs_without_queue=config.manage_jobs_without_queue_name,
+        balances_placement=bool((config.feature_gates or {}).get(BALANCED_PLACEMENT)),
     )
 
 

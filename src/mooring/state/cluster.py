@@ -268,6 +268,7 @@ class Cluster(Placements):
 def _same_for_scheduling(old: Node, new: Node) -> bool:
     return (
         old.spec == new.spec
+        and old.is_ready == new.is_ready
         and old.metadata.labels == new.metadata.labels
         and old.metadata.annotations == new.metadata.annotations
         and old.status.allocatable == new.status.allocatable

@@ -42,7 +42,7 @@ def _survey(scenario: Json, admission: Admission) -> None:
     cluster = Cluster()
     documents = [document for key in ("topologies", "nodes", "pods") for document in scenario.get(key) or ()]
     populate(cluster, build_manifests(documents, source=scenario["id"]))
-    TopologySurvey(cluster, admission.structure.flavors, lambda _: None).look(admission.topology)
+    TopologySurvey(cluster, admission.structure.flavors, admission.topology, lambda _: False).look()
 
 
 def differences(expected: Json, answer: Json | None) -> Iterator[tuple[str, Any, Any]]:

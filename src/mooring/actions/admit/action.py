@@ -19,6 +19,7 @@ from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
 from mooring.actions.admit.lifecycle.telling import tell
 from mooring.actions.admit.policies.own_rules import OwnRules
 from mooring.actions.admit.quota.resource_rules import ResourceRules
+from mooring.actions.admit.topology.survey import TopologySurvey
 from mooring.actions.admit.windows.gate import WindowGate
 from mooring.actions.admit.windows.keeping import WindowKeeper
 from mooring.actions.admit.windows.windows import QuotaSchedule
@@ -56,6 +57,7 @@ class Admit:
         self._seen_related = -1
         self._schedule = QuotaSchedule(self._policy.quota_windows)
         self._windows: WindowKeeper | None = None
+        self._survey: TopologySurvey | None = None
         self._now = 0.0
 
     def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
@@ -127,6 +129,7 @@ class Admit:
                     policy.usage_half_life_seconds if settings.fair_sharing else 0,
                     settings.usage_history,
                 ),
+                balances_placement=settings.balances_placement,
             )
             lifecycle = Lifecycle(settings, admission, tenants.finished_pods)
             self._opened = lifecycle, Following(tenants, lifecycle, self._schedule, now)
@@ -155,9 +158,23 @@ class Admit:
     def _look_at_cluster(self, lifecycle: Lifecycle, cluster: Cluster) -> None:
         """Nodes may have room that they had not; namespaces may have other labels."""
         self._gatekeeper.look_at(cluster, lifecycle)
+        if lifecycle.admission.structure.topology_flavors:
+            self._look_at_topologies(lifecycle.admission, cluster)
         if self._misplaced and cluster.related.version != self._seen_related:
             lifecycle.admission.pending.try_again(sorted(self._misplaced))
         self._seen_related = cluster.related.version
+
+    def _look_at_topologies(self, admission: Admission, cluster: Cluster) -> None:
+        if self._survey is None or self._survey.assigner is not admission.topology:
+
+            def holds_domains(workload: str) -> bool:
+                admitted = admission.admitted(workload)
+                return admitted is not None and bool(admitted.topology_use)
+
+            self._survey = TopologySurvey(cluster, admission.structure.flavors, admission.topology, holds_domains)
+        if self._survey.look():
+            queues = admission.structure.queues.values()
+            admission.pending.retry(queue for queue in queues if queue.topology_flavors)
 
     # Deciding.
 

@@ -12,8 +12,8 @@ from mooring.actions.admit.quota.tree import FlavorResource
 from mooring.actions.admit.topology.request import NO_REQUEST, PodSetTopologyRequest, compile_request
 from mooring.actions.admit.topology.usage import TopologyUse, with_place
 from mooring.model.api.kueue import PodSet, Workload, default_queueing
-from mooring.model.api.pods import Container, Pod, PodSpec
 from mooring.model.api.kueue_workload import PodSetAssignment
+from mooring.model.api.pods import Container, Pod, PodSpec
 from mooring.model.decisions import PodSetFlavors, TopologyAssignment, TopologyDomain
 from mooring.model.loading.defaults import default_pod_spec
 from mooring.model.values.quantity import parse_quantity

@@ -42,3 +42,9 @@ class Node(KubeObject):
     @property
     def name(self) -> str:
         return self.metadata.name
+
+    @property
+    def is_ready(self) -> bool:
+        """A node that says nothing of its conditions, as in a manifest, is taken to be ready."""
+        conditions = self.status.conditions
+        return conditions is None or any(found.type == "Ready" and found.status == "True" for found in conditions)

@@ -4,22 +4,24 @@ A pod that is held back carries Kueue's scheduling gate. Letting it go takes the
 its flavors. Both are done to the state at once; the driver does the same to the world when it carries the decision out.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from mooring.actions.admit.lifecycle.admission_checks import checks_terms
 from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
+from mooring.actions.admit.topology.ungating import assign_pods
 from mooring.engine.profile import Profile
 from mooring.engine.queue.queue import Queue
+from mooring.model.api.kueue_workload import PodSet
 from mooring.model.api.pods import Pod, PodStatus, SchedulingGate
-from mooring.model.decisions import PodSetFlavors
+from mooring.model.decisions import PodSetFlavors, TopologyAssignment
 from mooring.model.events import PodSeen
 from mooring.model.queued.labels import ADMISSION_GATE, QUEUE_GATES
 from mooring.model.queued.workloads import flavor_terms, resume_pods
 from mooring.state.cluster import Cluster
-from mooring.state.pods import PodRecord
+from mooring.state.pods import UNBOUND, PodRecord
 
 READY = "Ready"
 
@@ -111,13 +113,45 @@ class WorkloadPods:
             return []
         selector, tolerations = flavor_terms(self.cluster.tenants.flavors, given.flavors.values())
         more_selector, more_tolerations = checks_terms(workload, given.name)
-        return resume_pods(resume_pods(pods, selector, tolerations), more_selector, more_tolerations)
+        resumed = resume_pods(resume_pods(pods, selector, tolerations), more_selector, more_tolerations)
+        return resumed if given.topology is None else self._send_to_domains(workload, given, given.topology, resumed)
+
+    def _send_to_domains(
+        self, workload: WorkloadRecord, given: PodSetFlavors, topology: TopologyAssignment, pods: list[Pod]
+    ) -> list[Pod]:
+        """Let each pod go to the domain that it is assigned; those that are assigned none stay held."""
+        going = {pod.key for pod in pods}
+        started = [
+            (record.pod, self._node_labels(record))
+            for record in self.records(workload, given.name)
+            if record.key not in going and not _is_held(record.pod)
+        ]
+        pod_sets = {found.name: found for found in workload.workload.spec.pod_sets}
+        request = pod_sets[given.name].topology_request if given.name in pod_sets else None
+        first_rank = _first_rank(given, workload.pod_sets, pod_sets)
+        assigned = assign_pods(topology, pods, started, request, first_rank=first_rank)
+        by_domain: dict[tuple[str, ...], list[Pod]] = {}
+        for pod, labels in assigned:
+            by_domain.setdefault(tuple(labels.values()), []).append(pod)
+        sent = {
+            pod.key: pod
+            for values, found in by_domain.items()
+            for pod in resume_pods(found, dict(zip(topology.levels, values, strict=True)), ())
+        }
+        return [sent[pod.key] for pod in pods if pod.key in sent]
+
+    def _node_labels(self, record: PodRecord) -> Mapping[str, str]:
+        """Those of the pod's node, or as long as it has none, those that it selects."""
+        if record.row != UNBOUND:
+            return self.cluster.nodes.node(record.row).metadata.labels or {}
+        return record.pod.spec.node_selector or {}
 
     def _let_go(self, workload: WorkloadRecord, given: PodSetFlavors, records: list[PodRecord]) -> list[PodRecord]:
-        held = [record.pod for record in records]
-        workload.held_pods.update((pod.key, pod) for pod in held)
-        workload.let_go.update(pod.key for pod in held)
-        return [self._replace(pod) for pod in self._resume(workload, given, held)]
+        held = {record.key: record.pod for record in records}
+        resumed = self._resume(workload, given, list(held.values()))
+        workload.held_pods.update((pod.key, held[pod.key]) for pod in resumed)
+        workload.let_go.update(pod.key for pod in resumed)
+        return [self._replace(pod) for pod in resumed]
 
     def _hold_back(self, workload: WorkloadRecord) -> None:
         for record in self.waiting(workload):
@@ -139,6 +173,18 @@ class WorkloadPods:
         if profile is not None and pod.metadata.deletion_timestamp is None:
             self.queue.add(record, profile, self.now)
         return record
+
+
+def _first_rank(given: PodSetFlavors, all_given: Iterable[PodSetFlavors], pod_sets: Mapping[str, PodSet]) -> int:
+    """Workers of a group are counted on from their leader, which is the smaller of the two."""
+
+    def group_of(name: str) -> str | None:
+        request = pod_sets[name].topology_request if name in pod_sets else None
+        return None if request is None else request.pod_set_group_name
+
+    group = group_of(given.name)
+    others = [found for found in all_given if group and found.name != given.name and group_of(found.name) == group]
+    return others[0].count if others and others[0].count < given.count else 0
 
 
 def _is_held(pod: Pod) -> bool:

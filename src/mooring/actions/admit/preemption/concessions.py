@@ -26,10 +26,13 @@ from mooring.model.api.kueue import ANY, LOWER_PRIORITY, NEVER
 
 TOO_MUCH = "nothing can be given back: it asks for more than the queue can ever have"
 NO_FLAVOR = "nothing can be given back: no flavor of the queue takes its pods"
+NO_PLACE = "nothing can be given back: its pods have no place in the topology even with all others gone"
 INACTIVE = "nothing can be given back: the queue admits nobody as it is"
 
 TOO_YOUNG = "minimumRuntimeBeforeReclaimSeconds: it has not run long enough"
 FAIR_SHARING = "fair sharing: what it would hold is more than the other's share allows"
+
+_HOPELESS = {Reason.ExceedsMaxQuota: TOO_MUCH, Reason.TopologyPlacementFailed: NO_PLACE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,8 @@ def find_outlook(admission: Admission, pending: PendingWorkload) -> Outlook:
         entry = admission.what_if(pending, _embolden(queue))
     assignment = entry.assignment
     if assignment.mode == Mode.NO_FIT:
-        return Outlook(hopeless=TOO_MUCH if assignment.reason is Reason.ExceedsMaxQuota else NO_FLAVOR)
-    preemptor = Preemptor(pending, queue, assignment.usage, assignment.short_columns)
+        return Outlook(hopeless=_HOPELESS.get(assignment.reason, NO_FLAVOR))
+    preemptor = Preemptor(pending, queue, assignment.usage, assignment.short_columns, assignment.needs)
     if is_allowed:
         found = [Concession(victim.admitted, _given_up(preemptor, victim.admitted), "") for victim in entry.victims]
     else:

@@ -89,9 +89,7 @@ class TopologyAssigner:
             if not holders:
                 return False
             for resource, amount in amounts.items():
-                if amount and any(
-                    flavor.remaining_at(flavor.leaf_of[domain], resource) < amount for flavor in holders
-                ):
+                if amount and any(flavor.remaining_at(flavor.leaf_of[domain], resource) < amount for flavor in holders):
                     return False
         return True
 
@@ -258,5 +256,3 @@ def _count(left: Mapping[str, Numbers], wanted: Mapping[str, int]) -> Numbers:
     counts = [left[name] // amount for name, amount in wanted.items()]
     found: Numbers = np.maximum(np.minimum.reduce(counts), 0)
     return found
-
-

@@ -34,15 +34,12 @@ def flavor_mismatch(
     topologies: Mapping[str, FlavorTopology],
 ) -> str:
     """Say why pods cannot use a flavor because it has a topology or has none; empty if they can."""
-    has_topology = flavor in queue.topology_flavors
-    if not pod_set.topology.is_explicit:
-        if has_topology and not queue.is_topology_only:
-            return f'Flavor "{flavor}" supports only TopologyAwareScheduling'
-        return ""
-    if not has_topology:
+    if flavor not in queue.topology_flavors:
         # A flavor of something that nodes do not have is for quota alone.
-        is_quota_alone = covered.isdisjoint(pod_set.on_node)
-        return "" if is_quota_alone else f'Flavor "{flavor}" does not support TopologyAwareScheduling'
+        may_use = not pod_set.topology.is_explicit or covered.isdisjoint(pod_set.on_node)
+        return "" if may_use else f'Flavor "{flavor}" does not support TopologyAwareScheduling'
+    if not pod_set.topology.is_explicit and not queue.is_topology_only:
+        return f'Flavor "{flavor}" supports only TopologyAwareScheduling'
     if flavor not in topologies:
         return f'Flavor "{flavor}" information missing in TAS cache'
     if not pod_set.topology.is_within(topologies[flavor].levels):
@@ -66,9 +63,7 @@ def needs_of(
         if len(named) > 1:
             return Unplaceable(pod_set.name, f"more than one TAS flavor assigned: {', '.join(named)}")
         needs.append(
-            PodSetNeed(
-                pod_set.name, named[0], flavors.count, pod_set.on_node, pod_set.spec, pod_set.selection, request
-            )
+            PodSetNeed(pod_set.name, named[0], flavors.count, pod_set.on_node, pod_set.spec, pod_set.selection, request)
         )
     return needs
 

@@ -63,9 +63,7 @@ class DomainUsage:
             found = self._columns[resource] = wider
         return found
 
-    def use_of(
-        self, flavor: str, assignment: TopologyAssignment, per_pod: Mapping[str, int]
-    ) -> TopologyUse:
+    def use_of(self, flavor: str, assignment: TopologyAssignment, per_pod: Mapping[str, int]) -> TopologyUse:
         """What the pods of one pod set use where they were assigned."""
         return tuple(
             DomainUse(self.index(domain_key(flavor, assignment.levels, domain.values)), per_pod, domain.count)
