@@ -181,7 +181,7 @@ class FlavorAssigner:
         return Shortage(resource, flavor, missing) if missing > 0 else None
 
     def mismatch(self, queue: Queue, flavor: str, covered: frozenset[str], pod_set: PodSetRequest) -> str:
-        if queue.topology_flavors or pod_set.topology.is_explicit:
+        if queue.topology_flavors:
             wrong = flavor_mismatch(queue, flavor, covered, pod_set, self._topology.flavors)
             if wrong:
                 return wrong
