@@ -14,9 +14,11 @@ help:  ## list the targets
 install: $(INSTALLED)  ## make .venv with Mooring and its tools in it
 
 $(INSTALLED): pyproject.toml
+	@echo "making $(VENV) and installing Mooring with its tools: a minute or two, each package is named below"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar on --editable '.[dev]'
 	@touch $@
+	@echo "ready: $(BIN)/mooring --help"
 
 test: install  ## run the tests on all cores
 	$(BIN)/python -m pytest -n auto

@@ -1,7 +1,7 @@
 """The composition root: everything that runs is named here, and put together from configuration."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,11 @@ class Assembly:
     @property
     def default_profile(self) -> Profile:
         return next(iter(self.profiles.values()))
+
+    def taking_on(self, schedulers: Iterable[str]) -> "Assembly":
+        """The same, with the default profile under further names: pods that ask for those schedulers are ours too."""
+        more = {name: self.default_profile for name in schedulers if name not in self.profiles}
+        return replace(self, profiles={**self.profiles, **more})
 
     def new_scheduler(
         self,

@@ -90,7 +90,7 @@ GATED
     default/held
 
 NOT OURS
-1 pod: schedulerName is "volcano", which no profile here has
+1 pod: schedulerName is "volcano", which no profile here has; --as volcano takes them on
     default/foreign
 """
 
@@ -235,7 +235,7 @@ def test_without_pods_and_without_nodes_it_says_so(mooring: Call, write: Call) -
 
 
 def test_help_has_an_example(mooring: Call) -> None:
-    for command in ("schedule", "explain"):
+    for command in ("schedule", "explain", "queues", "bench"):
         outcome = mooring(command, "--help")
         assert outcome.code == 0
         assert f"Example:\n    mooring {command} " in outcome.out
@@ -259,3 +259,40 @@ values = st.recursive(
 @given(st.dictionaries(texts, values, min_size=1, max_size=4))
 def test_yaml_reads_back_as_what_was_written(value: Any) -> None:
     assert yaml.safe_load("".join(yaml_lines(value))) == value
+
+
+MANY_RESOURCES = """
+apiVersion: v1
+kind: Node
+metadata: {name: "n-{i}", labels: {karpenter.sh/nodepool: h100-training}, annotations: {mooring.dev/replicas: "2"}}
+status:
+  allocatable: {cpu: 32, memory: 256Gi, pods: 110, nvidia.com/gpu: 8, rdma/hca_shared_devices_a: 8, example.com/fpga: 2}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a, labelSelector: {}}]}}
+  containers: [{name: w, image: x, resources: {limits: {rdma/hca_shared_devices_a: 9, nvidia.com/gpu: 9}}}]
+"""
+
+
+def test_pools_with_many_resources_have_a_line_a_resource(mooring: Call, write: Call) -> None:
+    out = mooring("schedule", "-q", "-f", write(MANY_RESOURCES)).out
+
+    assert max(map(len, out.partition("WAITING")[0].splitlines())) <= 100
+    assert [line.split()[-2:] for line in out.splitlines() if "░" in line] == [
+        ["░░░░░░░░░░", "0%"],
+        ["░░░░░░░░░░", "0%"],
+        ["░░░░░░░░░░", "0/4"],
+        ["░░░░░░░░░░", "0/16"],
+        ["░░░░░░░░░░", "0/16"],
+    ]
+
+
+def test_a_reason_is_never_broken_over_lines(mooring: Call, write: Call) -> None:
+    name = "a-node-with-quite-a-long-name-as-clouds-give-them-in-some-zone-of-some-region"
+
+    out = mooring("explain", "p", "-q", "-f", write(MANY_RESOURCES.replace('"n-{i}"', f'"{name}-{{i}}"'))).out
+
+    assert f"{name}-0  NodeResourcesFit  Insufficient rdma/hca_shared_devices_a, Insufficient nvidia.com/gpu" in out

@@ -28,7 +28,7 @@ app = typer.Typer(
 app.command(short_help="Decide offline: manifests in, placements out.")(schedule)
 app.command(short_help="Why a pod is where it is, or what would make it fit.")(explain)
 app.command(short_help="Who has quota, who waits, and who would have to give back.")(queues)
-app.command()(bench)
+app.command(short_help="How fast the engine decides, workload by workload.")(bench)
 
 
 def _print_version(asked: bool) -> None:

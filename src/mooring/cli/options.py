@@ -20,7 +20,10 @@ Files = Annotated[
 MoreFiles = Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="More manifests.", show_default=False)]
 Output = Annotated[Format, typer.Option("--output", "-o", help="How to print the result.")]
 Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration: profiles and plugins.")
+    Path | None,
+    typer.Option(
+        "--config", metavar="FILE", help="A KubeSchedulerConfiguration, or a ConfigMap with one: profiles and plugins."
+    ),
 ]
 PluginFiles = Annotated[
     list[Path] | None,
@@ -41,6 +44,15 @@ Now = Annotated[
         metavar="TIME",
         help="What time it is at first, such as 2026-03-02T12:00:00Z. Default: the last moment that the first "
         "manifests speak of, 1970-01-01T00:00:00Z if of none.",
+    ),
+]
+TakenOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--as",
+        metavar="SCHEDULER",
+        help="Place pods too that ask for this schedulerName, such as volcano, as those of the first profile; "
+        "may be repeated.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no remarks, just the result.")]

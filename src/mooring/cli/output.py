@@ -42,10 +42,16 @@ def make_console() -> "Console":
 
 
 def remark_ignored(ignored: Mapping[str, int], *, quiet: bool) -> None:
-    """Mention the kinds that scheduling does not read, in one line on standard error."""
-    if ignored and not quiet:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(ignored.items()))
-        line = f"not read by scheduling: {kinds}"
+    """Mention the kinds that scheduling does not read, in one line; those that are configuration, in another."""
+    if not ignored or quiet:
+        return
+    from mooring.config.settings import CONFIGURATION_KINDS
+
+    configuration = sorted(kind for kind in ignored if kind.partition(" ")[0] in CONFIGURATION_KINDS)
+    others = ", ".join(f"{count:,} {kind}" for kind, count in sorted(ignored.items()) if kind not in configuration)
+    lines = [f"not read by scheduling: {others}"] if others else []
+    lines += [f"{kind} is configuration, not applied here: give its file with --config" for kind in configuration]
+    for line in lines:
         print(f"\x1b[2m{line}\x1b[0m" if sys.stderr.isatty() else line, file=sys.stderr)
 
 

@@ -15,32 +15,41 @@ from mooring.report.admissions import Admitted, Noticed, Suspended
 from mooring.report.amounts import amounts_text
 from mooring.report.story import StepResult
 
+ENDLESS = 1 << 20
 MOST_ADMITTED = 40
 """Workloads that a table lists before it refers to json."""
 
 
 def make_table(*headers: str, low_headers: bool = False) -> Table:
-    """A table with these columns; `>` before a header aligns its column to the right.
+    """A table with these columns; `>` before a header aligns its column to the right, `=` keeps its lines whole.
 
     Headers of several lines look better when they stand on their columns (`low_headers`), long cells when they do not.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for header in headers:
-        is_right = header.startswith(">")
-        name = header.removeprefix(">")
         table.add_column(
-            name,
-            justify="right" if is_right else "left",
+            header.removeprefix(">").removeprefix("="),
+            justify="right" if header.startswith(">") else "left",
+            no_wrap=header.startswith("="),
             overflow="fold",
             vertical="bottom" if low_headers else "top",
         )
     return table
 
 
+def natural_width(console: Console, table: Table) -> int:
+    """How many columns of text a table takes if nothing is broken over lines."""
+    return table.__rich_measure__(console, console.options.update(max_width=ENDLESS)).maximum
+
+
 def print_table(console: Console, table: Table) -> None:
-    """Print a table, without the blanks that fill its last column."""
+    """Print a table, without the blanks that fill its last column; lines that are to be whole may exceed the width."""
+    width = console.width
+    if any(column.no_wrap for column in table.columns):
+        console.width = max(width, natural_width(console, table))
     with console.capture() as captured:
         console.print(table)
+    console.width = width
     console.file.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
 
 

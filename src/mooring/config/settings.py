@@ -1,6 +1,6 @@
 """A configuration file: one document or several, each known by its kind."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from mooring.errors import ConfigError
 from mooring.model.loading.yaml_text import YamlProblem, read_yaml
 
 SCHEDULER_KIND = "KubeSchedulerConfiguration"
+CONFIG_MAP = "ConfigMap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,10 @@ _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
 }
 
 
+_KINDS = f"{', '.join(list(_PARSERS)[:-1])} or {list(_PARSERS)[-1]}"
+CONFIGURATION_KINDS = frozenset(_PARSERS)
+
+
 def load_settings(path: Path) -> Settings:
     """Read a configuration file; YAML, of which JSON is a part."""
     return parse_settings(load_documents(path), str(path))
@@ -39,36 +44,64 @@ def load_settings(path: Path) -> Settings:
 def load_documents(path: Path) -> list[Any]:
     """Read a file of ours that is no manifest; a key that is there twice is a mistake."""
     try:
-        found = list(read_yaml(path.read_bytes()))
+        content = path.read_bytes()
     except OSError as error:
         raise ConfigError(str(path), "", expected="a readable file", found=str(error.strerror)) from error
+    return _read(content, str(path))
+
+
+def _read(content: bytes | str, source: str) -> list[Any]:
+    try:
+        found = list(read_yaml(content))
     except YamlProblem as problem:
-        raise ConfigError(str(path), problem.where, expected="YAML", found=problem.found) from problem
+        raise ConfigError(source, problem.where, expected="YAML", found=problem.found) from problem
     for document in found:
         if document.duplicates:
-            raise ConfigError(str(path), document.duplicates[0], expected="each key once", found="it twice")
+            raise ConfigError(source, document.duplicates[0], expected="each key once", found="it twice")
     return [document.value for document in found]
 
 
 def parse_settings(documents: list[Any], source: str) -> Settings:
-    """Give parsed documents their types; each kind may come once."""
+    """Give parsed documents their types; each kind may come once, by itself or inside a ConfigMap."""
     numbered = [(number, document) for number, document in enumerate(documents, 1) if document is not None]
     if not numbered:
         raise ConfigError(source, "", expected=f"a {SCHEDULER_KIND}", found="nothing")
     parts: dict[str, Any] = {}
-    first: dict[str, int] = {}
+    first: dict[str, str] = {}
     for number, document in numbered:
-        where = source if len(numbered) == 1 else f"{source}: document {number}"
-        if not isinstance(document, dict):
-            raise ConfigError(where, "", expected=f"a {SCHEDULER_KIND}", found=type(document).__name__)
-        kind = str(document.get("kind", ""))
-        if kind not in _PARSERS:
-            expected = f"{', '.join(list(_PARSERS)[:-1])} or {list(_PARSERS)[-1]}{suggestion(kind, _PARSERS)}"
-            raise ConfigError(where, "kind", expected=expected, found=f'"{kind}"')
-        if kind in first:
-            found = f"{kind} again, after document {first[kind]}"
-            raise ConfigError(where, "kind", expected="each kind once", found=found)
-        first[kind] = number
-        name, parse = _PARSERS[kind]
-        parts[name] = parse(document, where)
+        place = source if len(numbered) == 1 else f"{source}: document {number}"
+        for where, found in _unwrapped(document, place):
+            kind = _kind_of(found)
+            if kind not in _PARSERS:
+                expected = f"{_KINDS}{suggestion(kind, _PARSERS)}"
+                raise ConfigError(where, "kind", expected=expected, found=f'"{kind}"')
+            if kind in first:
+                raise ConfigError(where, "kind", expected="each kind once", found=f"{kind} again, after {first[kind]}")
+            first[kind] = where.removeprefix(f"{source}: ")
+            name, parse = _PARSERS[kind]
+            parts[name] = parse(found, where)
     return Settings(**parts)
+
+
+def _unwrapped(document: Any, where: str) -> Iterator[tuple[str, Any]]:
+    """A document and where it stands, or those that a ConfigMap holds as text, as clusters keep them."""
+    if not isinstance(document, dict):
+        raise ConfigError(where, "", expected=f"a {SCHEDULER_KIND}", found=type(document).__name__)
+    if document.get("kind") != CONFIG_MAP:
+        yield where, document
+        return
+    data = document.get("data")
+    inside = [
+        (f"{where}: data[{key}]", found)
+        for key, text in (data.items() if isinstance(data, dict) else ())
+        if isinstance(text, str)
+        for found in _read(text, f"{where}: data[{key}]")
+        if _kind_of(found) in _PARSERS
+    ]
+    if not inside:
+        raise ConfigError(where, "data", expected=f"{_KINDS} inside of the {CONFIG_MAP}", found="none of them")
+    yield from inside
+
+
+def _kind_of(document: Any) -> str:
+    return str(document.get("kind", "")) if isinstance(document, dict) else ""

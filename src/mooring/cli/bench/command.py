@@ -47,7 +47,11 @@ def bench(
     constraints kept, gangs whole, quotas kept, victims of lower priority. Each workload runs in a process of its own,
     so that its peak memory is its own.
 
-    Example: mooring bench --workload basic --workload mix --nodes 1000 -o json
+    \b
+    Example:
+      mooring bench --list
+      mooring bench --workload basic --workload mix
+      mooring bench --workload gang --nodes 1000 --pods 5000 -o json
     """
     from mooring.testing.workloads import load_workload
 

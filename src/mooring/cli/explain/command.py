@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mooring.cli.options import Config, Files, Format, MoreFiles, Now, Output, PluginFiles, Quiet, Seed, Then
+from mooring.cli.options import Config, Files, Format, MoreFiles, Now, Output, PluginFiles, Quiet, Seed, TakenOn, Then
 from mooring.cli.output import make_console, print_data, remark_ignored
 from mooring.cli.progress import ProgressBar
 
@@ -22,6 +22,7 @@ def explain(
     every: Annotated[bool, typer.Option("--all", "-a", help="Show every node, not just the foremost.")] = False,
     then: Then = None,
     now: Now = None,
+    taken_on: TakenOn = None,
     quiet: Quiet = False,
 ) -> None:
     """Say why a pod gets its node, or what keeps it waiting and which single change would make it fit.
@@ -42,7 +43,9 @@ def explain(
 
     steps = tuple(parse_step(text) for text in then or ())
     at_first = parse_now(now) if now is not None else None
-    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first)
+    inputs = Inputs(
+        [*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ())
+    )
     with collector_paused():
         with ProgressBar(quiet=quiet) as progress:
             loaded = read(inputs, progress)

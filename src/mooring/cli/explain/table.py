@@ -144,7 +144,7 @@ def _print_refusals(console: Console, found: PodExplanation) -> None:
     console.print(f"{found.feasible:,} of {count(found.nodes_in_all, 'node')} will do", style="bold")
     if not found.refusals:
         return
-    table = make_table(">NODES", ">ONLY THIS", "PLUGIN", "REASON")
+    table = make_table(">NODES", ">ONLY THIS", "PLUGIN", "=REASON")
     for refusal in found.refusals:
         alone = f"{refusal.alone:,}" if refusal.alone else "-"
         table.add_row(f"{refusal.nodes:,}", alone, refusal.plugin, refusal.reason)
@@ -194,7 +194,7 @@ def _print_verdicts(console: Console, found: PodExplanation, *, every: bool) -> 
     shown = refusing if every else refusing[:MOST_NODES]
     console.print()
     console.print(f"REFUSALS{_of(len(shown), len(refusing))}: the nearest to fitting first", style="bold")
-    table = make_table("NODE", "PLUGIN", "REASON")
+    table = make_table("NODE", "PLUGIN", "=REASON")
     for node in shown:
         name = node.node
         for verdict in node.verdicts:

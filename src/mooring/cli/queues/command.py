@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mooring.cli.options import Config, Files, Format, MoreFiles, Now, Output, PluginFiles, Quiet, Seed, Then
+from mooring.cli.options import Config, Files, Format, MoreFiles, Now, Output, PluginFiles, Quiet, Seed, TakenOn, Then
 from mooring.cli.output import make_console, print_data, remark_ignored
 from mooring.cli.progress import ProgressBar
 
@@ -25,6 +25,7 @@ def queues(
     seed: Seed = 0,
     then: Then = None,
     now: Now = None,
+    taken_on: TakenOn = None,
     quiet: Quiet = False,
 ) -> None:
     """Decide as `mooring schedule` does, then show how the queues stand.
@@ -49,7 +50,9 @@ def queues(
 
     steps = tuple(parse_step(text) for text in then or ())
     at_first = parse_now(now) if now is not None else None
-    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first)
+    inputs = Inputs(
+        [*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ())
+    )
     told = []
     with collector_paused():
         with ProgressBar(quiet=quiet) as progress:

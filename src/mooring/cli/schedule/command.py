@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mooring.cli.options import Config, Files, Format, MoreFiles, Now, Output, PluginFiles, Quiet, Seed, Then
+from mooring.cli.options import Config, Files, Format, MoreFiles, Now, Output, PluginFiles, Quiet, Seed, TakenOn, Then
 from mooring.cli.output import make_console, print_data, remark_ignored
 from mooring.cli.progress import ProgressBar
 
@@ -29,6 +29,7 @@ def schedule(
     ] = False,
     then: Then = None,
     now: Now = None,
+    taken_on: TakenOn = None,
     quiet: Quiet = False,
 ) -> None:
     """Place all pending pods of some manifests, in queue order, each seeing the ones before.
@@ -51,7 +52,9 @@ def schedule(
 
     steps = tuple(parse_step(text) for text in then or ())
     at_first = parse_now(now) if now is not None else None
-    inputs = Inputs([*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first)
+    inputs = Inputs(
+        [*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ())
+    )
     told = []
     with collector_paused():
         with ProgressBar(quiet=quiet) as progress:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mooring.cli.tables import count, make_table, print_admissions, print_table
+from mooring.cli.tables import count, make_table, natural_width, print_admissions, print_table
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.report.names import group_name
 from mooring.report.placements import Ended, Evicted, Lost, Placement
@@ -34,7 +34,7 @@ def print_result(console: Console, result: Result, *, wide: bool, with_time: boo
             _print_workloads(console, result)
     if result.pools:
         console.print()
-        print_table(console, _pool_table(result.pools))
+        print_table(console, _pool_table(console, result.pools))
     print_admissions(console, result.admitted, result.suspended, result.notices)
     _print_evicted(console, result.evicted)
     _print_waiting(console, "LOST", [_as_reason(pod) for pod in result.lost], wide=wide)
@@ -132,17 +132,33 @@ def _print_pods(console: Console, placements: Sequence[Placement]) -> None:
 # How full the pools are.
 
 
-def _pool_table(pools: Sequence[Pool]) -> Table:
-    extended = [
-        name for name in dict.fromkeys(n for pool in pools for n in pool.resources) if name not in (CPU, MEMORY)
-    ]
+def _pool_table(console: Console, pools: Sequence[Pool]) -> Table:
+    """A column a resource; where these are too many for the width, a line a resource."""
+    resources = list(dict.fromkeys((CPU, MEMORY, *(name for pool in pools for name in pool.resources))))
+    extended = [name for name in resources if name not in (CPU, MEMORY)]
     table = make_table("POOL", ">NODES", ">PODS", "CPU", "MEMORY", *extended)
     for pool in pools:
-        cells = [_share(pool.resources[CPU]), _share(pool.resources[MEMORY])]
-        cells += [_share(usage, counted=True) if (usage := pool.resources.get(name)) else Text("") for name in extended]
-        name = "(all nodes)" if pool.name == NO_POOL and len(pools) == 1 else pool.name
-        table.add_row(name, f"{pool.nodes:,}", f"{pool.pods:,}", *cells)
+        cells = [_cell(pool, name) for name in resources]
+        table.add_row(_pool_name(pool, pools), f"{pool.nodes:,}", f"{pool.pods:,}", *cells)
+    if natural_width(console, table) <= console.width:
+        return table
+    table = make_table("POOL", ">NODES", ">PODS", "RESOURCE", "REQUESTED")
+    for pool in pools:
+        first = [_pool_name(pool, pools), f"{pool.nodes:,}", f"{pool.pods:,}"]
+        for name in resources:
+            if name in pool.resources:
+                table.add_row(*first, name, _cell(pool, name))
+                first = ["", "", ""]
     return table
+
+
+def _pool_name(pool: Pool, pools: Sequence[Pool]) -> str:
+    return "(all nodes)" if pool.name == NO_POOL and len(pools) == 1 else pool.name
+
+
+def _cell(pool: Pool, resource: str) -> Text:
+    usage = pool.resources.get(resource)
+    return Text("") if usage is None else _share(usage, counted=resource not in (CPU, MEMORY))
 
 
 def _share(usage: Usage, *, counted: bool = False) -> Text:
@@ -162,7 +178,7 @@ def _print_evicted(console: Console, evicted: Sequence[Evicted]) -> None:
         return
     console.print()
     console.print("EVICTED", style="bold")
-    table = make_table("NAMESPACE", "POD", ">PRIORITY", "FROM", "FOR", ">PRIORITY")
+    table = make_table("NAMESPACE", "POD", ">PRIORITY", "FROM", "=FOR", ">PRIORITY")
     for pod in evicted:
         asker = (_asker(pod), f"{pod.preemptor_priority}") if pod.preemptor else (pod.reason, "")
         table.add_row(pod.namespace, pod.pod, f"{pod.priority}", pod.node, *asker)
@@ -191,7 +207,8 @@ def _as_ended(pod: Ended, *, with_time: bool) -> Waiting:
 
 
 def _as_waiting(pod: NotOurs) -> Waiting:
-    message = f'schedulerName is "{pod.scheduler_name}", which no profile here has'
+    name = pod.scheduler_name
+    message = f'schedulerName is "{name}", which no profile here has; --as {name} takes them on'
     return Waiting(pod.pod, pod.namespace, message, (), 0, pod.owner)
 
 

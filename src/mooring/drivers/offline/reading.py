@@ -1,7 +1,7 @@
 """Everything that an offline command reads: configuration and plugins, which are small, then manifests."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -60,6 +60,8 @@ class Inputs:
     """What happens after the first picture."""
     now: float | None = None
     """The time at first, in seconds since 1970; None: the last moment that the manifests speak of."""
+    schedulers: tuple[str, ...] = ()
+    """Whose pods are taken on besides our own: their schedulerNames."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class Loaded:
 
 
 def read(inputs: Inputs, progress: Progress) -> Loaded:
-    assembly = assemble(inputs.config, plugin_files=inputs.plugins)
+    assembly = assemble(inputs.config, plugin_files=inputs.plugins).taking_on(inputs.schedulers)
     progress.phase("reading manifests")
     if inputs.then:
         pictures = load_steps([inputs.files, *([step.file] for step in inputs.then)])
@@ -116,6 +118,7 @@ def read(inputs: Inputs, progress: Progress) -> Loaded:
     for picture in pictures:
         imply_namespaces(picture)
     check_window_targets(assembly, inputs.config, pictures)
+    check_schedulers(inputs.schedulers, pictures)
     progress.phase("taking in the cluster")
     return Loaded(inputs, assembly, pictures)
 
@@ -152,3 +155,14 @@ def check_window_targets(assembly: Assembly, config: Path | None, pictures: Iter
         expected = problem.expected + suggestion(problem.name, problem.known)
         field = f"quotaWindows[{problem.window}].{problem.field}"
         raise ConfigError(str(config), field, expected=expected, found=f'"{problem.name}"')
+
+
+def check_schedulers(schedulers: Sequence[str], pictures: Iterable[Manifests]) -> None:
+    """Refuse the name of a scheduler that no pod asks for at any time: it is misspelt, or of no use."""
+    if not schedulers:
+        return
+    named = {pod.spec.scheduler_name for picture in pictures for pod in picture.pods}
+    for name in schedulers:
+        if name not in named:
+            known = ", ".join(sorted(named)) or "none"
+            raise InputError(f'--as: expected the schedulerName of a pod ({known}), found "{name}"')

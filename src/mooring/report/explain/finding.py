@@ -51,8 +51,10 @@ def find_settled(pod: Pod, scheduler: Scheduler) -> Finding | None:
     if pod.is_terminal:
         return Finding(pod, "finished", pod.spec.node_name, f"it is over: {pod.status.phase}")
     if name not in scheduler.profiles:
-        known = ", ".join(scheduler.profiles)
-        return Finding(pod, "not ours", pod.spec.node_name, f'its schedulerName is "{name}"; the profiles are {known}')
+        said = (
+            f'its schedulerName is "{name}"; the profiles are {", ".join(scheduler.profiles)}; --as {name} takes it on'
+        )
+        return Finding(pod, "not ours", pod.spec.node_name, said)
     if pod.metadata.deletion_timestamp is not None and not pod.spec.node_name:
         return Finding(pod, "leaving", "", "it is being deleted, and will not be placed")
     return None
