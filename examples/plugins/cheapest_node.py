@@ -5,9 +5,7 @@ mooring schedule -f examples/plugins/cluster.yaml --plugin examples/plugins/chea
 
 import numpy as np
 
-from mooring.engine.plugin import Depends, Score, Scores, normalize_by_highest
-from mooring.state.rows import NodeRows
-from mooring.state.shapes import Shape
+from mooring.plugin import Depends, NodeRows, Score, Scores, Shape, normalize_by_highest
 
 PRICE = "example.com/cents-per-hour"
 

@@ -30,10 +30,9 @@ from mooring.model.api.pods import Pod
 from mooring.model.events import Event, ObjectSeen
 from mooring.plugins.node_resources_fit import NodeResourcesFit
 from mooring.plugins.pod_topology_spread import PodTopologySpread
-from mooring.state.cluster import Cluster
-from mooring.state.pods import PodRecord
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView, PodView
 from mooring.testing.builders import HOSTNAME, ZONE, make_namespace
 from mooring.testing.plugin_checks import check_plugin, plugin_checks
 
@@ -66,7 +65,7 @@ class Forgetful(Score):
 
 class Meddler(Filter):
     def filter(self, pod: Shape, nodes: NodeRows) -> Mask:
-        nodes.table.unschedulable.writable[0] ^= True
+        nodes._table.unschedulable.writable[0] ^= True
         return np.ones(len(nodes), np.bool_)
 
 
@@ -100,7 +99,7 @@ class TooNarrow(PreFilter):
     def narrow(self, pod: Shape) -> frozenset[str]:
         return frozenset(("node-0",))
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Skip:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Skip:
         return SKIP
 
 
@@ -115,8 +114,8 @@ class SilentGate(PreEnqueue):
 
 
 class NeedsPods(PreFilter):
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> int:
-        shapes, _ = cluster.pods.bound()
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> int:
+        shapes, _ = cluster.bound_pods()
         return int(shapes.max())
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: int) -> Mask:
@@ -140,7 +139,7 @@ class ReadsUsageUnsaid(Filter):
 class ReadsNamespacesUnsaid(PreFilter):
     depends_on = Depends.NODE
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> bool:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> bool:
         return "team-a" in cluster.related.namespaces
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: bool) -> Mask:
@@ -150,7 +149,7 @@ class ReadsNamespacesUnsaid(PreFilter):
 class ReadsOtherNodesUsage(PreFilter):
     depends_on = Depends.NODE | Depends.NODE_USAGE
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> int:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> int:
         return int(cluster.rows().pod_count.sum())
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: int) -> Mask:
@@ -161,7 +160,7 @@ class CannotSuppose(Filter):
     depends_on = Depends.NODE | Depends.NODE_USAGE
 
     def filter(self, pod: Shape, nodes: NodeRows) -> Mask:
-        few: Mask = nodes.table.pod_count.values[nodes.index] < 2
+        few: Mask = nodes._table.pod_count.values[nodes.index] < 2
         return few
 
 
@@ -169,8 +168,8 @@ class SkipsForNow(PreFilter):
     depends_on = Depends.PODS
     skip_is_settled = True
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Skip | None:
-        return SKIP if len(cluster.pods.bound()[0]) % 2 else None
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Skip | None:
+        return SKIP if len(cluster.bound_pods()[0]) % 2 else None
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: None) -> Mask:
         return np.ones(len(nodes), np.bool_)
@@ -183,8 +182,8 @@ class RemembersTheFirst(PreFilter):
         super().__init__(args)
         self._known: dict[int, int] = {}
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> int:
-        return self._known.setdefault(id(cluster), len(cluster.pods.bound()[0]))
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> int:
+        return self._known.setdefault(id(cluster), len(cluster.bound_pods()[0]))
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: int) -> Mask:
         return np.full(len(nodes), prepared % 2 == 0, np.bool_)
@@ -195,11 +194,10 @@ class Lazy(Incremental):
 
     topology_keys = (ZONE,)
 
-    def __init__(self, cluster: Cluster, key: str = ZONE) -> None:
-        label = cluster.nodes.label(key)
-        self.codes = label.codes
-        self.counts = np.zeros(len(label.interner) + 1, np.int64)
-        np.add.at(self.counts, self.codes[cluster.pods.bound()[1]], 1)
+    def __init__(self, cluster: ClusterView, key: str = ZONE) -> None:
+        self.codes = cluster.label_codes(key)
+        self.counts = np.zeros(len(cluster.label_values(key)) + 1, np.int64)
+        np.add.at(self.counts, self.codes[cluster.bound_pods()[1]], 1)
 
     def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
         return True
@@ -208,7 +206,7 @@ class Lazy(Incremental):
 class DoesNotFollow(PreFilter):
     depends_on = Depends.PODS | Depends.NODE
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Lazy:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Lazy:
         return Lazy(cluster)
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: Lazy) -> Mask:
@@ -222,7 +220,7 @@ class Following(Lazy):
 
 
 class SaysNothingChanged(DoesNotFollow):
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Lazy:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Lazy:
         return Following(cluster)
 
 
@@ -231,7 +229,7 @@ class SaysZone(PreFilter):
 
     depends_on = Depends.PODS | Depends.NODE
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Lazy:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Lazy:
         return Lazy(cluster, HOSTNAME)
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: Lazy) -> Mask:
@@ -251,7 +249,7 @@ class FewestOnly(PreFilter):
 
     depends_on = Depends.PODS | Depends.NODE
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> SaysLocal:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> SaysLocal:
         return SaysLocal(cluster)
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: SaysLocal) -> Mask:
@@ -262,7 +260,7 @@ class FewestOnly(PreFilter):
 class TellsNothing(SaysLocal):
     topology_keys = (HOSTNAME,)
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterView) -> None:
         super().__init__(cluster, HOSTNAME)
 
     def own_counts(self, nodes: NodeRows) -> NDArray[np.int64]:
@@ -272,7 +270,7 @@ class TellsNothing(SaysLocal):
 class HidesItsCounts(PreScore):
     depends_on = Depends.PODS | Depends.NODE
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> TellsNothing:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> TellsNothing:
         return TellsNothing(cluster)
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: TellsNothing) -> Scores:
@@ -280,7 +278,7 @@ class HidesItsCounts(PreScore):
 
 
 class ReadsFeasibleUnsaid(PreScore):
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> int:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> int:
         return len(feasible)
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: int) -> Scores:
@@ -298,7 +296,7 @@ class CountsRows(Lazy):
 class CountsRowsUnsaid(PreScore):
     reads_feasible = True
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> CountsRows:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> CountsRows:
         counts = CountsRows(cluster)
         counts.refit(feasible)
         return counts
@@ -321,7 +319,7 @@ class ReadsPodLabelsUnsaid(Filter):
 
 
 class Keeps(Reserve):
-    def reserve(self, pod: PodRecord, cluster: Cluster, row: int) -> list[Event]:
+    def reserve(self, pod: PodView, cluster: ClusterView, row: int) -> list[Event]:
         return [ObjectSeen(make_namespace(f"taken-by-{pod.pod.metadata.name}"))]
 
 

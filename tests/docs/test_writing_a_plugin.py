@@ -16,7 +16,8 @@ from mooring.model.decisions import Bind, Decision, Wait
 from mooring.model.loading.collection import Manifests
 from mooring.testing.builders import GPU, make_node, make_pod, make_pods
 
-PAGE = Path(__file__).parents[2] / "docs" / "writing-a-plugin.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "writing-a-plugin.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -102,3 +103,26 @@ def test_the_tests_on_the_page_pass(files: Path) -> None:
 
     assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
     assert " passed" in result.stdout
+
+
+def test_replicas_that_differ_in_an_index_share_answers_beside_the_example_of_the_readme(tmp_path: Path) -> None:
+    (block,) = [text for language, text in BLOCK.findall((ROOT / "README.md").read_text()) if language == "python"]
+    (tmp_path / "plugin.py").write_text(block)
+    scheduler = assemble(plugin_files=[tmp_path / "plugin.py"]).new_scheduler()
+    pods = [make_pod(f"train-{i}", gpu=1, labels={"index": f"{i}"}) for i in range(3)]
+
+    scheduler.load(Manifests(nodes=[make_node("a", gpu=4), make_node("b", gpu=1)], pods=pods))
+
+    assert len({record.shape.id for record in scheduler.cluster.pods.records.values()}) == 1
+    assert scheduler.cycle(0.0) == [Bind(f"default/train-{i}", "a") for i in range(3)]
+
+
+def test_what_people_write_imports_nothing_but_what_stays() -> None:
+    texts = [text for page in (PAGE, ROOT / "README.md") for _, text in BLOCK.findall(page.read_text())]
+    texts += [path.read_text() for path in (ROOT / "examples" / "plugins").glob("*.py")]
+
+    imported = {name for text in texts for name in re.findall(r"^from (mooring[\w.]*) import", text, re.MULTILINE)}
+
+    assert imported <= {"mooring.plugin", "mooring.model.decisions"} | {
+        f"mooring.testing.{name}" for name in ("builders", "plugin_checks", "random_clusters")
+    }

@@ -24,10 +24,9 @@ from mooring.engine.plugin import (
 from mooring.engine.shortcuts import Incremental
 from mooring.engine.verdict import Rejection
 from mooring.model.events import Event
-from mooring.state.cluster import Cluster
-from mooring.state.pods import PodRecord
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView, PodView
 from mooring.testing.builders import GPU, HOSTNAME, RACK
 
 
@@ -56,7 +55,7 @@ class RoomForWeb(PreFilter):
     reads_pod_labels = ("app",)
     depends_on = Depends.NODE_USAGE | Depends.NODE
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> int | Skip:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> int | Skip:
         return SKIP if pod.labels.get("app") == "web" else 500
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: int) -> Mask:
@@ -70,7 +69,7 @@ class EmptierIsBetter(PreScore):
     depends_on = Depends.NODE_USAGE | Depends.NODE
     normalizes = True
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> Skip | None:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> Skip | None:
         return SKIP if pod.labels.get("app") == "db" else None
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: None) -> Scores:
@@ -97,7 +96,7 @@ class AboveAverage(PreScore):
 
     reads_feasible = True
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> float | Skip:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> float | Skip:
         return float(feasible.free("memory").mean()) if len(feasible) > 1 else SKIP
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: float) -> Scores:
@@ -110,9 +109,9 @@ class SoManyOfAKind(PreFilter):
     reads_pod_labels = ("app",)
     depends_on = Depends.PODS
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Skip | Rejection | None:
-        shapes, _ = cluster.pods.bound()
-        count = sum(cluster.shapes[shape].labels.get("app") == pod.labels.get("app") for shape in shapes.tolist())
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Skip | Rejection | None:
+        shapes, _ = cluster.bound_pods()
+        count = sum(cluster.shape(shape).labels.get("app") == pod.labels.get("app") for shape in shapes.tolist())
         if count >= 6:
             return Rejection(("six of a kind run already",))
         return SKIP if count < 3 else None
@@ -132,7 +131,7 @@ class OnlyTwoNodes(PreFilter):
     def narrow(self, pod: Shape) -> frozenset[str] | None:
         return self.NAMES if pod.labels.get("app") == "train" else None
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Skip | None:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Skip | None:
         return SKIP if self.narrow(pod) is None else None
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: None) -> Mask:
@@ -144,11 +143,11 @@ class Racks(Incremental):
 
     topology_keys = (RACK,)
 
-    def __init__(self, cluster: Cluster, app: str) -> None:
+    def __init__(self, cluster: ClusterView, app: str) -> None:
         self._cluster, self._app = cluster, app
-        self._codes = cluster.nodes.label(RACK).codes
-        self.counts = np.zeros(len(cluster.nodes.label(RACK).interner) + 1, np.int64)  # the last: nodes without a rack
-        shapes, rows = cluster.pods.bound()
+        self._codes = cluster.label_codes(RACK)
+        self.counts = np.zeros(len(cluster.label_values(RACK)) + 1, np.int64)  # the last: nodes without a rack
+        shapes, rows = cluster.bound_pods()
         self.update(shapes.astype(np.intp), rows.astype(np.intp), np.ones(len(rows), np.int64))
 
     @property
@@ -156,7 +155,7 @@ class Racks(Incremental):
         return True
 
     def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
-        counts_for = [self._cluster.shapes[shape].labels.get("app") == self._app for shape in shapes.tolist()]
+        counts_for = [self._cluster.shape(shape).labels.get("app") == self._app for shape in shapes.tolist()]
         mine = np.array(counts_for, np.bool_)
         np.add.at(self.counts, self._codes[rows[mine]], signs[mine])
         return bool(mine.any())
@@ -168,13 +167,13 @@ class ThreeARack(PreFilter, PreScore):
     reads_pod_labels = ("app",)
     depends_on = Depends.PODS | Depends.NODE
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Racks:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Racks:
         return Racks(cluster, pod.labels.get("app", ""))
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: Racks) -> Mask:
         return prepared.counts[nodes.label_codes(RACK)] < 3
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> Racks:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> Racks:
         return Racks(cluster, pod.labels.get("app", ""))
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: Racks) -> Scores:
@@ -186,11 +185,10 @@ class Hosts(Incremental):
 
     topology_keys = (HOSTNAME,)
 
-    def __init__(self, cluster: Cluster) -> None:
-        label = cluster.nodes.label(HOSTNAME)
-        self._codes = label.codes
-        self.counts = np.zeros(len(label.interner), np.int64)
-        shapes, rows = cluster.pods.bound()
+    def __init__(self, cluster: ClusterView) -> None:
+        self._codes = cluster.label_codes(HOSTNAME)
+        self.counts = np.zeros(len(cluster.label_values(HOSTNAME)), np.int64)
+        shapes, rows = cluster.bound_pods()
         self.update(shapes.astype(np.intp), rows.astype(np.intp), np.ones(len(rows), np.int64))
 
     def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
@@ -203,7 +201,7 @@ class BehindTheFullest(PreFilter, PreScore):
 
     depends_on = Depends.PODS | Depends.NODE
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Hosts:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Hosts:
         return Hosts(cluster)
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: Hosts) -> Mask:
@@ -211,7 +209,7 @@ class BehindTheFullest(PreFilter, PreScore):
         fits: Mask = (counts == 0) | (counts < prepared.counts.max(initial=0))
         return fits
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> Hosts:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> Hosts:
         return Hosts(cluster)
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: Hosts) -> Scores:
@@ -226,7 +224,7 @@ class FurtherBehindIsBetter(PreScore):
     depends_on = Depends.PODS | Depends.NODE
     normalizes = True
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> Hosts:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> Hosts:
         return Hosts(cluster)
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: Hosts) -> Scores:
@@ -243,11 +241,10 @@ class RacksAndHosts(Incremental):
     topology_keys = (RACK, HOSTNAME)
     is_local = True
 
-    def __init__(self, cluster: Cluster) -> None:
-        labels = [cluster.nodes.label(key) for key in self.topology_keys]
-        self._codes = [label.codes for label in labels]
-        self.counts = [np.zeros(len(label.interner) + 1, np.int64) for label in labels]
-        shapes, rows = cluster.pods.bound()
+    def __init__(self, cluster: ClusterView) -> None:
+        self._codes = [cluster.label_codes(key) for key in self.topology_keys]
+        self.counts = [np.zeros(len(cluster.label_values(key)) + 1, np.int64) for key in self.topology_keys]
+        shapes, rows = cluster.bound_pods()
         self.update(shapes.astype(np.intp), rows.astype(np.intp), np.ones(len(rows), np.int64))
 
     def update(self, shapes: NDArray[np.intp], rows: NDArray[np.intp], signs: NDArray[np.int64]) -> bool:
@@ -262,7 +259,7 @@ class EmptyRacksAndHosts(PreScore):
     depends_on = Depends.PODS | Depends.NODE
     normalizes = True
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> RacksAndHosts:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> RacksAndHosts:
         return RacksAndHosts(cluster)
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: RacksAndHosts) -> Scores:
@@ -278,8 +275,8 @@ class EmptyRacksAndHosts(PreScore):
 class NotOnOddNodes(Permit):
     """Refuses after the choice, so that pods go one by one and some choices are taken back."""
 
-    def permit(self, pod: PodRecord, cluster: Cluster, row: int) -> Rejection | None:
-        odd = int(cluster.nodes.name(row).rpartition("-")[2]) % 3 == 1
+    def permit(self, pod: PodView, cluster: ClusterView, row: int) -> Rejection | None:
+        odd = int(cluster.node_name(row).rpartition("-")[2]) % 3 == 1
         return Rejection(("the node's number is odd",)) if odd else None
 
 
@@ -291,7 +288,7 @@ class NothingToTake(Reserve):
     def applies_to(self, pod: Shape) -> bool:
         return pod.labels.get("app") == "web"
 
-    def reserve(self, pod: PodRecord, cluster: Cluster, row: int) -> Sequence[Event]:
+    def reserve(self, pod: PodView, cluster: ClusterView, row: int) -> Sequence[Event]:
         return ()
 
 

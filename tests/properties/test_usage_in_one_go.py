@@ -84,10 +84,10 @@ def kinds_of_rows(cluster: Cluster, shape: Shape, choose: Choose) -> Iterator[No
 def usage_of(cluster: Cluster, shape: Shape, strategy: str, weights: tuple[int, int]) -> UsageAnswers:
     fit = NodeResourcesFit(msgspec.convert(STRATEGIES[strategy], NodeResourcesFitArgs))
     balanced = NodeResourcesBalancedAllocation()
-    filters = [(fit, fit.pre_filter(shape, cluster))]
+    filters = [(fit, fit.pre_filter(shape, cluster.view))]
     scores = [
-        (fit, weights[0], fit.pre_score(shape, cluster, cluster.rows())),
-        (balanced, weights[1], balanced.pre_score(shape, cluster, cluster.rows())),
+        (fit, weights[0], fit.pre_score(shape, cluster.view, cluster.rows())),
+        (balanced, weights[1], balanced.pre_score(shape, cluster.view, cluster.rows())),
     ]
     assert (fit.in_one_go(filters, scores) is not None) == (strategy in IN_ONE_GO)
     return UsageAnswers(shape, filters, scores)
@@ -175,10 +175,10 @@ def test_whoever_asks_for_more_than_the_default_is_answered_one_by_one() -> None
     ):
         shape = cluster.shape_for(pod)
         rows = cluster.rows()
-        filters = [(fit, fit.pre_filter(shape, cluster))]
+        filters = [(fit, fit.pre_filter(shape, cluster.view))]
         prepared = [
-            (fit, 1, fit.pre_score(shape, cluster, rows)),
-            (balanced, 1, balanced.pre_score(shape, cluster, rows)),
+            (fit, 1, fit.pre_score(shape, cluster.view, rows)),
+            (balanced, 1, balanced.pre_score(shape, cluster.view, rows)),
         ]
         scores = [score for score in prepared if shape.request("cpu") or score[0] is fit]
         assert (fit.in_one_go(filters, scores) is not None) == is_in_one_go

@@ -4,11 +4,9 @@ import pytest
 
 from mooring.assembly import assemble
 from mooring.engine.evaluate import evaluate
-from mooring.engine.plugin import ALL, Depends, Filter, Mask
 from mooring.errors import ConfigError, PluginError
 from mooring.model.decisions import Bind
-from mooring.state.rows import NodeRows
-from mooring.state.shapes import Shape
+from mooring.plugin import ALL, Depends, Filter, Mask, NodeRows, Shape
 from mooring.testing.builders import make_node, make_pod, make_scheduler
 
 

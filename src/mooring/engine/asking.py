@@ -93,7 +93,7 @@ def ask_pre_filter(plugin: FilterAnswers, shape: Shape, cluster: Cluster) -> Any
     if not isinstance(plugin, PreFilter):
         return None
     try:
-        return plugin.pre_filter(shape, cluster)
+        return plugin.pre_filter(shape, cluster.view)
     except Exception as error:  # whatever a plugin raises
         blame(plugin, "pre_filter", error)
 
@@ -171,7 +171,7 @@ def ask_pre_score(plugin: ScoreAnswers, shape: Shape, cluster: Cluster, feasible
     if not isinstance(plugin, PreScore):
         return None
     try:
-        return plugin.pre_score(shape, cluster, feasible)
+        return plugin.pre_score(shape, cluster.view, feasible)
     except Exception as error:
         blame(plugin, "pre_score", error)
 

@@ -11,6 +11,7 @@ from mooring.errors import PluginError
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape
+from mooring.state.views import PodView
 
 Step = TypeVar("Step", bound=AfterChoice)
 
@@ -56,7 +57,7 @@ def reserve(profile: Profile, cluster: Cluster, record: PodRecord, row: int, res
     for plugin in _concerned(profile.reserve, record.shape):
         reserved.append(plugin)
         with faults_of(plugin, "reserve"):
-            changes = plugin.reserve(record, cluster, row)
+            changes = plugin.reserve(PodView.of(record), cluster.view, row)
         if isinstance(changes, Rejection):
             return Verdict(plugin.name, changes)
         cluster.observe(*changes)
@@ -67,14 +68,14 @@ def unreserve(cluster: Cluster, record: PodRecord, row: int, reserved: Sequence[
     """Give back what plugins reserved, the last first."""
     for plugin in reversed(reserved):
         with faults_of(plugin, "unreserve"):
-            changes = plugin.unreserve(record, cluster, row)
+            changes = plugin.unreserve(PodView.of(record), cluster.view, row)
         cluster.observe(*changes)
 
 
 def permit(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
     for plugin in _concerned(profile.permit, record.shape):
         with faults_of(plugin, "permit"):
-            rejection = plugin.permit(record, cluster, row)
+            rejection = plugin.permit(PodView.of(record), cluster.view, row)
         if rejection is not None:
             return Verdict(plugin.name, rejection)
     return None
@@ -83,7 +84,7 @@ def permit(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> V
 def prepare(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
     for plugin in _concerned(profile.pre_bind, record.shape):
         with faults_of(plugin, "pre_bind"):
-            rejection = plugin.pre_bind(record, cluster, row)
+            rejection = plugin.pre_bind(PodView.of(record), cluster.view, row)
         if rejection is not None:
             return Verdict(plugin.name, rejection)
     return None
@@ -92,7 +93,7 @@ def prepare(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> 
 def bind(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
     for plugin in profile.bind:
         with faults_of(plugin, "bind"):
-            is_taken = plugin.bind(record, cluster, row)
+            is_taken = plugin.bind(PodView.of(record), cluster.view, row)
         if is_taken:
             break
     else:
@@ -100,7 +101,7 @@ def bind(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Ver
         return Verdict(profile.bind[-1].name, Rejection((f"no bind plugin took the pod: {names}",)))
     for post_bind in _concerned(profile.post_bind, record.shape):
         with faults_of(post_bind, "post_bind"):
-            post_bind.post_bind(record, cluster, row)
+            post_bind.post_bind(PodView.of(record), cluster.view, row)
     return None
 
 

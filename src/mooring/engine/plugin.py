@@ -17,12 +17,11 @@ from mooring.engine.verdict import Rejection
 from mooring.errors import ConfigError
 from mooring.model.api.pods import Pod
 from mooring.model.events import Event
-from mooring.state.cluster import Cluster
-from mooring.state.pods import PodRecord
 from mooring.state.read_keys import ALL as ALL
 from mooring.state.read_keys import All, Keys, ReadKeys
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView, PodView
 
 MAX_SCORE = 100
 MIN_SCORE = 0
@@ -148,7 +147,7 @@ class Filter(FilterAnswers):
 class PreFilter(FilterAnswers):
     """As Filter, but gathers something once before it answers for the nodes."""
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Any | Skip | Rejection:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Any | Skip | Rejection:
         """Gather what `filter` needs; SKIP if all nodes will do, a Rejection if none can."""
         raise NotImplementedError
 
@@ -184,7 +183,7 @@ class PreScore(ScoreAnswers):
     reads_feasible: ClassVar[bool] = False
     """Whether what is gathered depends on which nodes are feasible."""
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> Any | Skip:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> Any | Skip:
         raise NotImplementedError
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: Any) -> Scores:
@@ -194,7 +193,7 @@ class PreScore(ScoreAnswers):
 class PostFilter(Plugin):
     """Tries to make room when no node is feasible; asked before pods are evicted for the pod's sake."""
 
-    def post_filter(self, pod: PodRecord, cluster: Cluster, refusals: Mapping[str, Rejection]) -> str | None:
+    def post_filter(self, pod: PodView, cluster: ClusterView, refusals: Mapping[str, Rejection]) -> str | None:
         """Return the name of a node that will have room, which the pod then waits for, or None."""
         raise NotImplementedError
 
@@ -210,11 +209,11 @@ class AfterChoice(Plugin):
 class Reserve(AfterChoice):
     """Takes something for a pod whose node is chosen, and gives it back if the pod does not get there."""
 
-    def reserve(self, pod: PodRecord, cluster: Cluster, row: int) -> Sequence[Event] | Rejection:
+    def reserve(self, pod: PodView, cluster: ClusterView, row: int) -> Sequence[Event] | Rejection:
         """Return what changes by the reservation, as events for the cluster to observe, or why it cannot be."""
         raise NotImplementedError
 
-    def unreserve(self, pod: PodRecord, cluster: Cluster, row: int) -> Sequence[Event]:
+    def unreserve(self, pod: PodView, cluster: ClusterView, row: int) -> Sequence[Event]:
         """Return what changes back; also called if another plugin refuses after this one reserved."""
         return ()
 
@@ -222,28 +221,28 @@ class Reserve(AfterChoice):
 class Permit(AfterChoice):
     """Lets a pod with a reservation be bound, or refuses it."""
 
-    def permit(self, pod: PodRecord, cluster: Cluster, row: int) -> Rejection | None:
+    def permit(self, pod: PodView, cluster: ClusterView, row: int) -> Rejection | None:
         raise NotImplementedError
 
 
 class PreBind(AfterChoice):
     """Prepares the world before a pod is bound."""
 
-    def pre_bind(self, pod: PodRecord, cluster: Cluster, row: int) -> Rejection | None:
+    def pre_bind(self, pod: PodView, cluster: ClusterView, row: int) -> Rejection | None:
         raise NotImplementedError
 
 
 class Bind(AfterChoice):
     """Takes on the binding of a pod: True if it did, False to leave it to the next plugin."""
 
-    def bind(self, pod: PodRecord, cluster: Cluster, row: int) -> bool:
+    def bind(self, pod: PodView, cluster: ClusterView, row: int) -> bool:
         raise NotImplementedError
 
 
 class PostBind(AfterChoice):
     """Is told that a pod was bound."""
 
-    def post_bind(self, pod: PodRecord, cluster: Cluster, row: int) -> None:
+    def post_bind(self, pod: PodView, cluster: ClusterView, row: int) -> None:
         raise NotImplementedError
 
 

@@ -34,7 +34,7 @@ class Registry:
         module = _import_file(path)
         found = list(_plugins_of(module))
         if not found:
-            expected = "at least one class that inherits Filter, Score or another ability of mooring.engine.plugin"
+            expected = "at least one class that inherits Filter, Score or another ability of mooring.plugin"
             raise ConfigError(str(path), "", expected=expected, found="none")
         for plugin in found:
             self.add(plugin, str(path))

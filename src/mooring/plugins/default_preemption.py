@@ -6,8 +6,7 @@ from mooring.engine.plugin import PostFilter
 from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import KubeObject
 from mooring.plugins.resource_scoring import Problem
-from mooring.state.cluster import Cluster
-from mooring.state.pods import PodRecord
+from mooring.state.views import ClusterView, PodView
 
 
 class DefaultPreemptionArgs(KubeObject, forbid_unknown_fields=True):
@@ -36,5 +35,5 @@ class DefaultPreemption(PostFilter):
 
     args_type = DefaultPreemptionArgs
 
-    def post_filter(self, pod: PodRecord, cluster: Cluster, refusals: Mapping[str, Rejection]) -> str | None:
+    def post_filter(self, pod: PodView, cluster: ClusterView, refusals: Mapping[str, Rejection]) -> str | None:
         return None

@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.shortcuts import Gone, Incremental
-from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects, sum_by_code
 from mooring.state.nodes import ROW
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 
 class DomainCount:
@@ -18,7 +18,7 @@ class DomainCount:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterView,
         key: str,
         effects: ShapeEffects,
         eligible: NDArray[np.bool_] | None = None,
@@ -30,9 +30,8 @@ class DomainCount:
         self.key = key
         self.effects = effects
         self._eligible = eligible
-        table = cluster.nodes
-        self._codes = table.domain_codes(key)
-        domains = table.end if key == ROW else len(table.label(key).interner)
+        self._codes = cluster.domain_codes(key)
+        domains = cluster.end if key == ROW else len(cluster.label_values(key))
         self.counts = np.zeros(domains + 1, np.int64)
         """One a code of the label's values; the last, which stays 0, is what the code of a missing label picks."""
         if effects.any:
@@ -91,7 +90,7 @@ class Counted(Incremental):
         self.parts = parts
 
     def own_counts(self, nodes: NodeRows) -> NDArray[np.int64]:
-        own = [part for part in self.parts if nodes.table.is_one_row_each(part.key)]
+        own = [part for part in self.parts if nodes.is_one_row_each(part.key)]
         return np.array([part.of(nodes) for part in own], np.int64).reshape(len(own), len(nodes))
 
     def is_moved_by(self, shape: Shape) -> bool:

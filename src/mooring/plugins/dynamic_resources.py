@@ -6,9 +6,9 @@ To place such a pod as if it asked for nothing would start it without its device
 from mooring.engine.plugin import SKIP, Change, Depends, Mask, PreFilter, Skip
 from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import KubeObject
-from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 
 class DynamicResourcesArgs(KubeObject):
@@ -22,7 +22,7 @@ class DynamicResources(PreFilter):
     skip_is_settled = True
     reads = frozenset(("claims",))
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Rejection | Skip:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Rejection | Skip:
         claims = pod.spec.resource_claims
         if not claims:
             return SKIP

@@ -5,9 +5,9 @@ Such a pod requests no resource that nodes could be short of: to place it by its
 
 from mooring.engine.plugin import SKIP, Change, Depends, Mask, PreFilter, Skip
 from mooring.engine.verdict import Rejection
-from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 GPU_SHARES = ("gpu-fraction", "gpu-fraction-num-devices", "gpu-memory")
 
@@ -19,7 +19,7 @@ class GpuSharing(PreFilter):
     reads = frozenset(("annotations",))
     reads_pod_annotations = GPU_SHARES
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Rejection | Skip:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Rejection | Skip:
         asked = [f"{key}={value}" for key in GPU_SHARES if (value := pod.annotation(key))]
         if not asked:
             return SKIP

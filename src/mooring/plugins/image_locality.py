@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.plugin import MAX_SCORE, SKIP, Depends, PreScore, Scores, Skip
-from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 MEBIBYTE = 1024 * 1024
 SMALLEST = 23 * MEBIBYTE
@@ -19,16 +19,15 @@ class ImageLocality(PreScore):
     skip_is_settled = True
     reads = frozenset(("images",))
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> NDArray[np.int64] | Skip:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> NDArray[np.int64] | Skip:
         """The score of every row."""
-        table = cluster.nodes
         names = [normalized_name(name) for name in pod.images]
-        present = np.zeros(table.end, np.int64)
+        present = np.zeros(cluster.end, np.int64)
         for name in names:
-            image = table.images.get(name)
+            image = cluster.image(name)
             if image is not None:
                 # A widely spread image counts fully: otherwise one warm node would draw all pods.
-                present[list(image.rows)] += int(float(image.size_bytes) * (len(image.rows) / len(table)))
+                present[list(image.rows)] += int(float(image.size_bytes) * (len(image.rows) / cluster.node_count))
         if not present.any():
             return SKIP
         largest = LARGEST_PER_CONTAINER * len(names)

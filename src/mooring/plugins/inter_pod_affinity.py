@@ -15,10 +15,10 @@ from mooring.model.api.meta import KubeObject
 from mooring.plugins.domain_counts import Counted, DomainCount
 from mooring.plugins.pod_affinity_terms import Term, Terms, compile_terms
 from mooring.plugins.resource_scoring import Problem
-from mooring.state.cluster import Cluster
 from mooring.state.nodes import MISSING
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 NO_AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY = 1, 2, 3
 REASONS = {
@@ -89,9 +89,9 @@ class InterPodAffinity(SupposingFilter, QuickMask, PreScore):
     def __init__(self, args: InterPodAffinityArgs | None = None) -> None:
         super().__init__(args)
         self._terms = TermsOfShapes({})
-        self._terms_of_cluster: weakref.ref[Cluster] | None = None
+        self._terms_of_cluster: weakref.ref[ClusterView] | None = None
 
-    def _terms_in(self, cluster: Cluster) -> TermsOfShapes:
+    def _terms_in(self, cluster: ClusterView) -> TermsOfShapes:
         # Shape ids mean something within one cluster only; and a new cluster may get the id() of one that is gone.
         if self._terms_of_cluster is None or self._terms_of_cluster() is not cluster:
             self._terms, self._terms_of_cluster = TermsOfShapes({}), weakref.ref(cluster)
@@ -99,7 +99,7 @@ class InterPodAffinity(SupposingFilter, QuickMask, PreScore):
 
     # Filter.
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> RequiredCounts | Skip:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> RequiredCounts | Skip:
         related, terms_of = cluster.related, self._terms_in(cluster)
         own = terms_of.of(pod)
         wanted = tuple(term.resolved(related) for term in own.affinity)
@@ -168,7 +168,7 @@ class InterPodAffinity(SupposingFilter, QuickMask, PreScore):
 
     # Score.
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> "PreferredCounts | Skip":
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> "PreferredCounts | Skip":
         terms_of = self._terms_in(cluster)
         own = terms_of.of(pod).preferred
         if self.args.ignore_preferred_terms_of_existing_pods and not own:
@@ -221,20 +221,20 @@ class PreferredCounts(Counted):
         return True
 
 
-def _is_in_all(terms: tuple[Term, ...], cluster: Cluster, other: Shape) -> int:
+def _is_in_all(terms: tuple[Term, ...], cluster: ClusterView, other: Shape) -> int:
     return int(all(term.matches(other, cluster.related) for term in terms))
 
 
-def _anti_affinity_keys(cluster: Cluster, terms_of: TermsOfShapes) -> Iterator[str]:
+def _anti_affinity_keys(cluster: ClusterView, terms_of: TermsOfShapes) -> Iterator[str]:
     seen = set[str]()
-    for shape in cluster.shapes.with_pod_affinity:
+    for shape in cluster.shapes_with_pod_affinity:
         for term in terms_of.of(shape).anti_affinity:
             if term.topology_key not in seen:
                 seen.add(term.topology_key)
                 yield term.topology_key
 
 
-def _anti_terms_against(pod: Shape, cluster: Cluster, terms_of: TermsOfShapes, key: str, other: Shape) -> int:
+def _anti_terms_against(pod: Shape, cluster: ClusterView, terms_of: TermsOfShapes, key: str, other: Shape) -> int:
     """How many required anti-affinity terms of another pod, on this key, keep the pod away."""
     if other.affinity is None:
         return 0
@@ -242,8 +242,8 @@ def _anti_terms_against(pod: Shape, cluster: Cluster, terms_of: TermsOfShapes, k
     return sum(term.topology_key == key and term.matches(pod, cluster.related) for term in terms)
 
 
-def _preferred_keys(cluster: Cluster, terms_of: TermsOfShapes, hard_counts: bool) -> Iterator[str]:
-    for shape in cluster.shapes.with_pod_affinity:
+def _preferred_keys(cluster: ClusterView, terms_of: TermsOfShapes, hard_counts: bool) -> Iterator[str]:
+    for shape in cluster.shapes_with_pod_affinity:
         terms = terms_of.of(shape)
         yield from (term.topology_key for term in terms.preferred)
         if hard_counts:
@@ -254,7 +254,7 @@ def _preference(
     pod: Shape,
     own: tuple[Term, ...],
     hard_weight: int,
-    cluster: Cluster,
+    cluster: ClusterView,
     terms_of: TermsOfShapes,
     key: str,
     other: Shape,

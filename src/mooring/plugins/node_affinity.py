@@ -30,9 +30,9 @@ from mooring.model.values.selectors import (
     compile_node_term,
 )
 from mooring.plugins.node_matching import match_selector, match_term, match_terms
-from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 NOT_ENFORCED, NOT_MATCHED = 1, 2
 
@@ -103,7 +103,7 @@ class NodeAffinity(PreFilter, PreScore):
             return None
         return frozenset(names) if names else Rejection(("pod affinity terms conflict",), unresolvable=True)
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> RequiredNodes | Skip | None:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> RequiredNodes | Skip | None:
         required = required_nodes(pod)
         return SKIP if required is None and self._enforced is None else required
 
@@ -120,7 +120,7 @@ class NodeAffinity(PreFilter, PreScore):
             return Rejection(("node(s) didn't match scheduler-enforced node affinity",), unresolvable=True)
         return Rejection(("node(s) didn't match Pod's node affinity/selector",), unresolvable=True)
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> list[WeightedTerm] | Skip:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> list[WeightedTerm] | Skip:
         own = pod.affinity.node_affinity if pod.affinity else None
         terms = [*_weighted_terms(own), *self._added_preferred]
         return terms or SKIP

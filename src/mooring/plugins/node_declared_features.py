@@ -3,9 +3,9 @@
 import numpy as np
 
 from mooring.engine.plugin import SKIP, Change, Depends, Mask, PreFilter, Skip
-from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 
 class NodeDeclaredFeatures(PreFilter):
@@ -16,7 +16,7 @@ class NodeDeclaredFeatures(PreFilter):
     reason = "node(s) didn't match Pod's required features"
     unresolvable = True
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> frozenset[str] | Skip:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> frozenset[str] | Skip:
         return required_features(pod) or SKIP
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: frozenset[str]) -> Mask:

@@ -17,7 +17,7 @@ def match_requirement(nodes: NodeRows, requirement: Requirement) -> Mask:
         has: Mask = codes != MISSING
         return has if requirement.operator == "Exists" else ~has
     if requirement.operator in ("In", "NotIn"):
-        code_of = nodes.table.label(key).interner.code_of
+        code_of = nodes.label_code_of(key)
         wanted = [code_of[value] for value in requirement.values if value in code_of]
         found = codes == wanted[0] if len(wanted) == 1 else np.isin(codes, wanted)
         return found if requirement.operator == "In" else ~found
@@ -39,8 +39,7 @@ def match_term(nodes: NodeRows, term: NodeTerm) -> Mask:
         return np.zeros(len(nodes), np.bool_)
     mask = match_selector(nodes, term.labels)
     for requirement in term.names:
-        row_of = nodes.table.row_of
-        rows = [row_of[name] for name in requirement.values if name in row_of]
+        rows = [row for name in requirement.values if (row := nodes.row_of(name)) is not None]
         named = np.isin(nodes.index, rows)
         mask &= named if requirement.operator == "In" else ~named
     return mask

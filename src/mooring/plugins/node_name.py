@@ -3,9 +3,9 @@
 import numpy as np
 
 from mooring.engine.plugin import SKIP, Change, Depends, Mask, PreFilter, Skip
-from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 
 class NodeName(PreFilter):
@@ -19,9 +19,12 @@ class NodeName(PreFilter):
     def narrow(self, pod: Shape) -> frozenset[str] | None:
         return frozenset((pod.node_name,)) if pod.node_name else None
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> int | Skip:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> int | Skip:
         """The row of the node asked for."""
-        return cluster.nodes.row_of.get(pod.node_name, -1) if pod.node_name else SKIP
+        if not pod.node_name:
+            return SKIP
+        row = cluster.row_of(pod.node_name)
+        return -1 if row is None else row
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: int) -> Mask:
         return np.equal(nodes.index, prepared)

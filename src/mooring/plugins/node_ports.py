@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.plugin import SKIP, Change, Depends, Mask, PreFilter, Skip
-from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import HostPort, Shape
+from mooring.state.views import ClusterView
 
 ANY_ADDRESS = "0.0.0.0"
 
@@ -19,13 +19,13 @@ class NodePorts(PreFilter):
     skip_is_settled = True
     reason = "node(s) didn't have free ports for the requested pod ports"
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> tuple[HostPort, ...] | Skip:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> tuple[HostPort, ...] | Skip:
         return pod.host_ports or SKIP
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: tuple[HostPort, ...]) -> Mask:
         taken = set[int]()
         for ip, protocol, port in prepared:
-            for row, holders in nodes.table.used_ports.get((protocol, port), {}).items():
+            for row, holders in nodes.used_ports(protocol, port).items():
                 if ip == ANY_ADDRESS or ip in holders or ANY_ADDRESS in holders:
                     taken.add(row)
         return ~np.isin(nodes.index, list(taken)) if taken else np.ones(len(nodes), np.bool_)

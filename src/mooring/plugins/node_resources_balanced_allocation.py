@@ -10,9 +10,9 @@ from mooring.engine.plugin import MAX_SCORE, SKIP, Depends, PreScore, Scores, Sk
 from mooring.model.api.meta import KubeObject
 from mooring.model.values.requests import CPU, MEMORY, is_scalar
 from mooring.plugins.resource_scoring import Asked, Numbers, Problem, ResourceSpec, validate_weights
-from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 HALF = MAX_SCORE // 2
 
@@ -38,7 +38,7 @@ class NodeResourcesBalancedAllocation(PreScore):
     args_type = NodeResourcesBalancedAllocationArgs
     skip_is_settled = True
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> Asked | Skip:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> Asked | Skip:
         """The resources that count for this pod; best-effort pods are not balanced."""
         asked = [(resource.name, pod.request(resource.name)) for resource in self.args.resources]
         if not any(amount for _, amount in asked):
@@ -48,7 +48,7 @@ class NodeResourcesBalancedAllocation(PreScore):
     def score(self, pod: Shape, nodes: NodeRows, prepared: Asked) -> Scores:
         capacity = nodes.stacked("allocatable", prepared.names)
         requested = nodes.stacked("requested", prepared.names)
-        evenness = even_where_all if nodes.table.has_all_everywhere(prepared.names) else even_where_present
+        evenness = even_where_all if nodes.has_all_everywhere(prepared.names) else even_where_present
         before = evenness(requested, capacity)
         after = evenness(requested + prepared.floats, capacity)
         # 50 + (50 + change) // 2; the sum is never negative, so truncating is rounding down.

@@ -35,10 +35,10 @@ from mooring.plugins.resource_scoring import (
     round_half_up,
 )
 from mooring.plugins.resources_in_one_go import ResourcesInOneGo
-from mooring.state.cluster import Cluster
 from mooring.state.nodes import PLACES
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 TOO_MANY_PODS = 1
 """Bit 0 of a code; then two bits a requested resource: insufficient, and more than the node has at all."""
@@ -111,7 +111,7 @@ class NodeResourcesFit(PreFilter, PreScore, QuickMask, CountedRoom, OffersInOneG
 
     # Filter.
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Checked:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Checked:
         """The resources that count for this pod, in order, with what it asks of each."""
         return Checked({name: n for name, n in pod.requests.items() if n and not self._is_ignored(name)})
 
@@ -174,7 +174,7 @@ class NodeResourcesFit(PreFilter, PreScore, QuickMask, CountedRoom, OffersInOneG
 
     # Score.
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> Scored | Skip:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> Scored | Skip:
         """The resources that count: all configured ones but devices that the pod does not ask for."""
         counted = {name: pod.nonzero_incoming.get(name, 0) for name in self._weights}
         counted = {name: amount for name, amount in counted.items() if amount or not is_scalar(name)}
@@ -198,7 +198,7 @@ class NodeResourcesFit(PreFilter, PreScore, QuickMask, CountedRoom, OffersInOneG
         weights = prepared.weights
         if self._ratio is not None:
             return self._ratio_score(self._ratio, spare, capacity, weights.each)
-        if nodes.table.has_all_everywhere(names):
+        if nodes.has_all_everywhere(names):
             # Sums of whole numbers up to 100 times a weight: exact in floats, and never negative.
             parts = self._rule(spare, capacity)
             total: Numbers = parts[0] + parts[1] if weights.is_plain_pair else weights.each @ parts

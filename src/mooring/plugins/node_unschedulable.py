@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from mooring.engine.plugin import SKIP, Change, Depends, Mask, PreFilter, Skip
 from mooring.model.values.tolerations import UNSCHEDULABLE, is_tolerated
-from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 
 class NodeUnschedulable(PreFilter):
@@ -21,7 +21,7 @@ class NodeUnschedulable(PreFilter):
     reason = "node(s) were unschedulable"
     unresolvable = True
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Skip | None:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Skip | None:
         return SKIP if is_tolerated(pod.spec.tolerations or (), UNSCHEDULABLE) else None
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: None) -> Mask:

@@ -12,11 +12,10 @@ from mooring.engine.verdict import Rejection
 from mooring.model.api.pods import Pod
 from mooring.model.api.volumes import CsiNode, PersistentVolumeClaim
 from mooring.plugins.volume_claims import CLAIM, claim_key, claim_name, class_of, is_made_for, not_found
-from mooring.state.cluster import Cluster
 from mooring.state.columns import Interner
-from mooring.state.related import RelatedObjects
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView, RelatedView
 
 TOO_MANY = 1
 NO_CLAIM, NO_DRIVER = 2, 3
@@ -30,7 +29,7 @@ Identity = tuple[str, str, str]
 class WantedVolumes:
     """What a pod would attach, and how to find what its node has attached already."""
 
-    cluster: Cluster
+    cluster: ClusterView
     identities: frozenset[Identity]
     missing_claim: int | None
     """The index of the first volume whose claim does not exist."""
@@ -59,7 +58,7 @@ class NodeVolumeLimits(PreFilter):
         super().__init__(args)
         self._drivers = Interner()
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> WantedVolumes | Skip:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> WantedVolumes | Skip:
         if not any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.spec.volumes or ()):
             return SKIP
         related = cluster.related
@@ -114,7 +113,7 @@ class NodeVolumeLimits(PreFilter):
             yield change, np.array(positions, np.intp)
 
 
-def attachable_volumes(pod: Pod, related: RelatedObjects) -> Iterator[Identity]:
+def attachable_volumes(pod: Pod, related: RelatedView) -> Iterator[Identity]:
     """The volumes that a CSI driver has to attach for a pod, as far as their claims are known."""
     for volume in pod.spec.volumes or ():
         name = claim_name(pod, volume)
@@ -126,7 +125,7 @@ def attachable_volumes(pod: Pod, related: RelatedObjects) -> Iterator[Identity]:
             yield identity
 
 
-def _identity(claim: PersistentVolumeClaim, related: RelatedObjects) -> Identity | None:
+def _identity(claim: PersistentVolumeClaim, related: RelatedView) -> Identity | None:
     volume = related.persistent_volumes.get(claim.spec.volume_name)
     if volume is not None:
         csi = volume.spec.csi
@@ -137,7 +136,7 @@ def _identity(claim: PersistentVolumeClaim, related: RelatedObjects) -> Identity
     return storage_class.provisioner, "", claim_key(claim)
 
 
-def _missing_claim(pod: Pod, related: RelatedObjects) -> int | None:
+def _missing_claim(pod: Pod, related: RelatedView) -> int | None:
     for index, volume in enumerate(pod.spec.volumes or ()):
         name = claim_name(pod, volume)
         if name is not None and f"{pod.metadata.namespace}/{name}" not in related.persistent_volume_claims:
@@ -145,7 +144,7 @@ def _missing_claim(pod: Pod, related: RelatedObjects) -> int | None:
     return None
 
 
-def _attached_by_node(related: RelatedObjects, drivers: set[str]) -> dict[str, frozenset[Identity]]:
+def _attached_by_node(related: RelatedView, drivers: set[str]) -> dict[str, frozenset[Identity]]:
     found: dict[str, set[Identity]] = {}
     for attachment in related.volume_attachments.values():
         spec = attachment.spec
@@ -180,11 +179,9 @@ def _excesses(wanted: WantedVolumes, csi_node: CsiNode | None, row: int, name: s
     ]
 
 
-def _in_use(cluster: Cluster, row: int) -> set[Identity]:
+def _in_use(cluster: ClusterView, row: int) -> set[Identity]:
     in_use: set[Identity] = set()
-    for slot in cluster.pods.on_row.get(row, ()):
-        if slot in cluster.pods.with_volumes:
-            record = cluster.pods.by_slot[slot]
-            assert record is not None
-            in_use.update(attachable_volumes(record.pod, cluster.related))
+    for pod in cluster.pods_on(row):
+        if pod.shape.has_volumes:
+            in_use.update(attachable_volumes(pod.pod, cluster.related))
     return in_use

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from mooring.model.api.pods import Affinity, PodAffinity, PodAffinityTerm
 from mooring.model.values.selectors import EVERYTHING, NOTHING, Selector, compile_label_selector
-from mooring.state.related import RelatedObjects
 from mooring.state.shapes import Shape
+from mooring.state.views import RelatedView
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +19,14 @@ class Term:
     namespace_selector: Selector
     weight: int = 1
 
-    def matches(self, other: Shape, related: RelatedObjects) -> bool:
+    def matches(self, other: Shape, related: RelatedView) -> bool:
         if not self.selector.matches(other.selected_labels):
             return False
         if other.namespace in self.namespaces:
             return True
         return self.namespace_selector.matches(related.namespace_labels(other.namespace))
 
-    def resolved(self, related: RelatedObjects) -> "Term":
+    def resolved(self, related: RelatedView) -> "Term":
         """With the namespace selector replaced by the names it selects now, as for a pod on its way."""
         if self.namespace_selector in (EVERYTHING, NOTHING):
             return self

@@ -23,10 +23,10 @@ from mooring.plugins.spread_constraints import (
     own_constraints,
     with_selector,
 )
-from mooring.state.cluster import Cluster
 from mooring.state.nodes import MISSING, ROW
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 MISSING_LABEL, SKEWED = 1, 2
 REASON = "node(s) didn't match pod topology spread constraints"
@@ -109,9 +109,9 @@ class SoftCounts(Counted):
         """What is counted on the node itself, -1 where the node lacks the label and is not counted."""
         own = []
         for constraint, part in zip(self.constraints, self.parts, strict=True):
-            if nodes.table.is_one_row_each(part.key):
+            if nodes.is_one_row_each(part.key):
                 counts = part.of(nodes)
-                if not nodes.table.has_label_everywhere(constraint.topology_key):
+                if not nodes.has_label_everywhere(constraint.topology_key):
                     counts = np.where(nodes.label_codes(constraint.topology_key) == MISSING, -1, counts)
                 own.append(counts)
         return np.array(own, np.int64).reshape(len(own), len(nodes))
@@ -149,7 +149,7 @@ class PodTopologySpread(SupposingFilter, QuickMask, PreScore):
         defaults: Sequence[TopologySpreadConstraint] = self.args.default_constraints
         return defaults
 
-    def _constraints(self, pod: Shape, cluster: Cluster, when: str) -> list[Constraint]:
+    def _constraints(self, pod: Shape, cluster: ClusterView, when: str) -> list[Constraint]:
         if pod.spec.topology_spread_constraints:
             return own_constraints(pod, when)
         wanted = [c for c in self._defaults() if c.when_unsatisfiable == when]
@@ -160,7 +160,7 @@ class PodTopologySpread(SupposingFilter, QuickMask, PreScore):
 
     # Filter.
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> HardCounts | Skip:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> HardCounts | Skip:
         constraints = self._constraints(pod, cluster, HARD)
         if not constraints:
             return SKIP
@@ -169,10 +169,9 @@ class PodTopologySpread(SupposingFilter, QuickMask, PreScore):
         hard = []
         for constraint in constraints:
             eligible = eligible_rows(pod, rows, constraint, has_all)
-            label = cluster.nodes.label(constraint.topology_key)
-            present = np.zeros(len(label.interner) + 1, np.bool_)
-            present[label.codes[eligible]] = True
-            mask = np.zeros(cluster.nodes.end, np.bool_)
+            present = np.zeros(len(cluster.label_values(constraint.topology_key)) + 1, np.bool_)
+            present[cluster.label_codes(constraint.topology_key)[eligible]] = True
+            mask = np.zeros(cluster.end, np.bool_)
             mask[eligible] = True
             count = DomainCount(cluster, constraint.topology_key, constraint.effects_in(pod.namespace, cluster), mask)
             counts_itself = int(constraint.selector.matches(pod.selected_labels))
@@ -216,7 +215,7 @@ class PodTopologySpread(SupposingFilter, QuickMask, PreScore):
 
     # Score.
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> SoftCounts | Skip:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> SoftCounts | Skip:
         constraints = self._constraints(pod, cluster, SOFT)
         if not constraints:
             return SKIP
@@ -227,7 +226,7 @@ class PodTopologySpread(SupposingFilter, QuickMask, PreScore):
             has_all = np.logical_and.reduce([rows.has_label(c.topology_key) for c in constraints])
         parts = []
         for constraint in constraints:
-            mask = np.zeros(cluster.nodes.end, np.bool_)
+            mask = np.zeros(cluster.end, np.bool_)
             if constraint.topology_key == HOSTNAME:
                 mask[:] = True  # counted on the node itself, whatever the policies say
             else:
@@ -244,7 +243,7 @@ class PodTopologySpread(SupposingFilter, QuickMask, PreScore):
         for constraint, part, weight in zip(prepared.constraints, prepared.parts, prepared.weights, strict=True):
             score = part.of(nodes) * weight
             score += float(constraint.max_skew - 1)
-            if not nodes.table.has_label_everywhere(constraint.topology_key):
+            if not nodes.has_label_everywhere(constraint.topology_key):
                 lacks = nodes.label_codes(constraint.topology_key) == MISSING
                 score[lacks] = 0.0
                 lacks_a_key = lacks if lacks_a_key is None else lacks_a_key | lacks

@@ -55,7 +55,7 @@ class ResourcesInOneGo:
         names = self.scored.names
         free = nodes.stacked("free", self.checked.names)
         capacity = nodes.stacked("allocatable", names)
-        if free.dtype != np.float64 or not nodes.table.has_all_everywhere(names):
+        if free.dtype != np.float64 or not nodes.has_all_everywhere(names):
             return None
         totals = self._fullness(nodes.stacked("spare", names) - self.scored.floats, capacity)
         if self.fit_weight != 1:

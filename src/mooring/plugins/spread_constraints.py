@@ -17,11 +17,10 @@ from mooring.model.values.selectors import (
 )
 from mooring.model.values.tolerations import untolerated
 from mooring.plugins.node_affinity import required_nodes
-from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects
-from mooring.state.related import RelatedObjects
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView, RelatedView
 
 HOSTNAME = "kubernetes.io/hostname"
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
@@ -36,7 +35,7 @@ class Constraint:
     honors_affinity: bool = True
     honors_taints: bool = False
 
-    def effects_in(self, namespace: str, cluster: Cluster) -> ShapeEffects:
+    def effects_in(self, namespace: str, cluster: ClusterView) -> ShapeEffects:
         """What a pod of each shape counts: those selected, in the pod's namespace, not on their way out."""
         selector = self.selector
 
@@ -90,7 +89,7 @@ def eligible_rows(pod: Shape, rows: NodeRows, constraint: Constraint, has_all: M
     return rows.index[mask]
 
 
-def default_selector(pod: Shape, related: RelatedObjects) -> Selector:
+def default_selector(pod: Shape, related: RelatedView) -> Selector:
     """Whom default spreading counts: what the pod's services and its controller select."""
     wanted: dict[str, str] = {}
     for service in related.services_in(pod.namespace):
@@ -101,7 +100,7 @@ def default_selector(pod: Shape, related: RelatedObjects) -> Selector:
     return merged.with_requirements(_controller_selector(pod, related).requirements)
 
 
-def _controller_selector(pod: Shape, related: RelatedObjects) -> Selector:
+def _controller_selector(pod: Shape, related: RelatedView) -> Selector:
     for owner in pod.sample.metadata.owner_references or ():
         if not owner.controller:
             continue

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from mooring.engine.plugin import Change, Depends, Mask, PreFilter, PreScore, Scores, normalize_by_highest
 from mooring.model.api.nodes import Taint
 from mooring.model.values.tolerations import is_tolerated, untolerated
-from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 
 class TaintToleration(PreFilter, PreScore):
@@ -23,22 +23,22 @@ class TaintToleration(PreFilter, PreScore):
     unresolvable = True
     normalizes = True
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> NDArray[np.bool_]:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> NDArray[np.bool_]:
         """For each distinct set of taints: whether the pod tolerates all that forbid scheduling."""
         tolerations = pod.spec.tolerations or ()
-        sets = cluster.nodes.taint_sets.values
+        sets = cluster.taint_sets
         return np.array([not untolerated(tolerations, taints) for taints in sets], np.bool_)
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: NDArray[np.bool_]) -> Mask:
         return prepared[nodes.taint_set]
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> NDArray[np.int64]:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> NDArray[np.int64]:
         """For each distinct set of taints: how many that ask to stay away the pod does not tolerate."""
         tolerations = [t for t in pod.spec.tolerations or () if t.effect in ("", "PreferNoSchedule")]
         return np.array(
             [
                 sum(taint.effect == "PreferNoSchedule" and not is_tolerated(tolerations, taint) for taint in taints)
-                for taints in cluster.nodes.taint_sets.values
+                for taints in cluster.taint_sets
             ],
             np.int64,
         )

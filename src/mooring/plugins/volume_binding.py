@@ -31,11 +31,9 @@ from mooring.plugins.volume_matching import (
     unbound_claim,
 )
 from mooring.plugins.volume_reservation import release_volumes, reserve_volumes
-from mooring.state.cluster import Cluster
-from mooring.state.pods import PodRecord
-from mooring.state.related import RelatedObjects
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView, PodView, RelatedView
 
 REASONS = {
     NODE_CONFLICT: "node(s) didn't match PersistentVolume's node affinity",
@@ -91,7 +89,7 @@ class VolumeBinding(PreFilter, PreScore, Reserve):
         super().__init__(args)
         self._score_of_use = ShapeFunction(self.args.shape)
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> PodClaims | Skip | Rejection:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> PodClaims | Skip | Rejection:
         return gather_claims(pod.sample, cluster.related)
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: PodClaims) -> Codes:
@@ -101,7 +99,7 @@ class VolumeBinding(PreFilter, PreScore, Reserve):
     def rejection(self, pod: Shape, code: int) -> Rejection:
         return Rejection(tuple(reason for bit, reason in REASONS.items() if code & bit), unresolvable=True)
 
-    def pre_score(self, pod: Shape, cluster: Cluster, feasible: NodeRows) -> PodClaims | None:
+    def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> PodClaims | None:
         """Never SKIP: kube-scheduler scores also pods without claims, all nodes with 0."""
         claims = gather_claims(pod.sample, cluster.related)
         return claims if isinstance(claims, PodClaims) and claims.unbound else None
@@ -120,19 +118,19 @@ class VolumeBinding(PreFilter, PreScore, Reserve):
     def applies_to(self, pod: Shape) -> bool:
         return any(claim_name(pod.sample, volume) is not None for volume in pod.spec.volumes or ())
 
-    def reserve(self, pod: PodRecord, cluster: Cluster, row: int) -> Sequence[Event]:
+    def reserve(self, pod: PodView, cluster: ClusterView, row: int) -> Sequence[Event]:
         """Let the claims have their volumes, so that the next pod finds them taken."""
         planned = self.plan(pod.shape, cluster, row)
-        node = cluster.nodes.name(row)
+        node = cluster.node_name(row)
         made = reserve_volumes(cluster.related, pod.key, node, bind=planned.bind, provision=planned.provision)
         return list(made)
 
-    def unreserve(self, pod: PodRecord, cluster: Cluster, row: int) -> Sequence[Event]:
+    def unreserve(self, pod: PodView, cluster: ClusterView, row: int) -> Sequence[Event]:
         names = [claim_name(pod.pod, volume) for volume in pod.pod.spec.volumes or ()]
         claims = [f"{pod.pod.metadata.namespace}/{name}" for name in names if name is not None]
         return list(release_volumes(cluster.related, pod.key, claims))
 
-    def plan(self, pod: Shape, cluster: Cluster, row: int) -> VolumePlan:
+    def plan(self, pod: Shape, cluster: ClusterView, row: int) -> VolumePlan:
         """What binding the pod to this row, which it passed, asks of its claims."""
         claims = gather_claims(pod.sample, cluster.related)
         if not isinstance(claims, PodClaims):
@@ -166,7 +164,7 @@ class VolumeBinding(PreFilter, PreScore, Reserve):
                     yield change, positions
 
 
-def gather_claims(pod: Pod, related: RelatedObjects) -> PodClaims | Skip | Rejection:
+def gather_claims(pod: Pod, related: RelatedView) -> PodClaims | Skip | Rejection:
     """Sort a pod's claims into bound and not yet bound; refuse it if one of them cannot be used at all."""
     claims: list[PersistentVolumeClaim] = []
     for volume in pod.spec.volumes or ():

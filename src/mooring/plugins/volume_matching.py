@@ -24,8 +24,8 @@ from mooring.model.values.selectors import (
 )
 from mooring.plugins.node_matching import match_selector, match_terms
 from mooring.plugins.volume_claims import claim_key, class_of
-from mooring.state.related import RelatedObjects
 from mooring.state.rows import NodeRows
+from mooring.state.views import RelatedView
 
 NODE_CONFLICT, BIND_CONFLICT, NO_SPACE, NO_VOLUME = 1, 2, 4, 8
 """The bits of a refusal."""
@@ -123,14 +123,14 @@ def reachability(volume: PersistentVolume) -> Terms | None:
     return tuple(NodeTerm(term.labels, is_empty=term.is_empty) for term in compile_node_selector(required))
 
 
-def bound_volume(claim: PersistentVolumeClaim, related: RelatedObjects) -> BoundVolume:
+def bound_volume(claim: PersistentVolumeClaim, related: RelatedView) -> BoundVolume:
     name = claim.spec.volume_name
     volume = related.persistent_volumes.get(name)
     terms = reachability(volume) if volume is not None else None
     return BoundVolume(name, claim_key(claim), volume is not None, terms)
 
 
-def unbound_claim(claim: PersistentVolumeClaim, storage_class: StorageClass, related: RelatedObjects) -> UnboundClaim:
+def unbound_claim(claim: PersistentVolumeClaim, storage_class: StorageClass, related: RelatedView) -> UnboundClaim:
     class_name = class_of(claim)
     requests = claim.spec.resources.requests if claim.spec.resources is not None else None
     return UnboundClaim(
@@ -188,7 +188,7 @@ def _can_serve(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def _provisioning(
-    storage_class: StorageClass, size: Nanos, has_size: bool, related: RelatedObjects
+    storage_class: StorageClass, size: Nanos, has_size: bool, related: RelatedView
 ) -> Provisioning | None:
     if storage_class.provisioner in ("", NO_PROVISIONER):
         return None
@@ -204,7 +204,7 @@ def _provisioning(
     return Provisioning(topologies, _pools(storage_class.metadata.name, size, related) if is_limited else None)
 
 
-def _pools(class_name: str, size: Nanos, related: RelatedObjects) -> tuple[StoragePool, ...]:
+def _pools(class_name: str, size: Nanos, related: RelatedView) -> tuple[StoragePool, ...]:
     pools: list[StoragePool] = []
     for _, capacity in sorted(related.csi_storage_capacities.items()):
         limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
@@ -236,7 +236,7 @@ def match_claims(nodes: NodeRows, claims: Sequence[UnboundClaim]) -> Matches:
     searching = sorted((claim for claim in claims if claim.selected_node is None), key=lambda claim: claim.size)
     is_open = np.ones(len(nodes), np.bool_)
     for claim in selected:
-        is_open &= nodes.index == nodes.table.row_of.get(claim.selected_node or "", NONE)
+        is_open &= nodes.index == nodes.row_of(claim.selected_node or "")
     matches = Matches(np.where(is_open, 0, BIND_CONFLICT).astype(np.int64), [], [])
     taken: dict[str, Mask] = {}
     reached: dict[Terms, Mask] = {}

@@ -13,13 +13,13 @@ from mooring.model.api.volumes import ObjectReference, PersistentVolume, Persist
 from mooring.model.events import Event, ObjectSeen
 from mooring.model.loading.defaults import BIND_COMPLETED
 from mooring.plugins.volume_matching import SELECTED_NODE
-from mooring.state.related import RelatedObjects
+from mooring.state.views import RelatedView
 
 RESERVED_FOR = "mooring.dev/reserved-for"
 
 
 def reserve_volumes(
-    related: RelatedObjects, pod: str, node: str, *, bind: Sequence[tuple[str, str]], provision: Sequence[str]
+    related: RelatedView, pod: str, node: str, *, bind: Sequence[tuple[str, str]], provision: Sequence[str]
 ) -> Iterator[Event]:
     """Bind claims to volumes that are there, and have the others made on the node."""
     for key, name in bind:
@@ -41,7 +41,7 @@ def reserve_volumes(
             yield ObjectSeen(_noted(claim, {RESERVED_FOR: pod, SELECTED_NODE: node}))
 
 
-def release_volumes(related: RelatedObjects, pod: str, claims: Sequence[str]) -> Iterator[Event]:
+def release_volumes(related: RelatedView, pod: str, claims: Sequence[str]) -> Iterator[Event]:
     """Take back what was reserved for a pod."""
     for key in claims:
         claim = related.persistent_volume_claims.get(key)

@@ -10,10 +10,9 @@ from mooring.engine.plugin import SKIP, Change, Codes, Depends, PreFilter, Skip
 from mooring.engine.verdict import Rejection
 from mooring.model.api.pods import Pod, Volume
 from mooring.plugins.volume_claims import CLAIM, named_claims, not_found
-from mooring.state.cluster import Cluster
-from mooring.state.pods import PodRecord
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 DISK_TAKEN, CLAIM_TAKEN = 1, 2
@@ -39,7 +38,7 @@ class VolumeRestrictions(PreFilter):
     helped_by = Change.NODE | Change.POD_GONE | Change.RELATED
     skip_is_settled = True
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> Conflicts | Skip | Rejection:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Conflicts | Skip | Rejection:
         exclusive: set[str] = set()
         for name, claim in named_claims(pod.sample, cluster.related.persistent_volume_claims):
             if claim is None:
@@ -50,11 +49,11 @@ class VolumeRestrictions(PreFilter):
         if not disks and not exclusive:
             return SKIP
         conflicts = Conflicts({}, [])
-        for record, row in _pods_with_volumes(cluster):
-            if disks and any(is_conflict(disk, used) for disk in disks for used in record.pod.spec.volumes or ()):
-                conflicts.disk_holders.setdefault(row, []).append(record.key)
-            if exclusive and record.pod.metadata.namespace == pod.namespace and _uses_any(record.pod, exclusive):
-                conflicts.claim_holders.append(record.key)
+        for other in cluster.pods_with_volumes():
+            if disks and any(is_conflict(disk, used) for disk in disks for used in other.pod.spec.volumes or ()):
+                conflicts.disk_holders.setdefault(other.row, []).append(other.key)
+            if exclusive and other.pod.metadata.namespace == pod.namespace and _uses_any(other.pod, exclusive):
+                conflicts.claim_holders.append(other.key)
         return conflicts if conflicts.disk_holders or conflicts.claim_holders else SKIP
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: Conflicts) -> Codes:
@@ -99,13 +98,6 @@ def is_conflict(wanted: Volume, used: Volume) -> bool:
         have_overlap = not set(rbd.monitors).isdisjoint(other_rbd.monitors)
         return is_same and have_overlap and not (rbd.read_only and other_rbd.read_only)
     return False
-
-
-def _pods_with_volumes(cluster: Cluster) -> Iterator[tuple[PodRecord, int]]:
-    for slot, row in cluster.pods.with_volumes.items():
-        record = cluster.pods.by_slot[slot]
-        assert record is not None
-        yield record, row
 
 
 def _uses_any(pod: Pod, claim_names: set[str]) -> bool:

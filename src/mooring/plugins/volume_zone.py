@@ -12,9 +12,9 @@ from mooring.model.api.volumes import PersistentVolume
 from mooring.model.values.selectors import Requirement
 from mooring.plugins.node_matching import match_requirement
 from mooring.plugins.volume_claims import CLAIM, CLASS, VOLUME, class_of, named_claims, not_found, waits_for_consumer
-from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
@@ -47,7 +47,7 @@ class VolumeZone(PreFilter):
     reason = "node(s) had no available volume zone"
     unresolvable = True
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> list[VolumeTopology] | Skip | Rejection:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> list[VolumeTopology] | Skip | Rejection:
         related = cluster.related
         topologies: list[VolumeTopology] = []
         for name, claim in named_claims(pod.sample, related.persistent_volume_claims):

@@ -32,6 +32,7 @@ from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape, ShapeTable, selected_keys
 from mooring.state.tenants import TenantTable
 from mooring.state.touched import TouchedRows
+from mooring.state.views import ClusterView
 
 
 class Cluster(Placements):
@@ -57,6 +58,8 @@ class Cluster(Placements):
         """Rises when pods are shaped again because someone selects on a new label key."""
         self.node_changes = list[int]()
         """The row behind each rise of nodes_version, in order."""
+        self.view = ClusterView(self)
+        """The cluster as plugins see it."""
         self._homeless: dict[str, set[int]] = {}
         """The pods on nodes that are not known, by the node's name."""
 

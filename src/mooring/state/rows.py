@@ -1,6 +1,6 @@
 """Some rows of the node table, as plugins see them: read-only columns, one value a row."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,12 @@ class NodeRows:
     usage through these methods answers for the future without knowing it.
     """
 
-    __slots__ = ("_extra", "_known", "_shape", "_stacks", "_where", "index", "table")
+    __slots__ = ("_extra", "_known", "_shape", "_stacks", "_table", "_where", "index")
 
     def __init__(
         self, table: NodeTable, index: Rows, extra: NDArray[np.int64] | None = None, shape: Shape | None = None
     ) -> None:
-        self.table = table
+        self._table = table
         self.index = index
         self._where: Rows | int = table.end if index is table.all_rows and extra is None else index
         """The same as `index`; the table's end if that is every row, so that nothing needs to be gathered."""
@@ -72,7 +72,7 @@ class NodeRows:
         return self._shape.request(resource)
 
     def _amounts(self, what: str, resource: str) -> NDArray[np.int64]:
-        column = self.table.amounts(what, resource)
+        column = self._table.amounts(what, resource)
         return self._column(what, resource, column, self._a_pod_adds(what, resource))
 
     def stacked(self, what: str, resources: tuple[str, ...]) -> NDArray[Any]:
@@ -84,11 +84,11 @@ class NodeRows:
         """
         found = self._stacks.get((what, resources))
         if found is None:
-            kind, lines = KINDS[what], self.table.lines_of(resources)
-            found = self.table.cube.gather(kind, lines, self._where)
+            kind, lines = KINDS[what], self._table.lines_of(resources)
+            found = self._table.cube.gather(kind, lines, self._where)
             if self._extra is not None and self._shape is not None and kind != ALLOCATABLE:
                 if found.dtype == np.float64:
-                    found += self._extra.astype(np.float64) * self.table.taken_by(self._shape).changes(kind, lines)
+                    found += self._extra.astype(np.float64) * self._table.taken_by(self._shape).changes(kind, lines)
                 else:
                     found += self._extra * np.array([[self._a_pod_adds(what, name)] for name in resources], np.int64)
             self._stacks[what, resources] = found
@@ -120,34 +120,34 @@ class NodeRows:
 
     @property
     def names(self) -> list[str]:
-        return [self.table.name(row) for row in self.index.tolist()]
+        return [self._table.name(row) for row in self.index.tolist()]
 
     @property
     def nodes(self) -> list[Node]:
         """The nodes as Kubernetes knows them; slower than the columns, for facts that have none."""
-        return [self.table.node(row) for row in self.index.tolist()]
+        return [self._table.node(row) for row in self.index.tolist()]
 
     @property
     def unschedulable(self) -> NDArray[np.bool_]:
-        cordoned: NDArray[np.bool_] = self.table.unschedulable.values[self.index]
+        cordoned: NDArray[np.bool_] = self._table.unschedulable.values[self.index]
         return cordoned
 
     @property
     def taint_set(self) -> NDArray[np.int32]:
         """The code of each row's set of taints; `taint_sets` has the sets."""
-        codes: NDArray[np.int32] = self.table.taint_set.values[self.index]
+        codes: NDArray[np.int32] = self._table.taint_set.values[self.index]
         return codes
 
     @property
     def taint_sets(self) -> Sequence[tuple[Taint, ...]]:
-        return self.table.taint_sets.values
+        return self._table.taint_sets.values
 
     def label_codes(self, key: str) -> NDArray[np.int32]:
         """The code of each row's value of a label, MISSING (-1) without it; `label_values` has the values."""
-        return self._column("label", key, self.table.label(key).codes, 0)
+        return self._column("label", key, self._table.label(key).codes, 0)
 
     def label_values(self, key: str) -> Sequence[str]:
-        return self.table.label(key).interner.values
+        return self._table.label(key).interner.values
 
     def has_label(self, key: str, value: str | None = None) -> NDArray[np.bool_]:
         """Whether each row has a label, with this value if one is given."""
@@ -155,5 +155,31 @@ class NodeRows:
         if value is None:
             has: NDArray[np.bool_] = codes != MISSING
             return has
-        code = self.table.label(key).interner.code_of.get(value)
+        code = self._table.label(key).interner.code_of.get(value)
         return np.zeros(len(codes), np.bool_) if code is None else codes == code
+
+    # What holds for the whole table, whichever rows these are.
+
+    def label_code_of(self, key: str) -> Mapping[str, int]:
+        """The code of each value of a label."""
+        return self._table.label(key).interner.code_of
+
+    def row_of(self, name: str) -> int | None:
+        """The row of a node, also if it is none of these."""
+        return self._table.row_of.get(name)
+
+    def used_ports(self, protocol: str, port: int) -> Mapping[int, Mapping[str, int]]:
+        """By row: how many pods hold a port of the host on which address."""
+        return self._table.used_ports.get((protocol, port), {})
+
+    def has_all_everywhere(self, resources: tuple[str, ...]) -> bool:
+        """Whether every node has some of each of these, so that nobody needs to guard against dividing by none."""
+        return self._table.has_all_everywhere(resources)
+
+    def has_label_everywhere(self, key: str) -> bool:
+        """Whether every node has a label, so that nobody needs to look for those that lack it."""
+        return self._table.has_label_everywhere(key)
+
+    def is_one_row_each(self, key: str) -> bool:
+        """Whether every node has a value of a label for itself, as with hostnames."""
+        return self._table.is_one_row_each(key)

@@ -31,8 +31,8 @@ class TouchedSlice(NodeRows):
         self._copies = copies
 
     def stacked(self, what: str, resources: tuple[str, ...]) -> NDArray[Any]:
-        lines = self.table.lines_of(resources)
-        if not self.table.cube.is_exact(lines):
+        lines = self._table.lines_of(resources)
+        if not self._table.cube.is_exact(lines):
             return super().stacked(what, resources)
         copied: NDArray[Any] = self._copies[KINDS[what], lines.at]
         return copied

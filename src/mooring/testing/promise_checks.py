@@ -18,6 +18,7 @@ from mooring.state.cluster import Cluster
 from mooring.state.read_keys import ALL, Keys
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
+from mooring.state.views import PodView
 from mooring.testing.answer_checks import fingerprint
 from mooring.testing.asking import (
     Prepared,
@@ -449,10 +450,10 @@ def check_what_is_reserved_is_given_back(plugin: Plugin, situation: Situation) -
         before = _without_versions(cluster)
         checkpoint = cluster.checkpoint()
         cluster.assume(record.key, row)
-        taken = plugin.reserve(record, cluster, row)
+        taken = plugin.reserve(PodView.of(record), cluster.view, row)
         if not isinstance(taken, Rejection):
             cluster.observe(*taken)
-        cluster.observe(*plugin.unreserve(record, cluster, row))
+        cluster.observe(*plugin.unreserve(PodView.of(record), cluster.view, row))
         cluster.rollback(checkpoint)
         assert _without_versions(cluster) == before, (
             f"{plugin.name}.unreserve does not give back what reserve took{situation.about(record.shape)}"

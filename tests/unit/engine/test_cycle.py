@@ -9,8 +9,7 @@ from mooring.engine.plugin import Permit
 from mooring.engine.verdict import Rejection
 from mooring.model.decisions import Bind, Decision, Wait
 from mooring.model.events import Event, NodeLost, NodeSeen, ObjectSeen, PodLost, PodSeen
-from mooring.state.cluster import Cluster
-from mooring.state.pods import PodRecord
+from mooring.state.views import ClusterView, PodView
 from mooring.testing.builders import (
     make_affinity,
     make_namespace,
@@ -181,7 +180,7 @@ def test_a_pod_tried_in_vain_stays_behind_the_others_for_a_second() -> None:
 
 
 class NotTheFirst(Permit):
-    def permit(self, pod: PodRecord, cluster: Cluster, row: int) -> Rejection | None:
+    def permit(self, pod: PodView, cluster: ClusterView, row: int) -> Rejection | None:
         return Rejection(("not the first",)) if pod.key.endswith("-0") else None
 
 

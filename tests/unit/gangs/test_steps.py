@@ -14,8 +14,7 @@ from mooring.engine.plugin import Permit, PreBind, Reserve
 from mooring.engine.verdict import Rejection
 from mooring.model.events import Event, GangSeen, NodeSeen, PodSeen
 from mooring.model.topology.requests import TopologyRequest
-from mooring.state.cluster import Cluster
-from mooring.state.pods import PodRecord
+from mooring.state.views import ClusterView, PodView
 from mooring.testing.builders import make_config, make_node
 
 
@@ -27,21 +26,21 @@ class Ledger(Reserve, Permit, PreBind):
     reserves_not_for: ClassVar[str] = ""
     permits_not: ClassVar[str] = ""
 
-    def reserve(self, pod: PodRecord, cluster: Cluster, row: int) -> list[Event] | Rejection:
+    def reserve(self, pod: PodView, cluster: ClusterView, row: int) -> list[Event] | Rejection:
         if pod.key == self.reserves_not_for:
             return Rejection(("nothing left",))
         self.reserved.append(pod.key)
         return []
 
-    def unreserve(self, pod: PodRecord, cluster: Cluster, row: int) -> list[Event]:
+    def unreserve(self, pod: PodView, cluster: ClusterView, row: int) -> list[Event]:
         if pod.key in self.reserved:
             self.reserved.remove(pod.key)
         return []
 
-    def permit(self, pod: PodRecord, cluster: Cluster, row: int) -> Rejection | None:
+    def permit(self, pod: PodView, cluster: ClusterView, row: int) -> Rejection | None:
         return Rejection(("not today",)) if pod.key == self.permits_not else None
 
-    def pre_bind(self, pod: PodRecord, cluster: Cluster, row: int) -> Rejection | None:
+    def pre_bind(self, pod: PodView, cluster: ClusterView, row: int) -> Rejection | None:
         self.prepared.append(pod.key)
         return None
 

@@ -187,7 +187,8 @@ def test_a_part_of_a_gpu_is_found_on_no_node_and_pods_that_ask_for_different_par
     half, third = (make_pod(part, annotations={"gpu-fraction": part}) for part in ("0.5", "0.3"))
 
     assert [
-        GpuSharing().pre_filter(cluster.shapes.intern(pod, bound=False), cluster) for pod in (half, third, make_pod())
+        GpuSharing().pre_filter(cluster.shapes.intern(pod, bound=False), cluster.view)
+        for pod in (half, third, make_pod())
     ] == [
         Rejection(("parts of GPUs are not allocated by this version: [gpu-fraction=0.5]",), unresolvable=True),
         Rejection(("parts of GPUs are not allocated by this version: [gpu-fraction=0.3]",), unresolvable=True),

@@ -104,7 +104,7 @@ def test_volumes_that_no_csi_driver_attaches_are_not_counted() -> None:
     )
     pod = make_pod(claims=["share", "unknown"])
 
-    assert NodeVolumeLimits().pre_filter(cluster.shape_for(pod), cluster) is SKIP
+    assert NodeVolumeLimits().pre_filter(cluster.shape_for(pod), cluster.view) is SKIP
 
 
 def test_attachments_that_no_pod_uses_take_their_place() -> None:
@@ -163,7 +163,7 @@ def test_an_ephemeral_volume_counts_if_its_claim_is_the_pods_own(uid: str, expec
 def test_a_pod_without_claims_is_not_looked_at() -> None:
     cluster = make_cluster(*NODES)
 
-    assert NodeVolumeLimits().pre_filter(cluster.shape_for(make_pod()), cluster) is SKIP
+    assert NodeVolumeLimits().pre_filter(cluster.shape_for(make_pod()), cluster.view) is SKIP
 
 
 def test_the_remedy_is_to_detach_as_many_as_are_too_many_if_there_are_so_many() -> None:

@@ -45,7 +45,7 @@ def reasons(cluster: Cluster, pod: Pod = POD) -> dict[str, tuple[str, ...]]:
 
 def scores(cluster: Cluster, pod: Pod = POD, args: VolumeBindingArgs | None = None) -> list[int]:
     plugin, shape, nodes = VolumeBinding(args), cluster.shape_for(pod), cluster.rows()
-    return [int(score) for score in plugin.score(shape, nodes, plugin.pre_score(shape, cluster, nodes))]
+    return [int(score) for score in plugin.score(shape, nodes, plugin.pre_score(shape, cluster.view, nodes))]
 
 
 # Refused before any node is looked at.
@@ -105,7 +105,7 @@ def test_a_pod_with_an_ephemeral_volume_waits_for_its_claim_and_wants_its_own() 
 def test_a_pod_without_claims_is_not_looked_at_but_scored_with_nothing() -> None:
     cluster = make_cluster(*NODES)
 
-    assert VolumeBinding().pre_filter(cluster.shape_for(make_pod()), cluster) is SKIP
+    assert VolumeBinding().pre_filter(cluster.shape_for(make_pod()), cluster.view) is SKIP
     assert scores(cluster, make_pod()) == [0, 0]
 
 
@@ -186,7 +186,7 @@ def test_the_smallest_volume_that_serves_is_chosen_on_each_node() -> None:
     )
     shape = cluster.shape_for(POD)
 
-    plans = [VolumeBinding().plan(shape, cluster, row) for row in cluster.rows().index.tolist()]
+    plans = [VolumeBinding().plan(shape, cluster.view, row) for row in cluster.rows().index.tolist()]
 
     assert plans == [
         VolumePlan(bind=(("default/data", "small"),), provision=()),
@@ -207,7 +207,7 @@ def test_two_claims_of_a_pod_do_not_get_the_same_volume_and_the_smaller_is_serve
     pod = make_pod(claims=["big", "little"])
 
     assert reasons(cluster, pod) == {"b": (NOT_FOUND,)}
-    assert VolumeBinding().plan(cluster.shape_for(pod), cluster, 0) == VolumePlan(
+    assert VolumeBinding().plan(cluster.shape_for(pod), cluster.view, 0) == VolumePlan(
         bind=(("default/little", "small"), ("default/big", "large")), provision=()
     )
 
@@ -222,7 +222,7 @@ def test_a_claim_gets_the_volume_that_was_made_for_it_or_none() -> None:
     )
 
     assert reasons(cluster) == {"b": (NOT_FOUND,)}
-    assert VolumeBinding().plan(cluster.shape_for(POD), cluster, 0).bind == (("default/data", "mine"),)
+    assert VolumeBinding().plan(cluster.shape_for(POD), cluster.view, 0).bind == (("default/data", "mine"),)
 
 
 def test_a_volume_made_for_an_earlier_claim_of_that_name_is_not_this_ones() -> None:
@@ -241,7 +241,9 @@ def test_a_volume_is_made_where_the_class_allows() -> None:
     cluster = make_cluster(*NODES, make_class("wait", zones=["z1"]), make_claim("data"))
 
     assert reasons(cluster) == {"b": (NOT_FOUND,)}
-    assert VolumeBinding().plan(cluster.shape_for(POD), cluster, 0) == VolumePlan(bind=(), provision=("default/data",))
+    assert VolumeBinding().plan(cluster.shape_for(POD), cluster.view, 0) == VolumePlan(
+        bind=(), provision=("default/data",)
+    )
     assert scores(cluster) == [0, 0]
 
 
@@ -415,7 +417,7 @@ def test_answers_do_not_depend_on_which_rows_are_asked_about() -> None:
         make_claim("log", storage_class="local"),
     )
     plugin, shape = VolumeBinding(), cluster.shape_for(make_pod(claims=["data", "log"]))
-    prepared: Any = plugin.pre_filter(shape, cluster)
+    prepared: Any = plugin.pre_filter(shape, cluster.view)
     rows = np.array([2, 0, 1, 2], np.intp)
 
     together = plugin.filter(shape, cluster.rows(rows), prepared).tolist()

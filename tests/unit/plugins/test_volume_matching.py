@@ -72,7 +72,7 @@ def test_all_rows_at_once_is_each_row_by_itself(
 ) -> None:
     cluster = make_cluster(*map(make_node, NODE_NAMES), LOCAL, *offered, *wanted)
 
-    matches = match_claims(cluster.rows(), [unbound_claim(claim, LOCAL, cluster.related) for claim in wanted])
+    matches = match_claims(cluster.rows(), [unbound_claim(claim, LOCAL, cluster.view.related) for claim in wanted])
 
     for position, node in enumerate(NODE_NAMES):
         found = {

@@ -5,8 +5,7 @@ from mooring.engine.plugin import Reserve
 from mooring.engine.verdict import Rejection
 from mooring.model.decisions import Bind, Wait
 from mooring.model.loading.manifests import Manifests, build_manifests
-from mooring.state.cluster import Cluster
-from mooring.state.pods import PodRecord
+from mooring.state.views import ClusterView, PodView
 
 CLASS = {
     "apiVersion": "storage.k8s.io/v1",
@@ -50,7 +49,7 @@ def make_objects(*claims: str) -> Manifests:
 class Late(Reserve):
     """Refuses, after others have reserved."""
 
-    def reserve(self, pod: PodRecord, cluster: Cluster, row: int) -> Rejection:
+    def reserve(self, pod: PodView, cluster: ClusterView, row: int) -> Rejection:
         return Rejection(("too late",))
 
 

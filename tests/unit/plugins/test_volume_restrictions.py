@@ -67,7 +67,7 @@ def test_a_disk_in_use_refuses_the_node_where_it_is_used(
     cluster = make_cluster(*NODES, make_pod("user", volumes=[{"name": "v"} | used], node="a"))
     pod = make_pod(volumes=[{"name": "v"} | wanted])
 
-    prepared = VolumeRestrictions().pre_filter(cluster.shape_for(pod), cluster)
+    prepared = VolumeRestrictions().pre_filter(cluster.shape_for(pod), cluster.view)
 
     if is_refused:
         assert refusals(VolumeRestrictions(), cluster, pod) == {"a": NO_DISK}
@@ -102,14 +102,14 @@ def test_a_claim_for_one_pod_is_free_while_its_other_user(user: Any) -> None:
     cluster = make_cluster(*NODES, WAIT, EXCLUSIVE, user)
     pod = make_pod(claims=["data"])
 
-    assert VolumeRestrictions().pre_filter(cluster.shape_for(pod), cluster) is SKIP
+    assert VolumeRestrictions().pre_filter(cluster.shape_for(pod), cluster.view) is SKIP
 
 
 def test_a_claim_for_many_pods_can_be_shared() -> None:
     cluster = make_cluster(*NODES, WAIT, make_claim("data"), make_pod("user", claims=["data"], node="a"))
     pod = make_pod(claims=["data"])
 
-    assert VolumeRestrictions().pre_filter(cluster.shape_for(pod), cluster) is SKIP
+    assert VolumeRestrictions().pre_filter(cluster.shape_for(pod), cluster.view) is SKIP
 
 
 def test_a_missing_claim_refuses_the_pod() -> None:
@@ -126,7 +126,7 @@ def test_releasing_the_user_of_a_claim_frees_it() -> None:
     moment = cluster.checkpoint()
 
     cluster.release("default/user")
-    free = VolumeRestrictions().pre_filter(cluster.shape_for(pod), cluster)
+    free = VolumeRestrictions().pre_filter(cluster.shape_for(pod), cluster.view)
     cluster.rollback(moment)
 
     assert free is SKIP

@@ -59,7 +59,7 @@ def test_a_node_that_has_only_a_region_is_not_in_the_zone() -> None:
 def test_a_label_with_an_empty_zone_says_nothing(value: str) -> None:
     cluster = make_cluster(*NODES, make_volume("disk", labels={ZONE: value}), make_claim("data", volume="disk"))
 
-    assert VolumeZone().pre_filter(cluster.shape_for(POD), cluster) is SKIP
+    assert VolumeZone().pre_filter(cluster.shape_for(POD), cluster.view) is SKIP
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_pod_whose_volume_cannot_be_known_is_refused(claim: object, reason: st
 def test_a_claim_that_waits_for_its_pod_has_no_zone_yet() -> None:
     cluster = make_cluster(*NODES, WAIT, make_claim("data"))
 
-    assert VolumeZone().pre_filter(cluster.shape_for(POD), cluster) is SKIP
+    assert VolumeZone().pre_filter(cluster.shape_for(POD), cluster.view) is SKIP
 
 
 def test_the_remedy_is_to_move_the_one_volume_in_the_way() -> None:

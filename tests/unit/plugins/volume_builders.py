@@ -184,14 +184,14 @@ def make_cluster(*objects: Node | Pod | Related) -> Cluster:
 
 def refusal(plugin: PreFilter, cluster: Cluster, pod: Pod) -> Rejection | None:
     """The refusal before any node is looked at, if there is one."""
-    prepared = plugin.pre_filter(cluster.shape_for(pod), cluster)
+    prepared = plugin.pre_filter(cluster.shape_for(pod), cluster.view)
     return prepared if isinstance(prepared, Rejection) else None
 
 
 def refusals(plugin: PreFilter, cluster: Cluster, pod: Pod) -> dict[str, Rejection]:
     """By the name of each node that refuses the pod: how."""
     shape = cluster.shape_for(pod)
-    prepared = plugin.pre_filter(shape, cluster)
+    prepared = plugin.pre_filter(shape, cluster.view)
     assert not isinstance(prepared, Rejection), prepared
     nodes = cluster.rows()
     codes = ask_filter(plugin, shape, nodes, prepared)
@@ -202,5 +202,5 @@ def remedies(plugin: PreFilter, cluster: Cluster, pod: Pod) -> dict[str, list[st
     """By single change: the names of the nodes that it opens."""
     shape = cluster.shape_for(pod)
     nodes = cluster.rows()
-    found = plugin.remedies(shape, nodes, plugin.pre_filter(shape, cluster))
+    found = plugin.remedies(shape, nodes, plugin.pre_filter(shape, cluster.view))
     return {change: [nodes.names[position] for position in positions.tolist()] for change, positions in found}

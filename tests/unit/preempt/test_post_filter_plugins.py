@@ -5,15 +5,14 @@ from collections.abc import Mapping
 from mooring.engine.plugin import PostFilter
 from mooring.engine.verdict import Rejection
 from mooring.model.decisions import Evict, Wait
-from mooring.state.cluster import Cluster
-from mooring.state.pods import PodRecord
+from mooring.state.views import ClusterView, PodView
 from mooring.testing.builders import make_node, make_pod, make_scheduler
 
 
 class DrainsSoon(PostFilter):
     """Knows that one node is about to be emptied."""
 
-    def post_filter(self, pod: PodRecord, cluster: Cluster, refusals: Mapping[str, Rejection]) -> str | None:
+    def post_filter(self, pod: PodView, cluster: ClusterView, refusals: Mapping[str, Rejection]) -> str | None:
         return "b" if refusals["b"].reasons == ("Insufficient cpu",) and pod.key.endswith("/patient") else None
 
 

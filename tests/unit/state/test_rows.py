@@ -19,7 +19,7 @@ def test_answers_come_in_the_order_of_the_rows() -> None:
 def test_columns_cannot_be_written() -> None:
     rows = make_cluster(nodes=[make_node("a")]).rows()
 
-    for column in (rows.allocatable("cpu"), rows.requested("cpu"), rows.table.pod_count.values):
+    for column in (rows.allocatable("cpu"), rows.requested("cpu"), rows._table.pod_count.values):
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 1
 

@@ -30,6 +30,7 @@ from mooring.model.decisions import Decision, Evict, Wait
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
 from mooring.state.pods import PodRecord
+from mooring.state.views import PodView
 
 PLUGIN = "DefaultPreemption"
 """The plugin that switches this on, where a profile runs it."""
@@ -291,7 +292,7 @@ def _ask_others(plugins: Sequence[PostFilter], entry: Entry, answer: Evaluation)
     refused = {name: verdict.rejection for name, verdict in verdicts if verdict is not None}
     for plugin in plugins:
         with faults_of(plugin, "post_filter"):
-            node = plugin.post_filter(entry.record, answer.cluster, refused)
+            node = plugin.post_filter(PodView.of(entry.record), answer.cluster.view, refused)
         if node is not None:
             return Wait(entry.record.key, answer.message(), answer.refusing_plugins(), node)
     return None

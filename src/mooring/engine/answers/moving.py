@@ -6,9 +6,9 @@ from typing import Any
 from mooring.engine.asking import ask_filter
 from mooring.engine.plugin import FilterAnswers, PreFilter, ScoreAnswers, Scores
 from mooring.engine.shortcuts import Incremental
-from mooring.state.cluster import Cluster
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView
 
 
 @dataclass
@@ -48,7 +48,7 @@ class _Ungathered(PreFilter):
         super().__init__()
         self._plugin = plugin
 
-    def pre_filter(self, pod: Shape, cluster: Cluster) -> None:
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> None:
         return None
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: None) -> Any:

@@ -64,7 +64,7 @@ class SupposedRows(NodeRows):
         self, rows: NodeRows, given_back: Callable[[Amount], NDArray[np.int64]], gone: Gone | None = None
     ) -> None:
         """`given_back` says how much of an amount each row gets back, `gone` what filters that count pods ask for."""
-        super().__init__(rows.table, rows.index)
+        super().__init__(rows._table, rows.index)
         self.gone = gone
         # What was gathered of the rows as they are serves every supposition about them.
         self._stacks, self._known = rows._stacks, rows._known

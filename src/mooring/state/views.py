@@ -1,0 +1,182 @@
+"""The cluster as plugins see it: all of it can be read, none of it changed.
+
+A view is made once a cluster and always shows what is there now.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.model.api.meta import Labels, Namespace
+from mooring.model.api.nodes import Node, Taint
+from mooring.model.api.pods import Pod
+from mooring.model.api.policies import PodDisruptionBudget, PriorityClass, Service
+from mooring.model.api.volumes import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
+from mooring.state.effects import ShapeEffects
+from mooring.state.images import Image
+from mooring.state.pods import PodRecord
+from mooring.state.related import RelatedObjects
+from mooring.state.rows import NodeRows
+from mooring.state.shapes import Shape
+
+if TYPE_CHECKING:
+    from mooring.state.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class PodView:
+    """One pod, and where it stands at this moment."""
+
+    key: str
+    """namespace/name"""
+    pod: Pod
+    shape: Shape
+    row: int
+    """The row that it is on, or -1."""
+    node_name: str
+
+    @property
+    def priority(self) -> int:
+        return self.pod.spec.priority or 0
+
+    @classmethod
+    def of(cls, record: PodRecord) -> "PodView":
+        return cls(record.key, record.pod, record.shape, record.row, record.node_name)
+
+
+class RelatedView:
+    """Everything besides nodes and pods, by kind, each by name or namespace/name."""
+
+    def __init__(self, related: RelatedObjects) -> None:
+        self.namespaces: Mapping[str, Namespace] = MappingProxyType(related.namespaces)
+        self.services: Mapping[str, Service] = MappingProxyType(related.services)
+        self.replica_sets: Mapping[str, ReplicaSet] = MappingProxyType(related.replica_sets)
+        self.replication_controllers: Mapping[str, ReplicationController] = MappingProxyType(
+            related.replication_controllers
+        )
+        self.stateful_sets: Mapping[str, StatefulSet] = MappingProxyType(related.stateful_sets)
+        self.priority_classes: Mapping[str, PriorityClass] = MappingProxyType(related.priority_classes)
+        self.disruption_budgets: Mapping[str, PodDisruptionBudget] = MappingProxyType(related.disruption_budgets)
+        self.persistent_volumes: Mapping[str, PersistentVolume] = MappingProxyType(related.persistent_volumes)
+        self.persistent_volume_claims: Mapping[str, PersistentVolumeClaim] = MappingProxyType(
+            related.persistent_volume_claims
+        )
+        self.storage_classes: Mapping[str, StorageClass] = MappingProxyType(related.storage_classes)
+        self.csi_nodes: Mapping[str, CsiNode] = MappingProxyType(related.csi_nodes)
+        self.csi_drivers: Mapping[str, CsiDriver] = MappingProxyType(related.csi_drivers)
+        self.csi_storage_capacities: Mapping[str, CsiStorageCapacity] = MappingProxyType(related.csi_storage_capacities)
+        self.volume_attachments: Mapping[str, VolumeAttachment] = MappingProxyType(related.volume_attachments)
+
+    def namespace_labels(self, namespace: str) -> Labels:
+        found = self.namespaces.get(namespace)
+        return (found.metadata.labels or {}) if found else {}
+
+    def services_in(self, namespace: str) -> Iterator[Service]:
+        return (service for service in self.services.values() if service.metadata.namespace == namespace)
+
+
+class ClusterView:
+    """Nodes, pods, shapes and related objects, for reading."""
+
+    __slots__ = ("__weakref__", "_cluster", "related")
+
+    def __init__(self, cluster: "Cluster") -> None:
+        self._cluster = cluster
+        self.related = RelatedView(cluster.related)
+
+    # Nodes.
+
+    def rows(self, index: NDArray[np.intp] | None = None) -> NodeRows:
+        """Some rows, or all nodes, as columns."""
+        return self._cluster.rows(index)
+
+    @property
+    def end(self) -> int:
+        """One past the last row: the length of an array with a place for every row."""
+        return self._cluster.nodes.end
+
+    @property
+    def node_count(self) -> int:
+        return len(self._cluster.nodes)
+
+    def row_of(self, name: str) -> int | None:
+        """The row of a node."""
+        return self._cluster.nodes.row_of.get(name)
+
+    def node(self, row: int) -> Node:
+        return self._cluster.nodes.node(row)
+
+    def node_name(self, row: int) -> str:
+        return self._cluster.nodes.name(row)
+
+    def label_codes(self, key: str) -> NDArray[np.int32]:
+        """Each row's value of a label as a code, -1 without it, to be indexed by row; `label_values` has the values."""
+        return self._cluster.nodes.label(key).codes
+
+    def label_values(self, key: str) -> Sequence[str]:
+        return self._cluster.nodes.label(key).interner.values
+
+    def domain_codes(self, key: str) -> NDArray[np.int32]:
+        """As `label_codes`; with the key ROW, each row is a domain of its own."""
+        return self._cluster.nodes.domain_codes(key)
+
+    @property
+    def taint_sets(self) -> Sequence[tuple[Taint, ...]]:
+        """The sets of taints that nodes have, by the codes of `NodeRows.taint_set`."""
+        return self._cluster.nodes.taint_sets.values
+
+    def image(self, name: str) -> Image | None:
+        """Where an image is, and how large."""
+        return self._cluster.nodes.images.get(name)
+
+    # Pods and their shapes.
+
+    def pod(self, key: str) -> PodView | None:
+        """A pod by namespace/name."""
+        record = self._cluster.pods.records.get(key)
+        return None if record is None else PodView.of(record)
+
+    def pods_on(self, row: int) -> Iterator[PodView]:
+        """The pods bound to a row."""
+        return map(PodView.of, self._cluster.pods.on(row))
+
+    def pods_with_volumes(self) -> Iterator[PodView]:
+        """The bound pods that have volumes."""
+        pods = self._cluster.pods
+        for slot in pods.with_volumes:
+            record = pods.by_slot[slot]
+            assert record is not None
+            yield PodView.of(record)
+
+    def bound_pods(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The shapes (by id) and the rows of all bound pods, as two columns."""
+        return self._cluster.bound_pods()
+
+    def shape(self, shape_id: int) -> Shape:
+        return self._cluster.shapes[shape_id]
+
+    @property
+    def shapes_with_pod_affinity(self) -> Sequence[Shape]:
+        """The shapes that have terms about other pods."""
+        return self._cluster.shapes.with_pod_affinity
+
+    def effects(self, key: Hashable, of: Callable[[Shape], int], *, with_pod_affinity: bool = False) -> ShapeEffects:
+        """What each shape counts for somebody, computed once a shape: `effects(...).values()[shape ids]`.
+
+        `key` stands for `of`: the same key, the same numbers, whoever asks. With `with_pod_affinity`, only shapes that
+        have terms about other pods are asked about.
+        """
+        return self._cluster.effects(key, of, with_pod_affinity=with_pod_affinity)
