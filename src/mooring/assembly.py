@@ -170,6 +170,8 @@ def share_settings(policy: TenantPolicy) -> ShareSettings:
     return ShareSettings(
         division=Division(given.division.lower()),
         stays_within_deserved=given.stays_within_deserved,
+        keeps_guarantees=given.keeps_guarantees,
+        moves_parent_shares=given.moves_parent_shares,
         is_hierarchical=given.hierarchical,
         resource_weights=given.resource_weights,
         half_life_seconds=policy.usage_half_life_seconds or None,

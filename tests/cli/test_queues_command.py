@@ -474,7 +474,7 @@ science        cpu              6          4       6          2           -
   vision       cpu              4          4       6          2           4
 
 WAITING in vision
-2 pods: queue vision holds all that it deserves
+2 pods: queue vision deserves 4 cpu and holds 4; 1 more asked for
 """
 
 

@@ -59,3 +59,66 @@ def test_who_had_much_in_the_past_gets_less_now_if_the_past_counts(mooring: Call
 
     assert placed(mooring, *story) == [{"a": 8}, {"a": 4, "b": 4}]
     assert placed(mooring, *story, "--config", remembers) == [{"a": 8}, {"b": 8}]
+
+
+def queue(name: str, spec: str) -> str:
+    return f"""
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {{name: {name}}}
+spec: {spec}"""
+
+
+NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: n}
+status: {allocatable: {cpu: 64, memory: 256Gi, pods: 110, nvidia.com/gpu: 8}}"""
+
+
+def policy(shares: str) -> str:
+    return f"apiVersion: config.mooring.dev/v1alpha1\nkind: TenantPolicy\nshares: {shares}\n"
+
+
+def test_devices_are_divided_into_fractions_as_volcano_does_or_whole(mooring: Call, write: Call) -> None:
+    names = ("a", "b", "c")
+    file = write(NODE + "".join(queue(name, "{weight: 1}") + pods(name, name, 8) for name in names))
+    whole = write(policy("{division: Weighted}"), "policy.yaml")
+
+    # A third of eight GPUs is two and a bit for each, and nobody may use the bits.
+    assert placed(mooring, "-f", file) == [{"a": 2, "b": 2, "c": 2}]
+    assert placed(mooring, "-f", file, "--config", whole) == [{"a": 3, "b": 3, "c": 2}]
+
+
+def test_guarantees_limit_each_queue_alone_or_all_together(mooring: Call, write: Call) -> None:
+    kept = queue("k", "{guarantee: {resource: {nvidia.com/gpu: 4}}}")
+    others = "".join(queue(name, "{}") + pods(name, name, 8) for name in ("a", "b"))
+    file = write(NODE + kept + others)
+    capacity = write(policy("{division: Capacity}"), "policy.yaml")
+    keeps = write(policy("{division: Capacity, keepsGuarantees: true}"), "keeps.yaml")
+
+    assert sum(placed(mooring, "-f", file, "--config", capacity)[0].values()) == 8
+    assert sum(placed(mooring, "-f", file, "--config", keeps)[0].values()) == 4
+
+
+def test_shares_of_departments_are_those_of_the_start_or_move(mooring: Call, write: Call) -> None:
+    departments = queue("x", "{deserved: {nvidia.com/gpu: 4}}") + queue("y", "{deserved: {nvidia.com/gpu: 4}}")
+    teams = "".join(
+        queue(name, f"{{parent: {name[0]}, reclaimable: false, deserved: {{nvidia.com/gpu: 4}}}}") + pods(name, name, 8)
+        for name in ("xa", "yb")
+    )
+    file = write(NODE + departments + teams)
+    capacity = write(policy("{division: Capacity}"), "policy.yaml")
+    moves = write(policy("{division: Capacity, movesParentShares: true}"), "moves.yaml")
+
+    # Nobody held anything at the start: both departments count as empty to the end, and the first takes all.
+    assert placed(mooring, "-f", file, "--config", capacity) == [{"x": 8}]
+    assert placed(mooring, "-f", file, "--config", moves) == [{"x": 4, "y": 4}]
+
+
+def test_pods_without_requests_do_not_wait_for_a_share(mooring: Call, write: Call) -> None:
+    empty = pods("a", "a-empty", 3).replace("resources: {limits: {nvidia.com/gpu: 1}}", "resources: {}")
+    file = write(NODE + queue("a", "{capability: {nvidia.com/gpu: 2}}") + pods("a", "a-full", 4) + empty)
+
+    assert placed(mooring, "-f", file) == [{"a": 5}]

@@ -9,17 +9,18 @@ from mooring.actions.volcano.demands import JobDemand, QueueSpec, Role
 from mooring.actions.volcano.reclaim_victims import Reclamation
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.actions.volcano.sharing import Sharing
+from mooring.testing.share_builders import our_settings
 
 CPU, GPU = "cpu", "nvidia.com/gpu"
 RESOURCES = (CPU, GPU)
 TOTAL = {CPU: 24, GPU: 16}
 
-PROPORTION = ShareSettings()
-LOOSE = ShareSettings(stays_within_deserved=False)
-CAPACITY = ShareSettings(division=Division.CAPACITY)
-HIERARCHICAL = ShareSettings(division=Division.CAPACITY, is_hierarchical=True)
-WEIGHTED = ShareSettings(division=Division.CAPACITY, resource_weights={CPU: 0.5, GPU: 2.0})
-AGING = ShareSettings(half_life_seconds=5.0, k_value=0.7, minimum_runtime_seconds=2.0)
+PROPORTION = our_settings(Division.WEIGHTED)
+LOOSE = our_settings(Division.WEIGHTED, stays_within_deserved=False)
+CAPACITY = our_settings(Division.CAPACITY)
+HIERARCHICAL = our_settings(Division.CAPACITY, is_hierarchical=True)
+WEIGHTED = our_settings(Division.CAPACITY, resource_weights={CPU: 0.5, GPU: 2.0})
+AGING = our_settings(Division.WEIGHTED, half_life_seconds=5.0, k_value=0.7, minimum_runtime_seconds=2.0)
 EVERY = (PROPORTION, LOOSE, CAPACITY, HIERARCHICAL, WEIGHTED, AGING)
 
 

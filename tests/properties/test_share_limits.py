@@ -7,7 +7,7 @@ from share_stories import CAPACITY, HIERARCHICAL, LOOSE, PROPORTION, TOTAL, WEIG
 
 from mooring.actions.volcano.order import job_key
 from mooring.actions.volcano.sharing import Offer, Sharing
-from mooring.actions.volcano.tree import NO_PARENT
+from mooring.actions.volcano.tree import ROOT_ROW
 from mooring.testing.share_builders import fill
 
 
@@ -118,11 +118,23 @@ def _plain_best(sharing: Sharing, leaves: list[int]) -> int:
     urgency = max(tree.specs[leaf].priority for leaf in leaves)
     left = [leaf for leaf in leaves if tree.specs[leaf].priority == urgency]
 
-    def way(leaf: int) -> list[tuple[float, bool, float, str]]:
-        rows = [row for row in reversed(tree.paths[leaf]) if tree.parent[row] != NO_PARENT]
-        return [(shares[row], not shares.has_deserved[row], tree.specs[row].created, tree.name(row)) for row in rows]
+    def best_below(row: int) -> int | None:
+        """Of the best of each child the one whose child comes first; ties go by its own age and name."""
+        if row in left:
+            return row
+        found = [(child, best) for child in tree.children[row] if (best := best_below(child)) is not None]
+        if not found:
+            return None
 
-    return min(left, key=way)
+        def key(each: tuple[int, int]) -> tuple[float, bool, float, str]:
+            child, leaf = each
+            return (shares[child], not shares.has_deserved[child], tree.specs[leaf].created, tree.name(leaf))
+
+        return min(found, key=key)[1]
+
+    best = best_below(ROOT_ROW)
+    assert best is not None
+    return best
 
 
 @given(stories(PROPORTION, LOOSE, CAPACITY, HIERARCHICAL, WEIGHTED))

@@ -44,16 +44,21 @@ class QuotaWindow(ConfigObject):
     """Whether who holds more than the quota, once it is taken away, goes only if somebody waits for it, or Always."""
 
 
-PROPORTION, CAPACITY = "Proportion", "Capacity"
+PROPORTION, CAPACITY, WEIGHTED = "Proportion", "Capacity", "Weighted"
 
 
 class QueueShares(ConfigObject):
     """How the shares of Volcano's queues are decided."""
 
     division: str = PROPORTION
-    """Proportion: what queues deserve follows from weights and demand; Capacity: their specs say it."""
+    """Proportion: what queues deserve follows from weights and demand; Capacity: their specs say it; Weighted: as
+    Proportion, but in whole devices and never more than there is."""
     stays_within_deserved: bool = True
-    """With Proportion: whether a queue stops at what it deserves while others leave their share unused."""
+    """With shares by weight: whether a queue stops at what it deserves while others leave their share unused."""
+    keeps_guarantees: bool = False
+    """Whether all queues together leave what others are guaranteed; Volcano limits each of them alone."""
+    moves_parent_shares: bool = False
+    """Whether shares of queues above others move with every turn; Volcano's are those of the cycle's start."""
     hierarchical: bool = False
     """With Capacity: hierarchical dominant shares decide which queue comes first, and who gives back."""
     resource_weights: dict[str, float] = {}
@@ -94,9 +99,11 @@ def parse_tenant_policy(document: Any, source: str) -> TenantPolicy:
 
 
 def _check_shares(source: str, shares: QueueShares) -> None:
-    _check_choice(source, "shares.division", shares.division, (PROPORTION, CAPACITY))
-    if shares.hierarchical and shares.division == PROPORTION:
-        raise ConfigError(source, "shares.hierarchical", expected=f"division: {CAPACITY} with it", found=PROPORTION)
+    _check_choice(source, "shares.division", shares.division, (PROPORTION, CAPACITY, WEIGHTED))
+    if shares.hierarchical and shares.division != CAPACITY:
+        raise ConfigError(
+            source, "shares.hierarchical", expected=f"division: {CAPACITY} with it", found=shares.division
+        )
     for name, weight in shares.resource_weights.items():
         if not 0 <= weight < float("inf"):
             field = f"shares.resourceWeights.{name}"

@@ -21,7 +21,7 @@ from mooring.config.scheduler import parse_config
 from mooring.engine.evaluate import Evaluation, evaluate
 from mooring.model.loading.manifests import build_manifests
 from mooring.state.loading import populate
-from mooring.testing import queueing_conformance, topology_conformance
+from mooring.testing import queueing_conformance, share_conformance, topology_conformance
 
 OBJECTS = (
     "nodes",
@@ -135,6 +135,8 @@ def answer_any(scenario: Json) -> tuple[Json, Differences]:
         return topology_conformance.answer_scenario(scenario), topology_conformance.differences
     if queueing_conformance.is_queueing(scenario):
         return queueing_conformance.answer_scenario(scenario), queueing_conformance.differences
+    if share_conformance.is_shares(scenario):
+        return share_conformance.answer_scenario(scenario), share_conformance.differences
     return answer_scenario(scenario), differences
 
 

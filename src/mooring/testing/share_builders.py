@@ -1,6 +1,7 @@
 """Builders of queues and jobs for shares: plain functions with honest defaults that return the real thing."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from mooring.actions.volcano.demands import JobDemand, QueueSpec, Role
 from mooring.actions.volcano.settings import Division, ShareSettings
@@ -73,6 +74,11 @@ def make_share_job(
     )
 
 
+def our_settings(division: Division, **others: Any) -> ShareSettings:
+    """Settings with what is ours where Volcano does otherwise: guarantees are kept, and shares always as they are."""
+    return ShareSettings(division=division, keeps_guarantees=True, moves_parent_shares=True, **others)
+
+
 def make_sharing(
     queues: Iterable[QueueSpec],
     jobs: Iterable[JobDemand] = (),
@@ -81,9 +87,9 @@ def make_sharing(
     capacity: bool = False,
     settings: ShareSettings | None = None,
 ) -> Sharing:
-    """Shares with all jobs taken in and a cycle begun at second 0."""
+    """Shares with all jobs taken in and a cycle begun at second 0; by our own rules if no settings say otherwise."""
     if settings is None:
-        settings = ShareSettings(division=Division.CAPACITY if capacity else Division.PROPORTION)
+        settings = our_settings(Division.CAPACITY if capacity else Division.WEIGHTED)
     sharing = Sharing(queues, total, settings)
     for job in jobs:
         reason = sharing.add(job)

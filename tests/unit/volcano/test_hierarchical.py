@@ -111,6 +111,6 @@ def test_the_order_does_not_go_together_with_shares_by_weight() -> None:
         ShareSettings(is_hierarchical=True)
 
     assert str(raised.value) == (
-        "share settings: is_hierarchical: expected division by capacity, as proportion has an order of its own,"
-        " found proportion"
+        "share settings: is_hierarchical: expected division by capacity,"
+        " as shares by weight have an order of their own, found proportion"
     )

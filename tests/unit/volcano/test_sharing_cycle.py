@@ -57,8 +57,8 @@ def test_in_a_tree_shares_are_compared_where_the_ways_part() -> None:
     ]
     sharing = make_sharing(queues, jobs, total=TOTAL, capacity=True)
 
-    # 2/4 of production against 3/4 of research; a tie at 3/4 goes by name; then 3/4 against 4/4.
-    assert [offer.queue for offer in fill(sharing, most=3)] == ["production", "production", "language"]
+    # 2/4 of production against 3/4 of research; a tie at 3/4 goes by the name of the team; then 3/4 against 4/4.
+    assert [offer.queue for offer in fill(sharing, most=3)] == ["production", "language", "production"]
 
 
 def test_jobs_of_a_queue_come_by_priority_then_share_then_age() -> None:

@@ -5,16 +5,18 @@ again, until nobody is left whom the shares allow more. Whoever the shares refus
 found no node may reclaim (`mooring.actions.volcano.reclaim`), or preempt like others.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from mooring.actions.gangs.members import needed_members
 from mooring.actions.gangs.placing import GangPlacer, bind_all
 from mooring.actions.volcano.following import Following
+from mooring.actions.volcano.jobs import Members
 from mooring.actions.volcano.settings import ShareSettings
 from mooring.actions.volcano.shared_jobs import SharedJob, role_key
 from mooring.actions.volcano.sharing import Offer, Sharing
 from mooring.engine.plugin import Change
-from mooring.engine.queue.queue import Entry, Queue
+from mooring.engine.queue.queue import Entry, GangEntry, Queue
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.model.decisions import Bind, Decision, Wait
 from mooring.state.cluster import Cluster
@@ -70,8 +72,17 @@ class Share:
                 no_node[job.key] = message
                 sharing.refuse(job.key, message)
             else:
-                sharing.allocate(job.key, now=now)
-        # 3. The others wait, each with its reason.
+                sharing.allocate(job.key, _members(cluster, job, made), now)
+        # 3. Who asks for nothing but a place gets one, whatever its queue deserves.
+        for job in jobs.values():
+            if job.key not in refused:
+                made, message = self._backfill(cluster, queue, job, sharing)
+                decisions += made
+                if made:
+                    sharing.allocate(job.key, _members(cluster, job, made), now)
+                if message:
+                    no_node[job.key] = message
+        # 4. The others wait, each with its reason.
         for job in jobs.values():
             message = no_node.get(job.key) or refused.get(job.key) or sharing.why(job.key)
             waits = _park(queue, job, message, is_capped=job.key not in no_node)
@@ -83,19 +94,43 @@ class Share:
 
     def _take_turn(self, cluster: Cluster, queue: Queue, job: SharedJob, offer: Offer) -> tuple[list[Decision], str]:
         """Place what was offered: the members that make a gang whole, or one more."""
-        gang = job.gang
-        if gang is not None:
-            needed = needed_members(gang, cluster.gangs)
-            message = self._placer.try_together(cluster, gang, needed, with_steps=True)
-            if message is not None:
-                return [], f"gang {gang.name}: {message}"
-            job.gang = None
-            made = bind_all(queue, gang, needed)
-            job.spares += _spares(queue, job)
-            return made, ""
+        if job.gang is not None:
+            return self._start(cluster, queue, job, job.gang, needed_members(job.gang, cluster.gangs))
         entry = _next_spare(cluster, job, offer)
-        if entry is None:
-            return [], "its members are not there"
+        return ([], "its members are not there") if entry is None else self._grow(cluster, queue, job, entry)
+
+    def _backfill(self, cluster: Cluster, queue: Queue, job: SharedJob, sharing: Sharing) -> tuple[list[Decision], str]:
+        """Place the members that ask for nothing: a gang that needs no others, then one by one."""
+        waiting = [entry for entry in job.waiting if _is_best_effort(entry)]
+        if not waiting or sharing.is_closed(job.queue):
+            return [], ""
+        decisions: list[Decision] = []
+        if job.gang is not None:
+            needed = needed_members(job.gang, cluster.gangs)
+            if not all(map(_is_best_effort, needed)):
+                return [], ""
+            decisions, message = self._start(cluster, queue, job, job.gang, needed)
+            if message:
+                return [], message
+        for entry in [entry for entry in job.spares if _is_best_effort(entry)]:
+            made, message = self._grow(cluster, queue, job, entry)
+            decisions += made
+            if message:
+                return decisions, message
+        return decisions, ""
+
+    def _start(
+        self, cluster: Cluster, queue: Queue, job: SharedJob, gang: GangEntry, needed: Sequence[Entry]
+    ) -> tuple[list[Decision], str]:
+        message = self._placer.try_together(cluster, gang, needed, with_steps=True)
+        if message is not None:
+            return [], f"gang {gang.name}: {message}"
+        job.gang = None
+        made = bind_all(queue, gang, needed)
+        job.spares += _spares(queue, job)
+        return made, ""
+
+    def _grow(self, cluster: Cluster, queue: Queue, job: SharedJob, entry: Entry) -> tuple[list[Decision], str]:
         outcome = self._placer.batches.place(cluster, [entry])
         if not outcome.placed:
             verdicts = [reason for _, verdict in outcome.rejected for reason in verdict.reasons]
@@ -104,6 +139,17 @@ class Share:
         queue.remove(entry.record.key)
         queue.note(Change.POD_BOUND, entry.record.shape)
         return [Bind(entry.record.key, entry.record.node_name)], ""
+
+
+def _is_best_effort(entry: Entry) -> bool:
+    return not any(entry.record.shape.requests.values())
+
+
+def _members(cluster: Cluster, job: SharedJob, made: Iterable[Decision]) -> Members:
+    """How many members of each role were bound."""
+    pods = (cluster.pods.records[found.pod] for found in made if isinstance(found, Bind))
+    bound = Counter(role_key(cluster, record) for record in pods)
+    return tuple(bound[role] for role in job.members)
 
 
 def _spares(queue: Queue, job: SharedJob) -> list[Entry]:

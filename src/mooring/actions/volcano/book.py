@@ -13,8 +13,8 @@ from mooring.actions.volcano.hdrf import HierarchicalShares
 from mooring.actions.volcano.jobs import Job, Members
 from mooring.actions.volcano.ledger import Ledger
 from mooring.actions.volcano.order import HierarchicalOrder, Line, QueueOrder, ShareOrder, job_key
-from mooring.actions.volcano.queue_shares import QueueShares
-from mooring.actions.volcano.resources import Columns, ResourceTable
+from mooring.actions.volcano.queue_shares import Floats, QueueShares
+from mooring.actions.volcano.resources import ResourceTable
 from mooring.actions.volcano.settings import ShareSettings
 from mooring.actions.volcano.tree import QueueTree
 from mooring.model.api.volcano_queue import HierarchyStep
@@ -30,7 +30,7 @@ class Book:
         self.resources = resources
         self.tree = QueueTree(queues, resources, total)
         self.ledger = Ledger(self.tree)
-        self.shares = QueueShares(self.ledger, settings.division)
+        self.shares = QueueShares(self.ledger, settings)
         self.checks = Checks(self.ledger, self.shares, settings)
         self.jobs: dict[str, Job] = {}
         self.holders: dict[int, dict[str, Job]] = {leaf: {} for leaf in self.tree.leaves}
@@ -70,7 +70,7 @@ class Book:
             self._weigh(job)
         self.rebuild_order()
 
-    def set_deserved(self, deserved: Columns) -> None:
+    def set_deserved(self, deserved: Floats) -> None:
         self.shares.set_deserved(deserved)
         self.rebuild_order()
 
@@ -160,6 +160,7 @@ class Book:
     def bring_back(self) -> None:
         """Everybody in line again."""
         self.aside.clear()
+        self.shares.settle()
         parked, self._parked = self._parked, {}
         for job in parked.values():
             job.refusal = ""

@@ -7,8 +7,12 @@ from typing import NamedTuple
 from mooring.actions.volcano.ledger import Ledger
 from mooring.actions.volcano.queue_shares import QueueShares
 from mooring.actions.volcano.resources import Amount
-from mooring.actions.volcano.settings import Division, ShareSettings
+from mooring.actions.volcano.settings import ShareSettings
 from mooring.actions.volcano.tree import ROOT_ROW
+from mooring.model.values.requests import PODS
+
+TOLERANCE = 0.01
+"""Deserved shares are fractions, and what is held is whole: by so little of a unit nobody is beyond a share."""
 
 
 class Refusal(NamedTuple):
@@ -39,7 +43,9 @@ class Checks:
         self._tree = ledger.tree
         self._ledger = ledger
         self._shares = shares
-        self._is_strict = settings.division is Division.PROPORTION and settings.stays_within_deserved
+        self._is_strict = settings.division.is_by_weight and settings.stays_within_deserved
+        self._keeps_guarantees = settings.keeps_guarantees
+        self._pods = ledger.tree.resources.column_of.get(PODS)
 
     # Questions
 
@@ -49,7 +55,7 @@ class Checks:
             return None
         width, held, deserved = self._ledger.width, self._ledger.allocated_flat, self._shares.deserved_flat
         for at in range(leaf * width, leaf * width + width):
-            if held[at] < deserved[at]:
+            if held[at] < deserved[at] - TOLERANCE:
                 return None
         name = self._tree.name(leaf)
         return Refusal(name, "", f"queue {name} holds all that it deserves")
@@ -67,8 +73,20 @@ class Checks:
         return self.describe(shortages, amount) if shortages else None
 
     def shortages(self, leaf: int, amount: Amount) -> list[Shortage]:
-        """Everywhere that more would be held or claimed than the capability, from the leaf upwards."""
+        """Everywhere that more would be held than can be, from the leaf upwards.
+
+        By default that is the real capability of each queue alone. If guarantees are kept, no more is held or claimed
+        than the capability, whoever holds it.
+        """
         tree, width = self._tree, self._ledger.width
+        if not self._keeps_guarantees:
+            limits, held = tree.real_capability_flat, self._ledger.allocated_flat
+            rows = ((row, column, value) for column, value in amount.items() for row in tree.paths[leaf])
+            return [
+                Shortage(row, column, missing)
+                for row, column, value in rows
+                if (missing := held[row * width + column] + value - limits[row * width + column]) > 0
+            ]
         allocated, below = self._ledger.allocated_flat, self._ledger.below_flat
         capability, guarantee = tree.capability_flat, tree.guarantee_flat
         found = []
@@ -115,7 +133,8 @@ class Checks:
         width, held, deserved = self._ledger.width, self._ledger.allocated_flat, self._shares.deserved_flat
         for column, value in amount.items():
             at = leaf * width + column
-            if held[at] + value > deserved[at]:
+            # Places for pods count in shares, but they limit nobody.
+            if held[at] + value > deserved[at] + TOLERANCE and column != self._pods:
                 return self.beyond_deserved(leaf, column, value)
         return None
 
@@ -124,7 +143,7 @@ class Checks:
     def beyond_deserved(self, leaf: int, column: int, value: int) -> Refusal:
         at = leaf * self._ledger.width + column
         show, resource, name = self._show(column), self._tree.resources.names[column], self._tree.name(leaf)
-        holds, deserves = self._ledger.allocated_flat[at], self._shares.deserved_flat[at]
+        holds, deserves = self._ledger.allocated_flat[at], int(self._shares.deserved_flat[at] + TOLERANCE)
         message = f"queue {name} deserves {show(deserves)} {resource} and holds {show(holds)};"
         return Refusal(name, resource, f"{message} {show(value)} more asked for")
 
@@ -135,7 +154,8 @@ class Checks:
         row = next((row for row in rows if tree.resources.names[column] in tree.specs[row].capability), rows[-1])
         at = row * self._ledger.width + column
         show, resource, name = self._show(column), tree.resources.names[column], tree.name(row)
-        limit, holds = tree.capability_flat[at], self._ledger.allocated_flat[at]
+        limits = tree.capability_flat if self._keeps_guarantees else tree.real_capability_flat
+        limit, holds = limits[at], self._ledger.allocated_flat[at]
         has = "the cluster has" if row == ROOT_ROW and limit == tree.total[column] else f"queue {name} may hold"
         message = f"{has} {show(limit)} {resource}, {show(holds)} of it held; {show(value)} more asked for"
         kept = self._ledger.claim(row, column) - holds

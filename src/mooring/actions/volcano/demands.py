@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from mooring.errors import InvariantBroken
 from mooring.model.api.volcano_queue import HierarchyStep
+from mooring.model.values.requests import PODS
 
 Amounts = Mapping[str, int]
 
@@ -48,6 +49,11 @@ class Role:
     """How many of them the job cannot be without."""
     held: int = 0
     """How many of them run, or have their place."""
+
+    @property
+    def is_best_effort(self) -> bool:
+        """Whether they ask for nothing but a place: such members wait for no share, they are backfilled."""
+        return all(name == PODS or not amount for name, amount in self.request.items())
 
 
 @dataclass(frozen=True, slots=True)

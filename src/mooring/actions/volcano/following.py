@@ -12,6 +12,7 @@ from mooring.actions.volcano.settings import ShareSettings
 from mooring.actions.volcano.shared_jobs import SharedJob, shared_job, turns_by_job
 from mooring.actions.volcano.sharing import Sharing
 from mooring.engine.queue.parked import Turn
+from mooring.model.values.requests import PODS
 from mooring.state.cluster import Cluster
 
 
@@ -94,9 +95,10 @@ class Following:
 
 
 def total_of(cluster: Cluster) -> dict[str, int]:
-    """What all nodes have."""
+    """What all nodes have: of each resource, and places for pods, which count in shares like a resource."""
     nodes = cluster.rows()
-    return {name: int(nodes.allocatable(name).sum()) for name in cluster.nodes.resources.values if name}
+    amounts = {name: int(nodes.allocatable(name).sum()) for name in cluster.nodes.resources.values if name}
+    return {**amounts, PODS: int(nodes.allowed_pods.sum())}
 
 
 def _all_inside(children: Mapping[str, Iterable[str]], key: str) -> Iterable[str]:

@@ -66,10 +66,15 @@ class Job:
     def held_members(self) -> int:
         return sum(self.held)
 
-    def _is_whole(self, held: Sequence[int]) -> bool:
+    def _present(self, held: Sequence[int]) -> list[int]:
+        """How many members of each role count: of those that are backfilled all, as they wait for nobody."""
         roles = self.demand.roles
-        return sum(held) >= self.demand.min_members and all(
-            count >= role.minimum for count, role in zip(held, roles, strict=True)
+        return [role.members if role.is_best_effort else count for role, count in zip(roles, held, strict=True)]
+
+    def _is_whole(self, held: Sequence[int]) -> bool:
+        present = self._present(held)
+        return sum(present) >= self.demand.min_members and all(
+            count >= role.minimum for count, role in zip(present, self.demand.roles, strict=True)
         )
 
     @property
@@ -82,7 +87,8 @@ class Job:
     def _next_members(self, held: Sequence[int]) -> Members:
         roles = self.demand.roles
         more = [0] * len(roles)
-        if self._is_whole(held):
+        is_whole, held = self._is_whole(held), self._present(held)
+        if is_whole:
             for index, role in enumerate(roles):
                 if held[index] < role.members:
                     more[index] = 1

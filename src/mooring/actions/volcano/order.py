@@ -1,8 +1,8 @@
 """Which queue comes next, and which of its jobs.
 
 Queues by share: of those with the highest priority, at every level of the tree the one that holds least of what it
-deserves; then those that deserve anything, then the oldest, then by name. Priorities are those of the queues that hold
-jobs; the ones above them only have shares.
+deserves; then those that deserve anything, then the oldest, then by name. Priorities and ages are those of the queues
+that hold jobs; the ones above them only have shares.
 
 Queues by hierarchical dominant shares: see `hierarchical.py`.
 
@@ -51,8 +51,8 @@ class ShareOrder:
         )
 
     def _key(self, row: int, best: Key | None) -> Key:
-        urgency = -self._tree.specs[row].priority if best is None else best[0]
-        return (urgency, self._shares[row], not self._shares.has_deserved[row], *self._ties[row])
+        urgency, ties = (-self._tree.specs[row].priority, self._ties[row]) if best is None else (best[0], best[3:])
+        return (urgency, self._shares[row], not self._shares.has_deserved[row], *ties)
 
     def victim_key(self, leaf: int, way: Sequence[int]) -> Key:
         spec = self._tree.specs[leaf]

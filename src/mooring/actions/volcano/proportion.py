@@ -1,6 +1,11 @@
 """Divide by weight: each queue's deserved share follows from the weights and from what everybody asks for.
 
-For one resource and the children of one queue, the shares are w * level, kept between
+There are two ways. `deserved_in_rounds` is Volcano's: what is left is offered by weight again and again, to all who
+have jobs and are not satisfied in everything yet; a queue gets no more than it asks for or can reach, and no less than
+its guarantee, on top of which later rounds add. Shares are fractions, and large guarantees can make them exceed what
+there is.
+
+`deserved_by_weight` is ours. For one resource and the children of one queue, the shares are w * level, kept between
 
     low   the guarantee
     high  what the queue asks for, at most its real capability, at least its guarantee
@@ -21,8 +26,12 @@ import numpy.typing as npt
 
 from mooring.actions.volcano.resources import UNLIMITED, Columns, Row
 from mooring.actions.volcano.tree import ROOT_ROW, QueueTree
+from mooring.model.values.requests import PODS
 
 Floats = npt.NDArray[np.float64]
+
+ROUNDING = 1e-4
+"""Less than this is nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,42 @@ class Past:
     used: Floats
     """Shape (queues, resources), as parts of all there was."""
     k_value: float
+
+
+def deserved_in_rounds(tree: QueueTree, demand: Columns) -> Floats:
+    """Divide the cluster among the queues below the root, each one's share among its children, and so on."""
+    weights = np.array([spec.weight for spec in tree.specs])
+    counts = np.array([name != PODS for name in tree.resources.names] or [True])
+    deserved: Floats = tree.guarantee.astype(np.float64)
+    deserved[ROOT_ROW] = tree.capability[ROOT_ROW]
+    has_jobs = [any(asked) for asked in demand.tolist()]
+    for row, children in enumerate(tree.children):
+        below = np.array([child for child in children if has_jobs[child]], dtype=np.intp)
+        if len(below):
+            most = np.minimum(tree.real_capability[below], demand[below]).astype(np.float64)
+            least = tree.guarantee[below].astype(np.float64)
+            deserved[below] = _in_rounds(deserved[row], weights[below], least, most, demand[below], counts)
+    return deserved
+
+
+def _in_rounds(
+    amount: Floats, weights: Floats, least: Floats, most: Floats, request: Columns, counts: npt.NDArray[np.bool_]
+) -> Floats:
+    """Divide amounts (resources,) among queues; `counts` are the resources of which a rest is offered again."""
+    deserved = np.zeros_like(least)
+    is_open = np.ones(len(weights), dtype=bool)
+    rest = amount.astype(np.float64)
+    while is_open.any():
+        before = deserved[is_open]
+        part = weights[is_open] / weights[is_open].sum()
+        after = np.maximum(np.minimum(before + part[:, None] * rest, most[is_open]), least[is_open])
+        deserved[is_open] = after
+        is_open[is_open] = ~((request[is_open] <= after + ROUNDING).all(axis=1) | (after == before).all(axis=1))
+        left = np.maximum(0.0, rest - (after - before).sum(axis=0))
+        if (left[counts] < ROUNDING).all() or (left == rest).all():
+            break
+        rest = left
+    return deserved
 
 
 def deserved_by_weight(tree: QueueTree, demand: Columns, past: Past | None = None) -> Columns:

@@ -11,30 +11,31 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.actions.volcano.ledger import Ledger
-from mooring.actions.volcano.resources import Columns, flat, flat_floats
-from mooring.actions.volcano.settings import Division
+from mooring.actions.volcano.resources import flat_floats
+from mooring.actions.volcano.settings import ShareSettings
 
 Floats = npt.NDArray[np.float64]
 
 
 class QueueShares:
-    """The share of every queue, kept up to date along the paths that change."""
+    """The share of every queue, kept up to date where it changes: at leaves, and above them if those move."""
 
-    def __init__(self, ledger: Ledger, division: Division) -> None:
+    def __init__(self, ledger: Ledger, settings: ShareSettings) -> None:
         self._ledger = ledger
-        self._counts_undeserved = division is Division.PROPORTION
-        self.set_deserved(np.zeros_like(ledger.allocated))
+        self._counts_undeserved = settings.division.is_by_weight
+        self._moves_parents = settings.moves_parent_shares
+        self.set_deserved(np.zeros(ledger.allocated.shape))
 
-    def set_deserved(self, deserved: Columns) -> None:
+    def set_deserved(self, deserved: Floats) -> None:
         self.deserved = deserved
-        self.deserved_flat = flat(deserved)
+        self.deserved_flat = flat_floats(deserved)
         self.has_deserved: list[bool] = [any(amounts) for amounts in deserved.tolist()]
         self.shares = self.compute()
         self._flat = flat_floats(self.shares)
 
     def compute(self) -> Floats:
         """All shares from nothing."""
-        held, deserved = self._ledger.allocated.astype(np.float64), self.deserved.astype(np.float64)
+        held, deserved = self._ledger.allocated.astype(np.float64), self.deserved
         undeserved = (held > 0).astype(np.float64) if self._counts_undeserved else np.zeros_like(held)
         parts = np.divide(held, deserved, out=undeserved, where=deserved > 0)
         highest: Floats = parts.max(axis=1, initial=0.0)
@@ -48,20 +49,24 @@ class QueueShares:
     def update(self, leaf: int) -> None:
         """What the leaf holds has changed."""
         width, held, deserved = self._ledger.width, self._ledger.allocated_flat, self.deserved_flat
-        for row in self._ledger.tree.paths[leaf]:
+        path = self._ledger.tree.paths[leaf]
+        for row in path if self._moves_parents else path[:1]:
             if not self.has_deserved[row] and not self._counts_undeserved:
                 continue
             highest = 0.0
             for at in range(row * width, row * width + width):
                 amount, part = held[at], deserved[at]
                 if part:
-                    # As floats before the division: exactly what the columns would give.
-                    share = float(amount) / float(part)
+                    share = float(amount) / part  # as floats: exactly what the columns would give
                     if share > highest:
                         highest = share
                 elif amount and self._counts_undeserved and highest < 1.0:
                     highest = 1.0
             self._flat[row] = highest
 
-    def deserves(self, row: int, column: int) -> int:
+    def settle(self) -> None:
+        """Bring the shares above the leaves up to date."""
+        self.shares[:] = self.compute()
+
+    def deserves(self, row: int, column: int) -> float:
         return self.deserved_flat[row * self._ledger.width + column]

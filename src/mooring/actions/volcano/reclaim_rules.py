@@ -13,7 +13,7 @@ whoever cannot, even with more in hand, and the two would take the same thing fr
 from collections.abc import Collection
 from typing import Protocol
 
-from mooring.actions.volcano.checks import Checks, Refusal
+from mooring.actions.volcano.checks import TOLERANCE, Checks, Refusal
 from mooring.actions.volcano.hdrf import HierarchicalShares
 from mooring.actions.volcano.jobs import Job, Members
 from mooring.actions.volcano.ledger import Ledger
@@ -66,7 +66,7 @@ class DeservedRule:
 
     def _is_within(self, row: int, column: int) -> bool:
         at = row * self._ledger.width + column
-        return self._ledger.allocated_flat[at] + self._amount[column] <= self._shares.deserved_flat[at]
+        return self._ledger.allocated_flat[at] + self._amount[column] <= self._shares.deserved_flat[at] + TOLERANCE
 
     def may_take(self, victim: Job, amount: Amount) -> bool:
         width, held, deserved = self._ledger.width, self._ledger.allocated_flat, self._shares.deserved_flat
@@ -74,7 +74,7 @@ class DeservedRule:
         return any(
             column in amount
             and all(self._is_within(row, column) for row in mine)
-            and all(held[row * width + column] > deserved[row * width + column] for row in theirs)
+            and all(held[row * width + column] > deserved[row * width + column] + TOLERANCE for row in theirs)
             for column in self._entitled
         )
 

@@ -11,9 +11,15 @@ class Division(Enum):
     """Where deserved shares come from; the values are the names of Volcano's plugins."""
 
     PROPORTION = "proportion"
-    """From weights and from what is asked for, anew in each cycle."""
+    """From weights and from what is asked for, anew in each cycle, in the rounds of Volcano's plugin."""
     CAPACITY = "capacity"
     """From the queues' specs."""
+    WEIGHTED = "weighted"
+    """From weights and from what is asked for, in whole devices and never more than there is: ours."""
+
+    @property
+    def is_by_weight(self) -> bool:
+        return self is not Division.CAPACITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +28,11 @@ class ShareSettings:
 
     division: Division = Division.PROPORTION
     stays_within_deserved: bool = True
-    """With proportion: whether a queue stops at what it deserves, even while others leave their share unused."""
+    """With shares by weight: whether a queue stops at what it deserves, even while others leave their share unused."""
+    keeps_guarantees: bool = False
+    """Whether all queues together leave what others are guaranteed; Volcano limits each of them alone."""
+    moves_parent_shares: bool = False
+    """Whether shares of queues above others move with every turn; Volcano's are those of the cycle's start."""
     is_hierarchical: bool = False
     """Whether hierarchical dominant shares decide which queue comes first, and who gives back."""
     resource_weights: Mapping[str, float] = field(default_factory=dict)
@@ -30,15 +40,16 @@ class ShareSettings:
     orders_jobs_by_share: bool = True
     """Whether of a queue's jobs with equal priority the one with the smaller dominant share comes first."""
     half_life_seconds: float | None = None
-    """With proportion: after how long past use counts half; None: the past does not count."""
+    """With shares by weight: after how long past use counts half; None: the past does not count."""
     k_value: float = 1.0
     """How much past use counts against the weights; 0: not at all."""
     minimum_runtime_seconds: float = 0.0
     """How long a job runs before anything can be reclaimed from it, where its queue does not say."""
 
     def __post_init__(self) -> None:
-        if self.is_hierarchical and self.division is Division.PROPORTION:
-            self._refuse("is_hierarchical", "division by capacity, as proportion has an order of its own", "proportion")
+        if self.is_hierarchical and self.division.is_by_weight:
+            expected = "division by capacity, as shares by weight have an order of their own"
+            self._refuse("is_hierarchical", expected, self.division.value)
         for name, weight in self.resource_weights.items():
             if not 0 <= weight < float("inf"):
                 self._refuse(f"resource_weights.{name}", "a number of at least 0", str(weight))

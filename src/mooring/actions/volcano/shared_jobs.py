@@ -13,6 +13,7 @@ from mooring.engine.queue.shared import QUEUE_NAME, gang_queue
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.gangs.gang import Gang
 from mooring.model.loading.priorities import is_preemptible
+from mooring.model.values.requests import PODS
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
 from mooring.state.pods import UNBOUND, PodRecord
@@ -60,7 +61,7 @@ class SharedJob:
             owed = min(minimum_of.get((part_key, role_name), 0), len(records))
             minimum_of[part_key, role_name] = minimum_of.get((part_key, role_name), 0) - owed
             held = sum(record.row != UNBOUND for record in records)
-            roles.append(Role(dict(records[0].shape.requests), len(records), owed, held))
+            roles.append(Role({**records[0].shape.requests, PODS: 1}, len(records), owed, held))
         records = [record for found in self.members.values() for record in found]
         if not self.waiting:
             minimum = min(minimum, len(records))  # what runs of a gang in part is held all the same

@@ -11,14 +11,16 @@ A driver tells what happened (`add`, `remove`, `release`, `set_total`) and runs 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from mooring.actions.volcano.book import Book
 from mooring.actions.volcano.capacity import deserved_by_spec
-from mooring.actions.volcano.checks import Refusal
+from mooring.actions.volcano.checks import TOLERANCE, Refusal
 from mooring.actions.volcano.demands import JobDemand, QueueSpec
 from mooring.actions.volcano.jobs import Job, Members, refuse_demand
 from mooring.actions.volcano.order import job_key
 from mooring.actions.volcano.past import PastUse
-from mooring.actions.volcano.proportion import deserved_by_weight
+from mooring.actions.volcano.proportion import deserved_by_weight, deserved_in_rounds
 from mooring.actions.volcano.reclaim_victims import Fits, Reclaim, Reclamation
 from mooring.actions.volcano.resources import Columns, ResourceTable
 from mooring.actions.volcano.settings import Division, ShareSettings
@@ -86,10 +88,12 @@ class Sharing:
         self._is_stale = False
         book = self.book
         if self.settings.division is Division.CAPACITY:
-            book.set_deserved(deserved_by_spec(book.tree))
+            book.set_deserved(deserved_by_spec(book.tree).astype(np.float64))
+        elif self.settings.division is Division.PROPORTION and self._past is None:
+            book.set_deserved(deserved_in_rounds(book.tree, book.ledger.demand))
         else:
             past = None if self._past is None else self._past.past
-            book.set_deserved(deserved_by_weight(book.tree, book.ledger.demand, past))
+            book.set_deserved(deserved_by_weight(book.tree, book.ledger.demand, past).astype(np.float64))
 
     def next_job(self) -> Offer | None:
         """The next turn: of the best queue the best job that the queue's limits, and those above it, let grow."""
@@ -255,6 +259,10 @@ class Sharing:
 
     # Answers
 
+    def is_closed(self, queue: str) -> bool:
+        """Whether the queue, or one above it, takes no jobs."""
+        return bool(self.book.tree.closed_by[self.book.tree.row_of[queue]])
+
     def why(self, key: str) -> str:
         """Why a job waits, as of its last try; empty if it was not refused."""
         job = self._job(key)
@@ -269,10 +277,12 @@ class Sharing:
         def by_name(columns: Columns) -> dict[str, int]:
             return dict(zip(book.resources.names, columns[row].tolist(), strict=False))
 
+        whole = (book.shares.deserved + TOLERANCE).astype(np.int64)
+
         return QueueReport(
             share=book.shares[row],
             allocated=by_name(book.ledger.allocated),
-            deserved=by_name(book.shares.deserved),
+            deserved=by_name(whole),
             guarantee=by_name(book.tree.guarantee),
             real_capability=by_name(book.tree.real_capability),
             demand=by_name(book.ledger.demand),

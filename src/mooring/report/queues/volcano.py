@@ -14,6 +14,7 @@ from mooring.actions.volcano.tree import ROOT_ROW
 from mooring.engine.cycle import Scheduler
 from mooring.engine.queue.shared import share_queue
 from mooring.model.api.volcano_queue import DEFAULT_QUEUE, ROOT, Queue, queue_named_default
+from mooring.model.values.requests import PODS
 from mooring.report.amounts import in_units
 from mooring.report.queues.data import VolcanoQueueStatus, WaitingReason
 from mooring.report.waiting import reasons
@@ -103,4 +104,4 @@ def _resources_in_play(sharing: Sharing) -> set[str]:
         for name in amounts
     }
     asked = {name for job in sharing.demands() for role in job.roles for name in role.request}
-    return named | asked
+    return named | (asked - {PODS})
