@@ -18,6 +18,7 @@ from mooring.model.api.pods import Pod, Toleration
 from mooring.model.values.quantity import parse_quantity
 from mooring.model.values.requests import to_column_units
 from mooring.testing.builders import (
+    HOSTNAME,
     ZONE,
     make_affinity,
     make_cluster,
@@ -26,6 +27,7 @@ from mooring.testing.builders import (
     make_pod,
     make_pod_term,
     make_profile,
+    make_spread,
     make_taint,
     make_toleration,
 )
@@ -65,8 +67,45 @@ def carry_out(scene: Scene, remedy: Remedy) -> Scene:
     if change == "uncordon the node":
         return _on_named(scene, remedy, _uncordoned)
     if found := re.fullmatch(r"free the host port (\d+)/TCP", change):
-        return replace(scene, running=[pod for pod in scene.running if int(found[1]) not in _ports(pod)])
+        port = int(found[1])
+        return replace(scene, running=[_without_ports(pod) if port in _ports(pod) else pod for pod in scene.running])
+    return _among_pods(scene, remedy)
+
+
+def _among_pods(scene: Scene, remedy: Remedy) -> Scene:
+    """Changes that concern other pods."""
+    change = remedy.change
+    if found := re.fullmatch(r"stop or move (\d+) of the pods with (\w+)=(\w+) in the node's (\S+)", change):
+        zones = {_domain(node, found[4]) for node in scene.nodes if node.name in remedy.nodes}
+        running, stopped = [], dict.fromkeys(zones, int(found[1]))
+        there = {node.name: _domain(node, found[4]) for node in scene.nodes}
+        for pod in scene.running:
+            zone = there[pod.spec.node_name]
+            if (pod.metadata.labels or {}).get(found[2]) == found[3] and stopped.get(zone, 0):
+                stopped[zone] -= 1
+            else:
+                running.append(pod)
+        return replace(scene, running=running)
+    if found := re.fullmatch(r"stop or move (.+)", change):
+        gone = found[1].split(", ")
+        assert set(gone) <= {pod.key for pod in scene.running}
+        return replace(scene, running=[pod for pod in scene.running if pod.key not in gone])
+    if found := re.fullmatch(r"run (?:any pod|a pod with (\S+)=(\S+)) in the node's (\S+)", change):
+        labels = {found[1]: found[2]} if found[1] else {}
+        new = [make_pod(f"new-{name}", node=name, labels=labels) for name in remedy.nodes]
+        return replace(scene, running=[*scene.running, *new])
+    if found := re.fullmatch(r"raise maxSkew of (\S+) to (\d+)", change):
+        spread = [
+            msgspec.structs.replace(given, max_skew=int(found[2])) if given.topology_key == found[1] else given
+            for given in scene.pod.spec.topology_spread_constraints or ()
+        ]
+        spec = msgspec.structs.replace(scene.pod.spec, topology_spread_constraints=spread)
+        return replace(scene, pod=msgspec.structs.replace(scene.pod, spec=spec))
     raise AssertionError(f"nobody has said how to carry out {change!r}")
+
+
+def _domain(node: Node, key: str) -> str:
+    return (node.metadata.labels or {}).get(key, "")
 
 
 def _larger(node: Node, resource: str, amount: int) -> Node:
@@ -93,6 +132,11 @@ def _on_named(scene: Scene, remedy: Remedy, change: Callable[[Node], Node]) -> S
 
 def _ports(pod: Pod) -> set[int]:
     return {port.host_port for container in pod.spec.containers for port in container.ports or ()}
+
+
+def _without_ports(pod: Pod) -> Pod:
+    containers = [msgspec.structs.replace(container, ports=None) for container in pod.spec.containers]
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, containers=containers))
 
 
 def assert_holds(scene: Scene, remedy: Remedy) -> None:
@@ -170,6 +214,71 @@ def test_a_label_that_the_profile_enforces_besides_is_not_passed_over() -> None:
     assert [remedy.nodes for remedy in explanation.remedies] == [("ours",)]
 
 
+def test_pods_that_keep_it_away_are_named_with_the_nodes_that_their_going_opens() -> None:
+    nodes = [make_node("a-0", zone="a"), make_node("a-1", zone="a"), make_node("b-0", zone="b")]
+    running = [make_pod("db-0", node="a-0", labels={"app": "db"}), make_pod("db-1", node="b-0", labels={"app": "db"})]
+    away = make_affinity(away=[make_pod_term(ZONE, labels={"app": "db"})])
+    scene = Scene(nodes, running, make_pod("p", affinity=away))
+
+    remedies = scene.explain().remedies
+
+    assert remedies == [
+        Remedy("InterPodAffinity", "stop or move default/db-0", ("a-0", "a-1")),
+        Remedy("InterPodAffinity", "stop or move default/db-1", ("b-0",)),
+    ]
+    for remedy in remedies:
+        assert_holds(scene, remedy)
+
+
+def test_a_pod_that_keeps_others_away_is_named() -> None:
+    away = make_affinity(away=[make_pod_term(ZONE, labels={"app": "web"})])
+    running = [make_pod("loner", node="n", affinity=away)]
+    scene = Scene([make_node("n", zone="a")], running, make_pod("p", labels={"app": "web"}))
+
+    (remedy,) = scene.explain().remedies
+
+    assert remedy == Remedy("InterPodAffinity", "stop or move default/loner", ("n",))
+    assert_holds(scene, remedy)
+
+
+def test_the_pod_that_is_missed_is_described() -> None:
+    near = make_affinity(near=[make_pod_term(ZONE, labels={"app": "cache"})])
+    nodes = [make_node("a-0", zone="a"), make_node("nowhere"), make_node("full", zone="b", cpu=1)]
+    scene = Scene(nodes, [], make_pod("p", cpu=2, affinity=near))
+
+    (remedy,) = scene.explain().remedies
+
+    change = "run a pod with app=cache in the node's topology.kubernetes.io/zone"
+    assert remedy == Remedy("InterPodAffinity", change, ("a-0",))
+    assert_holds(scene, remedy)
+
+
+def test_nobody_is_told_to_run_what_it_avoids_itself() -> None:
+    term = make_pod_term(ZONE, labels={"app": "cache"})
+    scene = Scene([make_node("n", zone="a")], [], make_pod("p", affinity=make_affinity(near=[term], away=[term])))
+
+    assert scene.explain().remedies == []
+
+
+def test_a_skew_is_lessened_by_allowing_more_or_by_fewer_pods() -> None:
+    nodes = [make_node("a", zone="a"), make_node("b", zone="b"), make_node("c", zone="c", cpu=1)]
+    running = [make_pod(f"web-{i}", node="a" if i < 3 else "b", labels={"app": "web"}) for i in range(5)]
+    spread = [make_spread(labels={"app": "web"})]
+    scene = Scene(nodes, running, make_pod("p", cpu=2, labels={"app": "web"}, spread=spread))
+
+    remedies = scene.explain().remedies
+
+    key = "topology.kubernetes.io/zone"
+    assert [(remedy.change, remedy.nodes) for remedy in remedies if remedy.plugin == "PodTopologySpread"] == [
+        (f"raise maxSkew of {key} to 4", ("a", "b")),
+        (f"raise maxSkew of {key} to 3", ("b",)),
+        (f"stop or move 2 of the pods with app=web in the node's {key}", ("b",)),
+        (f"stop or move 3 of the pods with app=web in the node's {key}", ("a",)),
+    ]
+    for remedy in remedies:
+        assert set(remedy.nodes) <= carry_out(scene, remedy).open_nodes()
+
+
 # Any case.
 
 taints = st.sampled_from([make_taint("gpu", "present"), make_taint("spot"), make_taint("spot", effect="NoExecute")])
@@ -202,13 +311,19 @@ def scenes(draw: st.DrawFn) -> Scene:
         for i in range(draw(st.integers(0, 5)))
     ]
     away = [make_pod_term(ZONE, labels={"app": "db"})] if draw(st.booleans()) else []
+    near = [
+        make_pod_term(draw(st.sampled_from([ZONE, HOSTNAME])), labels={"app": draw(st.sampled_from(["web", "db"]))})
+    ]
+    spread = [make_spread(labels={"app": "web"}, max_skew=draw(st.integers(1, 2)))]
     pod = make_pod(
         cpu=f"{draw(st.integers(1, 50))}00m",
         memory=f"{draw(st.integers(100, 3000))}Mi",
         gpu=draw(st.integers(0, 2)),
         node_selector=draw(st.sampled_from([None, {"disk": "ssd"}, {"disk": "ssd", "tier": "x"}])),
         tolerations=draw(st.sampled_from([(), (make_toleration("gpu"),), (make_toleration("spot"),)])),
-        affinity=make_affinity(away=away),
+        affinity=make_affinity(away=away, near=near if draw(st.booleans()) else ()),
+        labels={"app": draw(st.sampled_from(["web", "db", "new"]))},
+        spread=spread if draw(st.booleans()) else (),
         host_ports=draw(st.sampled_from([(), (80,), (80, 443)])),
     )
     return Scene(nodes, running, pod)

@@ -14,9 +14,10 @@ from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import KubeObject
 from mooring.plugins.domain_counts import Counted, DomainCount
 from mooring.plugins.pod_affinity_terms import Term, Terms, compile_terms
+from mooring.plugins.pod_remedies import run_wanted, stop_unwanted
 from mooring.plugins.resource_scoring import Problem
 from mooring.state.nodes import MISSING
-from mooring.state.rows import NodeRows
+from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
 from mooring.state.views import ClusterView
 
@@ -165,6 +166,29 @@ class InterPodAffinity(SupposingFilter, QuickMask, PreScore):
 
     def rejection(self, pod: Shape, code: int) -> Rejection:
         return REASONS[code]
+
+    def remedies(self, pod: Shape, nodes: NodeRows, prepared: RequiredCounts) -> Iterator[tuple[str, Rows]]:
+        """Which pods to stop or move, or which to run: where one of the two is enough."""
+        cluster = self._terms_of_cluster() if self._terms_of_cluster is not None else None
+        if cluster is None:
+            return
+        codes = self.filter(pod, nodes, prepared)
+        lonely = codes == NO_AFFINITY
+        crowded = np.zeros(len(nodes), np.bool_)
+        for part in prepared.unwanted:
+            crowded |= part.of(nodes) > 0
+        yield from stop_unwanted(
+            pod, cluster, nodes, prepared.unwanted, prepared.affinity, np.flatnonzero(crowded & ~lonely).tolist()
+        )
+        labelled = np.ones(len(nodes), np.bool_)
+        for part in prepared.affinity:
+            labelled &= nodes.label_codes(part.key) != MISSING
+        own, related = self._terms_in(cluster).of(pod), cluster.related
+        terms = Terms(
+            tuple(term.resolved(related) for term in own.affinity),
+            tuple(term.resolved(related) for term in own.anti_affinity),
+        )
+        yield from run_wanted(pod, terms, np.flatnonzero(lonely & ~crowded & labelled))
 
     # Score.
 

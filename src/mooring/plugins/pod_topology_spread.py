@@ -12,6 +12,7 @@ from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import KubeObject
 from mooring.model.api.pods import TopologySpreadConstraint
 from mooring.plugins.domain_counts import Counted, DomainCount
+from mooring.plugins.pod_remedies import lessen_skew
 from mooring.plugins.resource_scoring import Problem, round_half_up
 from mooring.plugins.spread_constraints import (
     HARD,
@@ -24,7 +25,7 @@ from mooring.plugins.spread_constraints import (
     with_selector,
 )
 from mooring.state.nodes import MISSING, ROW
-from mooring.state.rows import NodeRows
+from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
 from mooring.state.views import ClusterView
 
@@ -212,6 +213,19 @@ class PodTopologySpread(SupposingFilter, QuickMask, PreScore):
         if code == MISSING_LABEL:
             return Rejection((f"{REASON} (missing required label)",), unresolvable=True)
         return Rejection((REASON,))
+
+    def remedies(self, pod: Shape, nodes: NodeRows, prepared: HardCounts) -> Iterator[tuple[str, Rows]]:
+        """More skew, or fewer pods in the domain: where one constraint alone is in the way."""
+        skews, has_all = [], np.ones(len(nodes), np.bool_)
+        for hard in prepared.constraints:
+            domains = nodes.label_codes(hard.constraint.topology_key)
+            skews.append(hard.count.at(domains) + (hard.self_match - hard.lowest()))
+            has_all &= domains != MISSING
+        too_many = [skew > hard.constraint.max_skew for skew, hard in zip(skews, prepared.constraints, strict=True)]
+        alone = has_all & (np.sum(too_many, axis=0) == 1)
+        for hard, skew, skewed in zip(prepared.constraints, skews, too_many, strict=True):
+            positions = np.flatnonzero(alone & skewed)
+            yield from lessen_skew(pod, hard.constraint, skew[positions], positions)
 
     # Score.
 
