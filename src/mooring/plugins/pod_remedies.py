@@ -9,11 +9,10 @@ from mooring.model.values.selectors import EVERYTHING, Requirement, Selector
 from mooring.plugins.domain_counts import DomainCount
 from mooring.plugins.pod_affinity_terms import Term, Terms, compile_terms
 from mooring.plugins.spread_constraints import HARD, Constraint, own_constraints
-from mooring.state.cluster import Cluster
 from mooring.state.nodes import MISSING
-from mooring.state.pods import PodRecord
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView, PodView
 
 MOST_CHANGES = 8
 """How many sets of pods to stop are proposed, those that open most nodes first."""
@@ -28,7 +27,7 @@ Remedies = Iterator[tuple[str, NDArray[np.intp]]]
 
 def stop_unwanted(
     pod: Shape,
-    cluster: Cluster,
+    cluster: ClusterView,
     nodes: NodeRows,
     unwanted: Sequence[DomainCount],
     wanted: Sequence[DomainCount],
@@ -64,21 +63,21 @@ def _is_counted(other: Shape, pod: Shape, selectors: Iterable[Selector]) -> bool
 class _PodsByDomain:
     """Pods that count in the domains of topology keys, found once a domain."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterView) -> None:
         self._cluster = cluster
-        self._known: dict[tuple[int, int], list[PodRecord]] = {}
+        self._known: dict[tuple[int, int], list[PodView]] = {}
 
-    def of(self, part: DomainCount, row: int) -> list[PodRecord]:
+    def of(self, part: DomainCount, row: int) -> list[PodView]:
         """Those that count in a row's domain."""
-        codes = self._cluster.nodes.domain_codes(part.key)
+        codes = self._cluster.domain_codes(part.key)
         code = int(codes[row])
         if code == MISSING:
             return []
         known = self._known.get((id(part), code))
         if known is None:
-            rows = np.flatnonzero(codes[: self._cluster.nodes.end] == code).tolist()
+            rows = np.flatnonzero(codes[: self._cluster.end] == code).tolist()
             known = self._known[id(part), code] = [
-                record for found in rows for record in self._cluster.pods.on(found) if part.effects.of(record.shape.id)
+                record for found in rows for record in self._cluster.pods_on(found) if part.effects.of(record.shape.id)
             ]
         return known
 
