@@ -14,7 +14,7 @@ from mooring.actions.volcano.allocate import Share
 from mooring.actions.volcano.reclaim import Reclaim
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.config.batching import BatchingArgs
-from mooring.config.gangs import GangSchedulingArgs
+from mooring.config.gangs import CoschedulingArgs, GangSchedulingArgs
 from mooring.config.old_scoring import rewrite
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.config.queueing import QueueingSettings
@@ -42,6 +42,7 @@ from mooring.engine.queue.backoff import Backoff
 from mooring.engine.registry import Registry
 from mooring.errors import ConfigError
 from mooring.plugins import DEFAULT_PLUGINS, PLANNED_PLUGINS
+from mooring.plugins.priority_sort import PrioritySort
 from mooring.state.cluster import Cluster
 
 ABILITIES: dict[str, type[Plugin]] = {
@@ -78,6 +79,8 @@ class Assembly:
     gangs: GangSchedulingArgs
     queueing: QueueingSettings = field(default_factory=QueueingSettings)
     tenants: TenantPolicy = field(default_factory=TenantPolicy)
+    gang_backoff_seconds: float = 0.0
+    """How long gangs stay behind that were tried in vain, at the least."""
     preemption_costs: dict[str, PreemptionCostArgs] = field(default_factory=dict)
     """What preemption may cost besides priorities, by the preemptor's profile."""
 
@@ -116,7 +119,9 @@ class Assembly:
         reclaim, preempt = Reclaim(share, place.gangs), Preempt(self.preemption_costs, place.gangs)
         place.make_room = preempt.at_once
         actions: list[Action] = [admit, keep_whole, share, place, reclaim, preempt]
-        backoff = Backoff(self.config.pod_initial_backoff_seconds, self.config.pod_max_backoff_seconds)
+        backoff = Backoff(
+            self.config.pod_initial_backoff_seconds, self.config.pod_max_backoff_seconds, self.gang_backoff_seconds
+        )
         return Scheduler(self.new_cluster(seed), self.profiles, actions, backoff)
 
     def new_cluster(self, seed: int = 0) -> Cluster:
@@ -150,6 +155,7 @@ def assemble(
     batching: dict[str, BatchingArgs] = {}
     costs: dict[str, PreemptionCostArgs] = {}
     gangs: GangSchedulingArgs | None = None
+    coscheduling: CoschedulingArgs | None = None
     for index, profile in enumerate(profiles):
         rewritten = rewrite(profile, source, f"profiles[{index}]")
         arguments = _arguments(rewritten.plugin_config or [], registry, _naming(registry, source, index))
@@ -157,11 +163,16 @@ def assemble(
         batching[made.name] = arguments.get("Batching", BatchingArgs())
         costs[made.name] = arguments.get("PreemptionCost", PreemptionCostArgs())
         gangs = gangs or arguments.get("GangScheduling")
+        coscheduling = coscheduling or arguments.get("Coscheduling")
         built.append(made)
     _check_queue_sort(built, source)
     by_name = {profile.name: profile for profile in built}
-    gangs = gangs or GangSchedulingArgs()
-    return Assembly(config, by_name, batching, gangs, settings.queueing, settings.tenants, costs)
+    coscheduling = coscheduling or CoschedulingArgs()
+    gangs = gangs or GangSchedulingArgs(
+        timeout_seconds=coscheduling.timeout_seconds or GangSchedulingArgs().timeout_seconds
+    )
+    backoff = float(coscheduling.pod_group_backoff_seconds)
+    return Assembly(config, by_name, batching, gangs, settings.queueing, settings.tenants, backoff, costs)
 
 
 def share_settings(policy: TenantPolicy) -> ShareSettings:
@@ -202,6 +213,8 @@ def _build_profile(
         return found
 
     queue_sort = at("queue_sort")
+    if not queue_sort and any(enabled.name == "Coscheduling" for enabled in points["queue_sort"]):
+        queue_sort = [PrioritySort()]  # gangs come by priority and age in any case, which is all that its order is
     if len(queue_sort) != 1:
         names = ", ".join(plugin.name for plugin in queue_sort) or "none"
         raise naming.error("plugins.queueSort", expected="exactly one plugin", found=names)

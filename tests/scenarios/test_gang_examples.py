@@ -98,6 +98,14 @@ def test_workloads_of_kai_are_the_gangs_that_its_pod_grouper_makes(capsys: pytes
     assert placed(after) == {"PyTorchJob/train": 8}
 
 
+def test_gangs_of_koordinator_in_one_group_start_together(capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = story(capsys, "koordinator-groups")
+
+    assert placed(before) == {"old-1": 1}
+    assert set(waiting(before).values()) == {"gang research/workers, servers/servers: room for 4 of 6 members"}
+    assert sorted(placed(after)) == ["server-0", "server-1", *(f"worker-{index}" for index in range(4))]
+
+
 def test_the_story_is_told_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     folder = EXAMPLES / "waits-whole"
     files = [str(folder / "1-cluster.yaml"), "--then", str(folder / "2-notebook-ends.yaml")]

@@ -1,8 +1,9 @@
-"""How gangs are treated: the arguments of `GangScheduling` in a profile's pluginConfig."""
+"""How gangs are treated: the arguments of `GangScheduling` and `Coscheduling` in a profile's pluginConfig."""
 
 from collections.abc import Iterator
 
 from mooring.model.api.meta import KubeObject
+from mooring.model.values.durations import EXPECTED_DURATION, parse_duration
 
 
 class GangSchedulingArgs(KubeObject, forbid_unknown_fields=True):
@@ -19,3 +20,31 @@ class GangSchedulingArgs(KubeObject, forbid_unknown_fields=True):
     def validate(self) -> Iterator[tuple[str, str, str]]:
         if self.timeout_seconds <= 0:
             yield "timeoutSeconds", "more than 0", f"{self.timeout_seconds:g}"
+
+
+class CoschedulingArgs(KubeObject):
+    """CoschedulingArgs of scheduler-plugins, and of Koordinator's plugin of that name as far as they say how long."""
+
+    permit_waiting_time_seconds: int | None = None
+    """How long a gang may be less than whole that says nothing of it itself: `timeoutSeconds` of GangScheduling."""
+    pod_group_backoff_seconds: int = 0
+    """How long a gang that was tried in vain stays behind the others, at the least."""
+    default_timeout: str | None = None
+    """Koordinator's word for the permitted waiting time."""
+
+    def validate(self) -> Iterator[tuple[str, str, str]]:
+        for name, value in (
+            ("permitWaitingTimeSeconds", self.permit_waiting_time_seconds),
+            ("podGroupBackoffSeconds", self.pod_group_backoff_seconds),
+        ):
+            if value is not None and value < 0:
+                yield name, "0 or more", str(value)
+        if self.default_timeout is not None and not parse_duration(self.default_timeout):
+            yield "defaultTimeout", EXPECTED_DURATION, self.default_timeout
+
+    @property
+    def timeout_seconds(self) -> float | None:
+        """How long a gang may be less than whole, if it is said at all."""
+        if self.permit_waiting_time_seconds:
+            return float(self.permit_waiting_time_seconds)
+        return None if self.default_timeout is None else parse_duration(self.default_timeout)

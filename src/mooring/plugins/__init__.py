@@ -1,6 +1,6 @@
 """The plugins that ship with Mooring, in the order in which the default profile runs them."""
 
-from mooring.config.gangs import GangSchedulingArgs
+from mooring.config.gangs import CoschedulingArgs, GangSchedulingArgs
 from mooring.engine.plugin import Plugin
 from mooring.model.api.meta import KubeObject
 from mooring.plugins.default_binder import DefaultBinder
@@ -57,8 +57,10 @@ class AnyArgs(KubeObject):
 
 PLANNED_PLUGINS: dict[str, type[KubeObject]] = {
     "GangScheduling": GangSchedulingArgs,
+    "Coscheduling": CoschedulingArgs,
     "TopologyPlacementGenerator": AnyArgs,
     "PodGroupPodsCount": AnyArgs,
     "DeferredPodScheduling": AnyArgs,
 }
-"""Names that kube-scheduler's configurations use and that run nothing here: files that mention them stay valid."""
+"""Names that configurations of kube-scheduler and scheduler-plugins use and that run nothing here: files that mention
+them stay valid, and what their arguments say of gangs counts."""

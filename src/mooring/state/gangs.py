@@ -56,9 +56,18 @@ class GangRecord:
         """Members came or went, or the gang asks for another number of them."""
         self._is_whole = None
 
+    def has_started(self) -> bool:
+        """Whether the world has seen a member run: it was whole then."""
+        return bool(self.done) or any(
+            record.row != UNBOUND and not record.assumed and key not in self.nominated
+            for key, record in self.members.items()
+        )
+
     def lacks(self, present: Iterable[PodRecord]) -> int:
         """How many members are missing besides those present and those done, the minimums of roles included."""
         assert self.gang is not None
+        if self.gang.once_satisfied and self.has_started():
+            return 0
         keys = [record.key for record in present]
         missing = self.gang.minimum - len(keys) - len(self.done)
         if not self.gang.roles:

@@ -52,7 +52,10 @@ def _present(cluster: Cluster) -> dict[str, list[Member]]:
 
 
 def _missing(gang: Gang, members: Sequence[Member], cluster: Cluster) -> str:
-    done = cluster.gangs.records[gang.key].done
+    record = cluster.gangs.records[gang.key]
+    if gang.once_satisfied and record.has_started():
+        return ""
+    done = record.done
     if len(members) + len(done) < gang.minimum:
         return f"{len(members)} of at least {gang.minimum} members run"
     by_role = Counter([*(member.role for member in members), *done.values()])

@@ -17,14 +17,17 @@ class Backoff:
 
     initial: float = 1.0
     longest: float = 10.0
+    of_gangs: float = 0.0
+    """The shortest that a gang stays behind."""
 
-    def expiry(self, tried_at: float, attempts: int, size: int = 1) -> float:
+    def expiry(self, tried_at: float, attempts: int, size: int = 1, *, is_gang: bool = False) -> float:
         """The end of the backoff of somebody who was tried so many times in vain; a gang's may be longer."""
-        if not attempts or not self.longest or not math.isfinite(tried_at):
+        least = self.of_gangs if is_gang else 0.0
+        if not attempts or not (self.longest or least) or not math.isfinite(tried_at):
             return -math.inf
         longest = self.longest * math.sqrt(size)
         doublings = min(attempts - 1, 62)
-        return float(math.floor(tried_at + min(self.initial * 2.0**doublings, longest)))
+        return float(math.floor(tried_at + max(min(self.initial * 2.0**doublings, longest), least)))
 
     def is_over(self, expiry: float, now: float) -> bool:
         return expiry < math.floor(now) if math.isfinite(now) else True

@@ -119,7 +119,8 @@ class Waiting:
                 self._turns.add_behind(turn, expiry)
 
     def _expiry(self, turn: Turn) -> float:
-        return self._backoff.expiry(turn.tried_at, turn.attempts, turn.size)
+        is_gang = isinstance(turn, GangEntry)
+        return self._backoff.expiry(turn.tried_at, turn.attempts, turn.size, is_gang=is_gang)
 
     def waits_for(self, shape: Shape) -> bool:
         """Whether some pod that was tried in vain may be the next as soon as a pod of this shape is bound."""

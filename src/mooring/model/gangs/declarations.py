@@ -23,6 +23,7 @@ from mooring.model.gangs.dialects.grove_gangs import Bindings, bindings_of, cliq
 from mooring.model.gangs.dialects.kai import KaiPodGroup
 from mooring.model.gangs.dialects.kai import pod_group_gang as kai_gang
 from mooring.model.gangs.dialects.kai_pods import with_kai_classes
+from mooring.model.gangs.dialects.koordinator import with_koordinator
 from mooring.model.gangs.dialects.kubernetes import (
     CompositePodGroup,
     NativePodGroup,
@@ -142,8 +143,13 @@ def gangs_of(
             declared = declared_by_pods(key, members[key], place_of, by_key.get(key)) if key not in gangs else None
             if declared is not None:
                 gangs[key] = declared
+    on_groups = {
+        coscheduling_gang(found).key: found.metadata.annotations or {} for found, _ in placed(CoschedulingPodGroup)
+    }
+    first_of = {key: found[0].pod for key, found in members.items()}
     return [
-        with_topology_requests(gang, members[key], place_of) if key in members else gang for key, gang in gangs.items()
+        with_topology_requests(gang, members[gang.key], place_of) if gang.key in members else gang
+        for gang in with_koordinator(gangs, on_groups, first_of, place_of)
     ]
 
 

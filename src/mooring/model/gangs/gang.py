@@ -61,6 +61,8 @@ class Gang:
     """Whether it is a victim only as a whole (apart from what exceeds its minimum); else members go one by one."""
     restarts_whole: bool = False
     """Whether the loss of one member stops all: `PodEvicted: RestartJob`, RecreateGroupOnPodRestart."""
+    once_satisfied: bool = False
+    """Whether its minimum counts only for its start: once it runs, its members come and go one by one."""
     preemptible: bool = True
     """Whether it may be a victim at all."""
 

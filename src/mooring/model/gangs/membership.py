@@ -36,6 +36,10 @@ COSCHEDULING_GROUPS = (
 )
 COSCHEDULING_MINIMUM = "pod-group.scheduling.sigs.k8s.io/min-available"
 
+KOORDINATOR_PREFIX = "gang.scheduling.koordinator.sh"
+KOORDINATOR_NAME = f"{KOORDINATOR_PREFIX}/name"
+KOORDINATOR_MINIMUM = f"{KOORDINATOR_PREFIX}/min-available"
+
 GROVE_GANG = "grove.io/podgang"
 GROVE_ROLE = "grove.io/podclique"
 GROVE_INDEX = "grove.io/podclique-pod-index"
@@ -58,7 +62,9 @@ JOB_SET_KIND = f"JobSet.{JOB_SET_GROUP}"
 QUEUED_GROUP_KIND = "PodGroup.kueue.x-k8s.io"
 
 _LABELS = frozenset({*COSCHEDULING_GROUPS, GROVE_GANG, LWS_NAME})
-_ANNOTATIONS = frozenset({*VOLCANO_GROUPS, VOLCANO_MINIMUM, KAI_GROUP, GANG, GANG_NAME, GANG_MINIMUM, *KUEUE_REQUESTS})
+_ANNOTATIONS = frozenset(
+    {*VOLCANO_GROUPS, VOLCANO_MINIMUM, KAI_GROUP, KOORDINATOR_NAME, GANG, GANG_NAME, GANG_MINIMUM, *KUEUE_REQUESTS}
+)
 _OWNERS_ROLES = (
     REPLICATED_JOB_NAME,
     "training.kubeflow.org/replica-type",
@@ -99,6 +105,7 @@ def membership(pod: Pod) -> Membership | None:
         _in_spec(pod)
         or _in_annotations(metadata, labels, annotations)
         or _in_labels(metadata.namespace, labels)
+        or _in_koordinators_annotation(metadata.namespace, annotations)
         or _in_pod_set(pod, labels, annotations)
     )
     return None if found is None else Membership(*found, _rank(metadata.name, labels, annotations))
@@ -151,6 +158,12 @@ def _in_labels(namespace: str, labels: Mapping[str, str]) -> tuple[str, str] | N
         role = LEADER if labels.get(LWS_WORKER_INDEX, "0") == "0" else WORKER
         return gang_key(LWS_KIND, namespace, f"{labels[LWS_NAME]}-{group}"), role
     return None
+
+
+def _in_koordinators_annotation(namespace: str, annotations: Mapping[str, str]) -> tuple[str, str] | None:
+    """Koordinator knows one kind of gang, which labels of Coscheduling name as well."""
+    name = annotations.get(KOORDINATOR_NAME)
+    return (gang_key(COSCHEDULING_KIND, namespace, name), "") if name else None
 
 
 def _in_pod_set(pod: Pod, labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[str, str] | None:

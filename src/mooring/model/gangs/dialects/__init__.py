@@ -1,1 +1,2 @@
-"""One file a way of declaring gangs: Kubernetes, Volcano, Coscheduling, KAI, LeaderWorkerSet, Grove, annotations."""
+"""One file a way of declaring gangs: Kubernetes, Volcano, Coscheduling, Koordinator, KAI, LeaderWorkerSet, Grove,
+annotations."""

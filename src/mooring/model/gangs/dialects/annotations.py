@@ -13,6 +13,7 @@ from mooring.model.api.meta import ObjectMeta, timestamp_seconds
 from mooring.model.api.pods import Pod, PodSpec
 from mooring.model.api.workloads import Job, JobSpec
 from mooring.model.gangs.checks import check_at_most, check_duration
+from mooring.model.gangs.dialects.koordinator import WAITING_TIME, check_koordinator
 from mooring.model.gangs.dialects.lws import EXCLUSIVE
 from mooring.model.gangs.dialects.lws_pods import SIZE
 from mooring.model.gangs.gang import Gang, Membership, Role
@@ -25,6 +26,7 @@ from mooring.model.gangs.membership import (
     GANG_TIMEOUT,
     GROVE_KIND,
     KAI_KIND,
+    KOORDINATOR_MINIMUM,
     LWS_KIND,
     NATIVE_KIND,
     VOLCANO_KIND,
@@ -85,6 +87,7 @@ def check_annotations(subject: Subject, path: str, metadata: ObjectMeta, *, spec
     annotations = metadata.annotations
     if not annotations:
         return
+    check_koordinator(subject, path, annotations)
     for key in annotations:
         if key.startswith(GANG) and key not in _OUR_KEYS:  # a typo would silently leave the pods without their gang
             subject.refuse(f"{path}.{key}", expected=one_of(_OUR_KEYS), found=show(key))
@@ -174,7 +177,12 @@ def declared_by_pods(
         minimum=minimum,
         queue=annotations.get(VOLCANO_QUEUE, "") if kind == VOLCANO_KIND else "",
         created=min((time for time in times if time is not None), default=None),
-        timeout_seconds=_agreed(members, place_of, lambda pod: _annotation(pod, GANG_TIMEOUT), parse_duration),
+        timeout_seconds=_agreed(
+            members,
+            place_of,
+            lambda pod: _annotation(pod, WAITING_TIME if kind == COSCHEDULING_KIND else GANG_TIMEOUT),
+            parse_duration,
+        ),
         topology_request=TopologyRequest(required=level) if level else None,
     )
 
@@ -240,7 +248,10 @@ def _minimum_text(key: str, pod: Pod) -> tuple[str, str | None]:
     """Where and how a pod says how many its gang needs."""
     kind = key.partition("/")[0]
     if kind == COSCHEDULING_KIND:
-        return f"metadata.labels.{COSCHEDULING_MINIMUM}", (pod.metadata.labels or {}).get(COSCHEDULING_MINIMUM)
+        minimum = (pod.metadata.labels or {}).get(COSCHEDULING_MINIMUM)
+        if minimum is None:
+            return _annotation(pod, KOORDINATOR_MINIMUM)
+        return f"metadata.labels.{COSCHEDULING_MINIMUM}", minimum
     return _annotation(pod, {VOLCANO_KIND: VOLCANO_MINIMUM, LWS_KIND: SIZE}.get(kind, GANG_MINIMUM))
 
 
@@ -263,7 +274,7 @@ def _agreed(
             continue
         value = parse(text)
         if value is None:
-            expected = EXPECTED_DURATION if field.endswith(GANG_TIMEOUT) else _EXPECTED_MINIMUM
+            expected = EXPECTED_DURATION if field.endswith((GANG_TIMEOUT, WAITING_TIME)) else _EXPECTED_MINIMUM
             raise place_of(pod).error(field, expected=expected, found=show(text), subject=pod)
         if first is None:
             first, agreed, said = pod, value, text

@@ -4,6 +4,7 @@ import msgspec
 
 from mooring.model.api.meta import KubeObject, ObjectMeta, Resources, timestamp_seconds
 from mooring.model.gangs.checks import check_count, check_minimum
+from mooring.model.gangs.dialects.koordinator import check_koordinator
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import COSCHEDULING_KIND
 from mooring.model.validation.terms import Subject, check_resources
@@ -25,6 +26,7 @@ class CoschedulingPodGroup(KubeObject):
 
 
 def check_pod_group(subject: Subject, found: CoschedulingPodGroup) -> None:
+    check_koordinator(subject, "metadata.annotations", found.metadata.annotations or {})
     check_minimum(subject, "spec.minMember", found.spec.min_member)
     check_resources(subject, "spec.minResources", found.spec.min_resources)
     check_count(subject, "spec.scheduleTimeoutSeconds", found.spec.schedule_timeout_seconds, least=1)
