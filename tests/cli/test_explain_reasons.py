@@ -212,3 +212,24 @@ def test_a_gang_that_simply_lacks_members_says_no_more_than_that(mooring: Call, 
     file = write(NODES % 2 + gang(3) + members("here", 2, 1))
 
     assert explained(mooring, "here-0", "-f", file)["message"] == "gang default/big waits for its members: 2 of 3 exist"
+
+
+@pytest.mark.parametrize(("deadline", "placed"), [(600, ["brief"]), (36000, [])], ids=["in time", "too late"])
+def test_a_job_passes_a_reservation_if_its_deadline_is_in_time(
+    mooring: Call, write: Call, deadline: int, placed: list[str]
+) -> None:
+    job = f"""---
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: brief, {AT_NINE}}}
+spec:
+  activeDeadlineSeconds: {deadline}
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{{name: main, image: x, resources: {{limits: {{nvidia.com/gpu: 2}}}}}}]
+"""
+    text = reserving().partition('---\napiVersion: v1\nkind: Pod\nmetadata: {name: "long"')[0]
+    result = scheduled(mooring, "--config", write(RESERVING, "config.yaml"), "-f", write(text + job))
+
+    assert [found["owner"].removeprefix("Job/") for found in result["placements"]] == placed

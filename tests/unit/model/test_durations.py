@@ -1,6 +1,7 @@
 """Durations are read as Go reads them; a pod's own word goes before its deadline."""
 
 import pytest
+from gang_manifests import read
 
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import Pod, PodSpec
@@ -40,3 +41,42 @@ def test_a_pod_runs_as_long_as_it_says_or_else_until_its_deadline() -> None:
     assert duration_seconds(pod(deadline=60)) == 60.0
     assert duration_seconds(pod("soon", deadline=60)) == 60.0
     assert duration_seconds(pod()) is None
+
+
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  activeDeadlineSeconds: 600
+  template:
+    metadata: {annotations: {%s}}
+    spec: {restartPolicy: Never, %s containers: [{name: main, image: x}]}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: given
+  ownerReferences: [{apiVersion: batch/v1, kind: Job, name: train, uid: "1", controller: true}]
+spec: {nodeName: a, containers: [{name: main, image: x}]}
+---
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: set}
+spec:
+  replicatedJobs:
+  - name: part
+    template: {spec: {activeDeadlineSeconds: 60, template: {spec: {restartPolicy: Never, containers: [{name: main}]}}}}
+"""
+
+
+def known(annotations: str = "", spec: str = "") -> dict[str, float | None]:
+    text = (JOB % (annotations, spec)).replace("name: train}\nspec:", "name: train}\nspec:\n  parallelism: 2")
+    return {pod.metadata.name.split("-")[0]: duration_seconds(pod) for pod in read(text).pods}
+
+
+def test_pods_of_a_job_are_over_with_its_deadline() -> None:
+    assert known() == {"given": 600.0, "train": 600.0, "set": 60.0}
+    assert known(spec="activeDeadlineSeconds: 90,")["train"] == 90.0
+    assert known(spec="activeDeadlineSeconds: 900,")["train"] == 600.0
+    assert known(annotations="mooring.dev/duration: 15m")["train"] == 900.0

@@ -78,6 +78,7 @@ class JobSpec(KubeObject):
     completions: int | None = None
     completion_mode: str | None = None
     suspend: bool = False
+    active_deadline_seconds: int | None = None
 
 
 class JobStatus(KubeObject):

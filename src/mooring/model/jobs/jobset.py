@@ -17,6 +17,7 @@ from mooring.model.api.meta import (
 from mooring.model.api.pods import Affinity, Pod, PodAffinity, PodAffinityTerm, PodSpec, PodTemplateSpec, Toleration
 from mooring.model.api.workloads import Job, JobSpec, JobTemplateSpec
 from mooring.model.jobs.pod_sets import PodFinder, PodSetPlan, by_label, has_ended
+from mooring.model.loading.defaults import default_job
 from mooring.model.loading.expansion import COMPLETION_INDEX, Owned, expand_job, is_job_over, job_pod_count, owner_key
 from mooring.model.queued.labels import queue_name
 
@@ -76,6 +77,11 @@ class JobSet(KubeObject):
 def job_set_templates(owner: JobSet) -> Iterator[tuple[str, PodTemplateSpec]]:
     for index, replicated in enumerate(owner.spec.replicated_jobs):
         yield f"spec.replicatedJobs[{index}].template.spec.template", replicated.template.spec.template
+
+
+def default_job_set(owner: JobSet) -> None:
+    for replicated in owner.spec.replicated_jobs:
+        default_job(replicated.template)
 
 
 def is_job_set_over(owner: JobSet) -> bool:

@@ -42,6 +42,7 @@ from mooring.model.loading.custom_workloads import CUSTOM_WORKLOADS, custom_work
 from mooring.model.loading.daemons import expand_daemon_set
 from mooring.model.loading.defaults import (
     DEFAULT_NAMESPACE,
+    default_job,
     default_namespace,
     default_node,
     default_pod_spec,
@@ -142,6 +143,8 @@ class Collection:
             default_pod_spec(found.spec)
         elif (template := template_of(found)) is not None:
             default_pod_spec(template.spec)
+            if isinstance(found, Job | CronJob):
+                default_job(found if isinstance(found, Job) else found.spec.job_template)
             if isinstance(found, ReplicationController) and not found.spec.selector:
                 found.spec.selector = template.metadata.labels
         elif (custom := custom_workload(kind.type)) is not None:

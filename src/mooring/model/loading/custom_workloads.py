@@ -12,7 +12,7 @@ from mooring.model.gangs.dialects.lws import templates_of as leader_worker_templ
 from mooring.model.gangs.dialects.lws_pods import expand_leader_worker_set
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob, default_job, expand_volcano_job
 from mooring.model.gangs.dialects.volcano_job import templates_of as volcano_job_templates
-from mooring.model.jobs.jobset import JobSet, expand_job_set, job_set_templates
+from mooring.model.jobs.jobset import JobSet, default_job_set, expand_job_set, job_set_templates
 from mooring.model.jobs.kubeflow import TRAINING_KINDS, expand_training_job, training_templates
 from mooring.model.jobs.mpi import MpiJob, expand_mpi_job, mpi_templates
 from mooring.model.jobs.ray import (
@@ -48,7 +48,7 @@ class CustomWorkload(NamedTuple):
 
 
 CUSTOM_WORKLOADS: tuple[CustomWorkload, ...] = (
-    CustomWorkload(JobSet, job_set_templates, expand_job_set),
+    CustomWorkload(JobSet, job_set_templates, expand_job_set, default_job_set),
     *(CustomWorkload(type_, training_templates, expand_training_job) for type_ in TRAINING_KINDS),
     CustomWorkload(MpiJob, mpi_templates, expand_mpi_job),
     CustomWorkload(RayJob, ray_job_templates, expand_ray_job),

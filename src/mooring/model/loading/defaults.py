@@ -11,6 +11,8 @@ from mooring.model.api.meta import Namespace, Resources
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from mooring.model.api.volumes import ObjectReference, PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.model.api.workloads import Job, JobTemplateSpec
+from mooring.model.values.durations import JOB_DEADLINE
 from mooring.model.values.quantity import parse_quantity
 from mooring.model.values.requests import CPU, MEMORY, pod_requests
 
@@ -184,3 +186,11 @@ def _default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
     found.sort(key=lambda storage_class: storage_class.metadata.name)
     found.sort(key=lambda storage_class: storage_class.metadata.creation_timestamp or "", reverse=True)
     return found[0] if found else None
+
+
+def default_job(job: Job | JobTemplateSpec) -> None:
+    """Let a Job and its pods say how long all of it may run at most."""
+    seconds = job.spec.active_deadline_seconds
+    if seconds is not None:
+        for metadata in (job.metadata, job.spec.template.metadata):
+            metadata.annotations = {**(metadata.annotations or {}), JOB_DEADLINE: f"{seconds}s"}

@@ -35,6 +35,7 @@ def check_template(
 
 def check_job_spec(subject: Subject, path: str, spec: JobSpec) -> None:
     check_count(subject, f"{path}.parallelism", spec.parallelism)
+    check_count(subject, f"{path}.activeDeadlineSeconds", spec.active_deadline_seconds)
     check_count(subject, f"{path}.completions", spec.completions)
     if spec.completion_mode is not None:
         check_choice(subject, f"{path}.completionMode", spec.completion_mode, COMPLETION_MODES)

@@ -6,6 +6,8 @@ from functools import lru_cache
 from mooring.model.api.pods import Pod
 
 DURATION = "mooring.dev/duration"
+JOB_DEADLINE = "mooring.dev/job-deadline"
+"""Written on the pods of a Job that has a deadline: no pod of it runs longer than all of it may."""
 EXPECTED_DURATION = "a duration such as 90s, 10m or 1h30m"
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -26,11 +28,16 @@ def parse_duration(text: str) -> float | None:
 
 
 def duration_seconds(pod: Pod) -> float | None:
-    """How long a pod runs at most: what its annotation says, else its activeDeadlineSeconds; None if neither does."""
-    annotations = pod.metadata.annotations
-    if annotations and DURATION in annotations:
+    """How long a pod runs at most: what its annotation says, else its activeDeadlineSeconds or that of its Job.
+
+    None if nothing does.
+    """
+    annotations = pod.metadata.annotations or {}
+    if DURATION in annotations:
         seconds = parse_duration(annotations[DURATION])
         if seconds is not None:
             return seconds
-    deadline = pod.spec.active_deadline_seconds
-    return None if deadline is None else float(deadline)
+    of_job = parse_duration(annotations[JOB_DEADLINE]) if JOB_DEADLINE in annotations else None
+    own = pod.spec.active_deadline_seconds
+    deadlines = [float(seconds) for seconds in (own, of_job) if seconds is not None]
+    return min(deadlines, default=None)

@@ -51,12 +51,12 @@ from mooring.model.topology.requests import (
 )
 from mooring.model.validation.terms import Subject, check_choice, one_of
 from mooring.model.validation.topology import check_topology_request
-from mooring.model.values.durations import DURATION, EXPECTED_DURATION, parse_duration
+from mooring.model.values.durations import DURATION, EXPECTED_DURATION, JOB_DEADLINE, parse_duration
 
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
 
-_CARRIED = (GANG, GANG_NAME, GANG_MINIMUM, GANG_TIMEOUT, VOLCANO_MINIMUM)
-"""What an owner's annotations say of the gang that its pods are."""
+_CARRIED = (GANG, GANG_NAME, GANG_MINIMUM, GANG_TIMEOUT, VOLCANO_MINIMUM, JOB_DEADLINE)
+"""What an owner's annotations say of the gang that its pods are, and of when they are over."""
 _WISHES = (KUEUE_REQUIRED, KUEUE_PREFERRED, KUEUE_UNCONSTRAINED, KUEUE_SLICE_LEVEL, KUEUE_SLICE_SIZE)
 _MORE_WISHES = (KUEUE_SLICE_LAYERS, KAI_REQUIRED, KAI_PREFERRED)
 _READ = frozenset({*_CARRIED, DURATION, *_WISHES, *_MORE_WISHES})
