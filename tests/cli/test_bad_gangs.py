@@ -28,7 +28,7 @@ def policy(text: str) -> str:
 
 
 def clique_set(
-    *, a: str = "", b: str = "", more: str = "replicas: 1", startup: str = "CliqueStartupTypeExplicit"
+    *, a: str = "", b: str = "", more: str = "labels: {}", startup: str = "CliqueStartupTypeExplicit"
 ) -> str:
     pods = f"roleName: r, replicas: 1, podSpec: {{{CONTAINERS}}}"
     return f"""

@@ -2,7 +2,7 @@
 
 import enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -54,5 +54,9 @@ TakenOn = Annotated[
         help="Place pods too that ask for this schedulerName, such as volcano, as those of the first profile; "
         "may be repeated.",
     ),
+]
+Validate = Annotated[
+    Literal["strict", "warn", "ignore"],
+    typer.Option(help="Unknown fields and duplicate keys are mistakes, cause warnings, or do not matter."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no remarks, just the result.")]

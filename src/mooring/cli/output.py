@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mooring.cli.options import Format
@@ -39,6 +39,12 @@ def make_console() -> "Console":
         markup=False,
         emoji=False,
     )
+
+
+def warn(warnings: Sequence[str], *, quiet: bool) -> None:
+    """Say on standard error what is odd about the manifests, a line each."""
+    for warning in () if quiet else warnings:
+        print(f"warning: {' '.join(warning.split())}", file=sys.stderr)
 
 
 def remark_ignored(ignored: Mapping[str, int], *, quiet: bool) -> None:

@@ -18,9 +18,9 @@ spec:
     MORE: null
     leaderTemplate:
       metadata: {labels: {role: leader}}
-      spec: {containers: [{name: main, resources: {requests: {cpu: "2", nvidia.com/gpu: 8}}}]}
+      spec: {containers: [{name: main, resources: {requests: {cpu: "2"}, limits: {nvidia.com/gpu: 8}}}]}
     workerTemplate:
-      spec: {containers: [{name: main, resources: {requests: {cpu: 500m, nvidia.com/gpu: 8}}}]}
+      spec: {containers: [{name: main, resources: {requests: {cpu: 500m}, limits: {nvidia.com/gpu: 8}}}]}
 """
 EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology: example.com/rack"
 SUBGROUP_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology: kubernetes.io/hostname"
@@ -300,7 +300,7 @@ def test_pods_alone_say_how_large_their_group_is() -> None:
             id="startup policy",
         ),
         pytest.param(
-            lws().replace("{requests: {cpu: 500m,", "{requests: {cpu: some,"),
+            lws().replace("{requests: {cpu: 500m}", "{requests: {cpu: some}"),
             "spec.leaderWorkerTemplate.workerTemplate.spec.containers[0].resources.requests.cpu: "
             'expected a quantity such as 500m, 2 or 1.5Gi, found "some"',
             id="template",

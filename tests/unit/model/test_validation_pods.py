@@ -86,7 +86,7 @@ def test_init_containers_and_overhead_and_pod_level_resources_are_checked_too() 
     assert pod_refusal(overhead={"cpu": "x"}) == (
         'overhead.cpu: expected a quantity such as 500m, 2 or 1.5Gi, found "x"'
     )
-    assert pod_refusal(resources={"requests": {"nvidia.com/gpu": "1"}}) == (
+    assert pod_refusal(resources={"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}}) == (
         'resources.requests: expected only cpu, memory and hugepages for a whole pod, found "nvidia.com/gpu"'
     )
 

@@ -32,7 +32,7 @@ def pod(name: str, queue_name: str, on: str = "", **amounts: str) -> dict[str, A
     return {
         "kind": "Pod",
         "metadata": {"name": name, "annotations": {"scheduling.volcano.sh/queue-name": queue_name}},
-        "spec": {"nodeName": on, "containers": [{"name": "main", "image": "i", "resources": {"requests": given}}]},
+        "spec": {"nodeName": on, "containers": [{"name": "main", "image": "i", "resources": {"limits": given}}]},
     }
 
 

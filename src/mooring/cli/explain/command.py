@@ -4,8 +4,21 @@ from typing import Annotated
 
 import typer
 
-from mooring.cli.options import Config, Files, Format, MoreFiles, Now, Output, PluginFiles, Quiet, Seed, TakenOn, Then
-from mooring.cli.output import make_console, print_data, remark_ignored
+from mooring.cli.options import (
+    Config,
+    Files,
+    Format,
+    MoreFiles,
+    Now,
+    Output,
+    PluginFiles,
+    Quiet,
+    Seed,
+    TakenOn,
+    Then,
+    Validate,
+)
+from mooring.cli.output import make_console, print_data, remark_ignored, warn
 from mooring.cli.progress import ProgressBar
 
 
@@ -23,6 +36,7 @@ def explain(
     then: Then = None,
     now: Now = None,
     taken_on: TakenOn = None,
+    validate: Validate = "strict",
     quiet: Quiet = False,
 ) -> None:
     """Say why a pod gets its node, or what keeps it waiting and which single change would make it fit.
@@ -44,7 +58,7 @@ def explain(
     steps = tuple(parse_step(text) for text in then or ())
     at_first = parse_now(now) if now is not None else None
     inputs = Inputs(
-        [*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ())
+        [*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ()), validate
     )
     with collector_paused():
         with ProgressBar(quiet=quiet) as progress:
@@ -56,4 +70,5 @@ def explain(
             print_explanation(make_console(), found, every=every)
         else:
             print_data(found, output)
+        warn(loaded.warnings, quiet=quiet)
         remark_ignored(loaded.manifests.ignored, quiet=quiet)

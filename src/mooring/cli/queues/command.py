@@ -4,8 +4,21 @@ from typing import Annotated
 
 import typer
 
-from mooring.cli.options import Config, Files, Format, MoreFiles, Now, Output, PluginFiles, Quiet, Seed, TakenOn, Then
-from mooring.cli.output import make_console, print_data, remark_ignored
+from mooring.cli.options import (
+    Config,
+    Files,
+    Format,
+    MoreFiles,
+    Now,
+    Output,
+    PluginFiles,
+    Quiet,
+    Seed,
+    TakenOn,
+    Then,
+    Validate,
+)
+from mooring.cli.output import make_console, print_data, remark_ignored, warn
 from mooring.cli.progress import ProgressBar
 
 
@@ -26,6 +39,7 @@ def queues(
     then: Then = None,
     now: Now = None,
     taken_on: TakenOn = None,
+    validate: Validate = "strict",
     quiet: Quiet = False,
 ) -> None:
     """Decide as `mooring schedule` does, then show how the queues stand.
@@ -51,7 +65,7 @@ def queues(
     steps = tuple(parse_step(text) for text in then or ())
     at_first = parse_now(now) if now is not None else None
     inputs = Inputs(
-        [*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ())
+        [*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ()), validate
     )
     told = []
     with collector_paused():
@@ -76,4 +90,5 @@ def queues(
                 print_queues(console, step.result, everyone=queue is not None)
         else:
             print_data(Story(told) if steps else told[-1].result, output)
+        warn(loaded.warnings, quiet=quiet)
         remark_ignored(loaded.manifests.ignored, quiet=quiet)

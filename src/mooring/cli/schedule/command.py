@@ -4,8 +4,21 @@ from typing import Annotated
 
 import typer
 
-from mooring.cli.options import Config, Files, Format, MoreFiles, Now, Output, PluginFiles, Quiet, Seed, TakenOn, Then
-from mooring.cli.output import make_console, print_data, remark_ignored
+from mooring.cli.options import (
+    Config,
+    Files,
+    Format,
+    MoreFiles,
+    Now,
+    Output,
+    PluginFiles,
+    Quiet,
+    Seed,
+    TakenOn,
+    Then,
+    Validate,
+)
+from mooring.cli.output import make_console, print_data, remark_ignored, warn
 from mooring.cli.progress import ProgressBar
 
 
@@ -30,6 +43,7 @@ def schedule(
     then: Then = None,
     now: Now = None,
     taken_on: TakenOn = None,
+    validate: Validate = "strict",
     quiet: Quiet = False,
 ) -> None:
     """Place all pending pods of some manifests, in queue order, each seeing the ones before.
@@ -53,7 +67,7 @@ def schedule(
     steps = tuple(parse_step(text) for text in then or ())
     at_first = parse_now(now) if now is not None else None
     inputs = Inputs(
-        [*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ())
+        [*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ()), validate
     )
     told = []
     with collector_paused():
@@ -83,6 +97,7 @@ def schedule(
                 print_result(console, shown.result, wide=wide, with_time=loaded.tells_time)
         else:
             print_data(Story(told) if steps else last, output)
+        warn(loaded.warnings, quiet=quiet)
         remark_ignored(loaded.manifests.ignored, quiet=quiet)
     if fail_on_waiting and (last.waiting or last.summary.forbidden):
         raise typer.Exit(1)

@@ -14,6 +14,7 @@ from mooring.errors import ConfigError, InputError
 from mooring.model.api.kueue import ClusterQueue
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.decisions import Decision
+from mooring.model.loading.fields import FieldChecks, Validation
 from mooring.model.loading.manifests import Manifests, load_manifests
 from mooring.model.loading.steps import load_steps
 from mooring.model.values.durations import parse_duration
@@ -62,6 +63,8 @@ class Inputs:
     """The time at first, in seconds since 1970; None: the last moment that the manifests speak of."""
     schedulers: tuple[str, ...] = ()
     """Whose pods are taken on besides our own: their schedulerNames."""
+    validation: Validation = "strict"
+    """What is done about unknown fields and duplicate keys."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,8 @@ class Loaded:
     assembly: Assembly
     pictures: list[Manifests]
     """The whole cluster as it is at first, and after each step."""
+    warnings: list[str]
+    """Unknown fields and duplicate keys, if they are not mistakes."""
 
     @property
     def manifests(self) -> Manifests:
@@ -111,16 +116,17 @@ class Loaded:
 def read(inputs: Inputs, progress: Progress) -> Loaded:
     assembly = assemble(inputs.config, plugin_files=inputs.plugins).taking_on(inputs.schedulers)
     progress.phase("reading manifests")
+    checks = FieldChecks(inputs.validation)
     if inputs.then:
-        pictures = load_steps([inputs.files, *([step.file] for step in inputs.then)])
+        pictures = load_steps([inputs.files, *([step.file] for step in inputs.then)], checks)
     else:
-        pictures = [load_manifests(inputs.files)]
+        pictures = [load_manifests(inputs.files, checks)]
     for picture in pictures:
         imply_namespaces(picture)
     check_window_targets(assembly, inputs.config, pictures)
     check_schedulers(inputs.schedulers, pictures)
     progress.phase("taking in the cluster")
-    return Loaded(inputs, assembly, pictures)
+    return Loaded(inputs, assembly, pictures, checks.warnings)
 
 
 def parse_now(text: str) -> float:

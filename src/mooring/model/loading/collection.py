@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from mooring.errors import ManifestError
 from mooring.model.api.kueue import QUEUEING_KINDS, Workload, default_queueing
 from mooring.model.api.meta import Namespace, ObjectMeta
 from mooring.model.api.nodes import Node
@@ -67,6 +68,7 @@ from mooring.model.loading.replicas import expand_node, expand_pod
 from mooring.model.queued.checks import name_default_queues, validate_queued
 from mooring.model.queued.workloads import hold_queued
 from mooring.model.quotas.admission import admit_to_namespaces
+from mooring.model.quotas.objects import LimitRange
 from mooring.model.quotas.refusals import Refusal
 from mooring.model.validation.objects import validate
 
@@ -122,6 +124,8 @@ class Collection:
         self._places: dict[type[Any], list[Place]] = {}
         self._first: dict[tuple[type[Any], str, str], Place] = {}
         self._generated: Counter[tuple[str, str, str]] = Counter()
+        self._unless_limited: list[tuple[str, ManifestError]] = []
+        """By namespace: what is wrong unless it has a LimitRange, which may fill it in."""
 
     def add_document(self, document: Document) -> None:
         kind = find_kind(document.api_version, document.kind)
@@ -136,7 +140,8 @@ class Collection:
         metadata = found.metadata
         if kind.is_namespaced and not metadata.namespace:
             metadata.namespace = DEFAULT_NAMESPACE
-        validate(found, place)
+        if errors := validate(found, place):
+            self._unless_limited.append((metadata.namespace, errors[0]))
         if not metadata.name:
             self._generate_name(kind.name, found)
         if isinstance(found, Pod):
@@ -164,6 +169,7 @@ class Collection:
     def finish(self) -> Manifests:
         """Take the steps that need all objects, in the order in which they need one another."""
         manifests = self._manifests
+        self._check_limited()
         priorities = collect_priorities(self._placed(PriorityClass, manifests.priority_classes))
         self._resolve_priorities(priorities)
         name_default_queues(manifests)
@@ -179,6 +185,12 @@ class Collection:
         hold_queued(manifests, {workload.key: place for workload, place in self._placed_others(Workload)})
         manifests.refused = admit_to_namespaces(manifests)
         return manifests
+
+    def _check_limited(self) -> None:
+        limited = {found.metadata.namespace for found in self._manifests.of(LimitRange)}
+        for namespace, error in self._unless_limited:
+            if namespace not in limited:
+                raise error
 
     def _list_of(self, kind: Kind) -> list[Any]:
         found: list[Any] = getattr(self._manifests, kind.list_name) if kind.list_name else self._manifests.of(kind.type)

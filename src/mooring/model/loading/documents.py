@@ -9,13 +9,16 @@ from typing import Any
 import msgspec
 
 from mooring.errors import ManifestError
-from mooring.model.loading.kinds import Source, as_mapping, decode
+from mooring.model.loading.fields import FieldChecks
+from mooring.model.loading.kinds import Source, as_mapping, decode, find_kind
 from mooring.model.loading.places import Place, show
 from mooring.model.loading.yaml_text import YamlProblem, read_yaml
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 LARGEST_FILE = 1 << 31
 """Bytes: a file is read whole, and ten times the largest cluster fits into this."""
+LONG_JSON = 1 << 20
+"""Bytes: no person writes longer JSON, and no program writes a key twice, which is slow to look for."""
 
 
 class Document(msgspec.Struct, frozen=True, gc=False):
@@ -40,16 +43,20 @@ class _MappingListHead(msgspec.Struct):
     items: list[Any] = []
 
 
-def read_documents(paths: Sequence[str | Path]) -> Iterator[Document]:
-    """Read every object of the given files, folders (recursive, by name) and `-` for standard input."""
+def read_documents(paths: Sequence[str | Path], checks: FieldChecks | None = None) -> Iterator[Document]:
+    """Read every object of the given files, folders (recursive, by name) and `-` for standard input.
+
+    Fields are checked on the way, strictly if not told otherwise.
+    """
+    checks = checks or FieldChecks()
     for path in paths:
         if not str(path):
             raise ManifestError('-f ""', None, "", expected="a file, a folder or -", found="an empty name")
         if str(path) == "-":
-            yield from _read_text(_whole(sys.stdin.buffer.read(LARGEST_FILE + 1), "<stdin>"), "<stdin>")
+            yield from _read_text(_whole(sys.stdin.buffer.read(LARGEST_FILE + 1), "<stdin>"), "<stdin>", checks)
             continue
         for file in _files(Path(path)):
-            yield from _read_text(_content(file), str(file))
+            yield from _read_text(_content(file), str(file), checks)
 
 
 def flatten(source: Source, place: Place, implied: tuple[str, str] = ("", "")) -> Iterator[Document]:
@@ -97,13 +104,20 @@ def _whole(content: bytes, file: str) -> bytes:
     return content
 
 
-def _read_text(content: bytes, file: str) -> Iterator[Document]:
+def _read_text(content: bytes, file: str, checks: FieldChecks) -> Iterator[Document]:
     is_json = file.endswith(".json") or (not file.endswith((".yaml", ".yml")) and content.lstrip()[:1] == b"{")
     if is_json:
         if content.strip():
-            yield from _read_json(content, file)
+            yield from _checked(_read_json(content, file), checks, is_long=len(content) > LONG_JSON)
     else:
-        yield from _read_yaml(content, file)
+        yield from _checked(_read_yaml(content, file, checks), checks, is_long=False)
+
+
+def _checked(documents: Iterable[Document], checks: FieldChecks, *, is_long: bool) -> Iterator[Document]:
+    for document in documents:
+        if find_kind(document.api_version, document.kind) is not None:
+            checks.check(document.api_version, document.kind, document.source, document.place, is_long=is_long)
+        yield document
 
 
 def _read_json(content: bytes, file: str) -> Iterator[Document]:
@@ -131,14 +145,15 @@ def _malformed_json(content: bytes, file: str, error: msgspec.DecodeError) -> Ma
     return ManifestError(file, None, "", expected="JSON", found=str(error))
 
 
-def _read_yaml(content: bytes, file: str) -> Iterator[Document]:
+def _read_yaml(content: bytes, file: str, checks: FieldChecks) -> Iterator[Document]:
     try:
-        for number, document, _ in read_yaml(content):
+        for number, document, duplicates in read_yaml(content):
             if document is None:
                 continue
             place = Place(file, number)
             if not isinstance(document, dict):
                 raise place.error("", expected="an object", found=show(document))
+            checks.check_keys(duplicates, document, place)
             yield from flatten(document, place)
     except YamlProblem as problem:
         raise ManifestError(file, problem.document, problem.where, expected="YAML", found=problem.found) from problem

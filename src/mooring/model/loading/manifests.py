@@ -14,17 +14,18 @@ import msgspec
 
 from mooring.model.loading.collection import Collection, Manifests
 from mooring.model.loading.documents import flatten, read_documents
+from mooring.model.loading.fields import FieldChecks
 from mooring.model.loading.kinds import kind_of_type
 from mooring.model.loading.places import Place, show
 
 __all__ = ["Manifests", "build_manifests", "collector_paused", "load_manifests"]
 
 
-def load_manifests(paths: Sequence[str | Path]) -> Manifests:
+def load_manifests(paths: Sequence[str | Path], checks: FieldChecks | None = None) -> Manifests:
     """Read manifests from files, folders (recursive) and `-` for standard input."""
     with collector_paused():
         collection = Collection()
-        for document in read_documents(paths):
+        for document in read_documents(paths, checks):
             collection.add_document(document)
         return collection.finish()
 

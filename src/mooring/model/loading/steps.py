@@ -14,6 +14,7 @@ from mooring.model.api.pods import Pod
 from mooring.model.loading.collection import Collection, Manifests
 from mooring.model.loading.documents import Document, read_documents
 from mooring.model.loading.expansion import controller_of
+from mooring.model.loading.fields import FieldChecks
 from mooring.model.loading.kinds import decode
 from mooring.model.loading.places import CLUSTER_SCOPED, Place
 from mooring.model.loading.replicas import REPLICAS, WITHOUT, expand_node, expand_pod
@@ -28,7 +29,7 @@ _COPIED: dict[tuple[str, str], tuple[type[Any], Callable[[Any, Place], Sequence[
 """The groups and kinds of which one manifest may stand for many."""
 
 
-def load_steps(steps: Sequence[Sequence[str | Path]]) -> list[Manifests]:
+def load_steps(steps: Sequence[Sequence[str | Path]], checks: FieldChecks | None = None) -> list[Manifests]:
     """The whole cluster after each step; the first is taken as it stands.
 
     A document replaces the one of the same kind and name; one with a deletionTimestamp takes it away at once. Either
@@ -38,7 +39,7 @@ def load_steps(steps: Sequence[Sequence[str | Path]]) -> list[Manifests]:
     story = _Story()
     found: list[Manifests] = []
     for number, paths in enumerate(steps):
-        for document in read_documents(paths):
+        for document in read_documents(paths, checks):
             story.apply(document, is_first=not number)
         found.append(story.collect())
     return found

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from mooring.errors import ManifestError
 from mooring.model.api.meta import LabelSelector, ObjectMeta
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
@@ -33,6 +34,7 @@ from mooring.model.validation.kueue import QUEUEING_CHECKS
 from mooring.model.validation.pods import PREEMPTION_POLICIES, check_pod_spec
 from mooring.model.validation.templates import check_count, check_job_spec, check_template
 from mooring.model.validation.terms import (
+    PodSubject,
     Subject,
     check_choice,
     check_label_selector,
@@ -47,15 +49,20 @@ BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 _BUDGET = re.compile(r"\d+%", re.ASCII)
 
 
-def validate(found: Any, place: Place) -> None:
-    """Raise ManifestError for the first thing that is wrong with an object."""
-    subject = Subject(found, place)
+def validate(found: Any, place: Place) -> list[ManifestError]:
+    """Raise ManifestError for the first thing that is wrong with an object.
+
+    Return what is wrong with a pod unless a LimitRange of its namespace fills it in.
+    """
+    errors: list[ManifestError] = []
+    subject = PodSubject(found, place, errors) if type(found) is Pod else Subject(found, place)
     metadata: ObjectMeta = found.metadata
     if not metadata.name and not metadata.generate_name:
         subject.refuse("metadata.name", expected="a name", found="none")
     check = _CHECKS.get(type(found))
     if check is not None:
         check(subject, found)
+    return errors
 
 
 def _check_pod(subject: Subject, pod: Pod) -> None:

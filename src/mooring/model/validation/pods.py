@@ -24,7 +24,7 @@ from mooring.model.validation.terms import (
     check_tolerations,
 )
 from mooring.model.values.quantity import parse_quantity
-from mooring.model.values.requests import CPU, MEMORY
+from mooring.model.values.requests import CPU, MEMORY, is_extended
 
 PROTOCOLS = ("TCP", "UDP", "SCTP")
 PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
@@ -91,10 +91,24 @@ def _check_requirements(subject: Subject, path: str, resources: ResourceRequirem
     requests, limits = resources.requests, resources.limits
     if requests:
         check_resources(subject, f"{path}.requests", requests)
+        _check_whole(subject, path, requests, limits or {})
     if limits:
         check_resources(subject, f"{path}.limits", limits)
         if requests:
             _check_within(subject, f"{path}.requests", requests, limits)
+
+
+def _check_whole(subject: Subject, path: str, requests: Resources, limits: Resources) -> None:
+    """Devices, other extended resources and huge pages are never overcommitted: what is requested is the limit."""
+    for name, text in requests.items():
+        if "/" not in name and not name.startswith("hugepages-"):
+            continue
+        if name.startswith("hugepages-") or is_extended(name):
+            limit = limits.get(name)
+            if limit is None:
+                subject.refuse_unless_limited(f"{path}.limits.{name}", expected=f"{text}, as requested", found="none")
+            elif text != limit and parse_quantity(text) != parse_quantity(limit):
+                subject.refuse(f"{path}.requests.{name}", expected=f"{limit}, the limit", found=show(text))
 
 
 def _check_within(subject: Subject, path: str, requests: Resources, limits: Resources) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from mooring.errors import ManifestError
 from mooring.model.api.meta import (
     LabelSelector,
     LabelSelectorRequirement,
@@ -40,6 +41,18 @@ class Subject(msgspec.Struct, frozen=True, gc=False):
 
     def refuse(self, field: str, *, expected: str, found: str) -> NoReturn:
         raise self.place.error(field, expected=expected, found=found, subject=self.found)
+
+    def refuse_unless_limited(self, field: str, *, expected: str, found: str) -> None:
+        """Refuse what a LimitRange could fill in, in a pod: of templates that never happens."""
+        self.refuse(field, expected=expected, found=found)
+
+
+class PodSubject(Subject, frozen=True, gc=False):
+    unless_limited: list[ManifestError]
+    """What does not hold if a LimitRange of the namespace fills in what is missing."""
+
+    def refuse_unless_limited(self, field: str, *, expected: str, found: str) -> None:
+        self.unless_limited.append(self.place.error(field, expected=expected, found=found, subject=self.found))
 
 
 def one_of(allowed: Iterable[str]) -> str:
