@@ -5,13 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mooring.actions.admit.action import Admit
-from mooring.actions.gangs.keep_whole import KeepWhole
-from mooring.actions.gangs.rehearsal import GangRehearsal
-from mooring.actions.place.action import Place
-from mooring.actions.preempt.action import Preempt
-from mooring.actions.volcano.allocate import Share
-from mooring.actions.volcano.reclaim import Reclaim
+from mooring.actions import ActionSettings, make_actions
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.config.batching import BatchingArgs
 from mooring.config.gangs import CoschedulingArgs, GangSchedulingArgs
@@ -21,7 +15,7 @@ from mooring.config.queueing import QueueingSettings
 from mooring.config.scheduler import DEFAULT_SCHEDULER, PluginConfig, ProfileConfig, SchedulerConfig, convert
 from mooring.config.settings import Settings, load_settings
 from mooring.config.tenant_policy import TenantPolicy
-from mooring.engine.cycle import Action, Scheduler
+from mooring.engine.cycle import Scheduler
 from mooring.engine.merge import POINTS, Enabled, Naming, plugins_by_point
 from mooring.engine.plugin import (
     Bind,
@@ -105,20 +99,20 @@ class Assembly:
 
         `on_batch` is told how many pods each batch had and how many seconds it took, where there is a clock.
         """
-        place = Place(
-            self.batching,
-            cached=cached,
-            clock=clock,
-            on_batch=on_batch,
-            reserve_after_seconds=self.gangs.reserve_after_seconds,
+        actions = make_actions(
+            ActionSettings(
+                profiles=self.profiles,
+                batching=self.batching,
+                preemption_costs=self.preemption_costs,
+                gangs=self.gangs,
+                queueing=self.queueing,
+                tenants=self.tenants,
+                shares=share_settings(self.tenants),
+                cached=cached,
+                clock=clock,
+                on_batch=on_batch,
+            )
         )
-        rehearse = GangRehearsal(self.profiles, place.gangs)
-        admit = Admit(self.profiles, self.queueing, self.tenants, rehearse)
-        share = Share(place.gangs, share_settings(self.tenants))
-        keep_whole = KeepWhole(place.gangs, self.gangs.timeout_seconds)
-        reclaim, preempt = Reclaim(share, place.gangs), Preempt(self.preemption_costs, place.gangs)
-        place.make_room = preempt.at_once
-        actions: list[Action] = [admit, keep_whole, share, place, reclaim, preempt]
         backoff = Backoff(
             self.config.pod_initial_backoff_seconds, self.config.pod_max_backoff_seconds, self.gang_backoff_seconds
         )

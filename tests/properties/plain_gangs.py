@@ -1,6 +1,7 @@
 """Gangs in random clusters, and what is right about preempting them, asked pod by pod from nothing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from plain_preemption import protects
@@ -104,15 +105,14 @@ def plain_placing(profile: Profile, records: Sequence[PodRecord], rows: set[int]
     """Places pods one by one on the first row, perhaps of some, that takes them."""
 
     def place(cluster: Cluster) -> Assignment | None:
-        checkpoint = cluster.checkpoint()
-        for record in records:
-            feasible = refusals(profile, cluster, record.shape).feasible.tolist()
-            found = next((row for row in feasible if rows is None or row in rows), None)
-            if found is None:
-                cluster.rollback(checkpoint)
-                return None
-            cluster.assume(record.key, found)
-        cluster.commit(checkpoint)
+        with cluster.what_if() as trial:
+            for record in records:
+                feasible = refusals(profile, cluster, record.shape).feasible.tolist()
+                found = next((row for row in feasible if rows is None or row in rows), None)
+                if found is None:
+                    return None
+                cluster.assume(record.key, found)
+            trial.keep()
         return [(record, record.row) for record in records]
 
     return place
@@ -228,10 +228,11 @@ def is_protected_by_budget(cluster: Cluster, record: PodRecord) -> bool:
     return any(protects(budget, record.pod) for budget in cluster.related.disruption_budgets.values())
 
 
-def without(cluster: Cluster, victims: Sequence[PodRecord]) -> Any:
-    """Take pods away; return the checkpoint to roll back to."""
-    checkpoint = cluster.checkpoint()
-    for record in victims:
-        if record.row >= 0:
-            cluster.release(record.key)
-    return checkpoint
+@contextmanager
+def without(cluster: Cluster, victims: Sequence[PodRecord]) -> Iterator[None]:
+    """Take pods away for as long as the block lasts."""
+    with cluster.what_if():
+        for record in victims:
+            if record.row >= 0:
+                cluster.release(record.key)
+        yield

@@ -69,18 +69,17 @@ def plain_victims(
     violating, others = split_by_budget(cluster, candidates)
     if not candidates:
         return None
-    checkpoint = cluster.checkpoint()
-    for record in candidates:
-        cluster.release(record.key)
-    victims: list[PodRecord] | None = None
-    if fits(profile, cluster, shape, row):
-        victims = []
-        for record in (*violating, *others):
-            cluster.assume(record.key, row)
-            if not fits(profile, cluster, shape, row):
-                cluster.release(record.key)
-                victims.append(record)
-    cluster.rollback(checkpoint)
+    with cluster.what_if():
+        for record in candidates:
+            cluster.release(record.key)
+        victims: list[PodRecord] | None = None
+        if fits(profile, cluster, shape, row):
+            victims = []
+            for record in (*violating, *others):
+                cluster.assume(record.key, row)
+                if not fits(profile, cluster, shape, row):
+                    cluster.release(record.key)
+                    victims.append(record)
     if victims is None:
         return None
     return sorted(victims, key=importance), sum(record in violating for record in victims)

@@ -93,9 +93,8 @@ def check_pod(cluster: Cluster, pod: Pod, *, plain: bool) -> None:
     if isinstance(found, InVain):
         event("in vain")
         if plain:
-            checkpoint = without(cluster, [r for unit in candidate_units(cluster, priority) for r in unit])
-            assert not len(refusals(PROFILE, cluster, shape).feasible)
-            cluster.rollback(checkpoint)
+            with without(cluster, [r for unit in candidate_units(cluster, priority) for r in unit]):
+                assert not len(refusals(PROFILE, cluster, shape).feasible)
     if not isinstance(found, Found):
         return
     event("whole gangs" if found.gangs else "by themselves")
@@ -103,12 +102,10 @@ def check_pod(cluster: Cluster, pod: Pod, *, plain: bool) -> None:
     check_no_gang_is_broken(cluster, found.victims)
     units = units_of(cluster, found.victims)
     for spared in units:
-        checkpoint = without(cluster, [record for unit in units if unit is not spared for record in unit])
-        assert not fits(PROFILE, cluster, shape, found.row), f"{[r.key for r in spared]} need not go"
-        cluster.rollback(checkpoint)
-    checkpoint = without(cluster, found.victims)
-    assert fits(PROFILE, cluster, shape, found.row)
-    cluster.rollback(checkpoint)
+        with without(cluster, [record for unit in units if unit is not spared for record in unit]):
+            assert not fits(PROFILE, cluster, shape, found.row), f"{[r.key for r in spared]} need not go"
+    with without(cluster, found.victims):
+        assert fits(PROFILE, cluster, shape, found.row)
 
 
 @settings(max_examples=150)
@@ -143,9 +140,8 @@ def find_gang(
 ) -> GangFound | InVain | None:
     """None where the gang fits as things are."""
     place = placing(members, domains)
-    checkpoint = search.cluster.checkpoint()
-    fits_now = place(search.cluster) is not None
-    search.cluster.rollback(checkpoint)
+    with search.cluster.what_if():
+        fits_now = place(search.cluster) is not None
     if fits_now:
         return None
     return find_for_gang(search, [(record, PROFILE) for record in members], URGENT, place, domains=domains)
@@ -180,11 +176,10 @@ def check_gang(
     for spared in units_of(cluster, found.victims):
         names = {record.key for record in spared}
         others = [record for record in found.victims if record.key not in names]
-        checkpoint = without(cluster, others)
-        for record, row in found.assignments:
-            cluster.assume(record.key, row)
-        assert not fits_everywhere(PROFILE, cluster, found.assignments), f"{names} need not go"
-        cluster.rollback(checkpoint)
+        with without(cluster, others):
+            for record, row in found.assignments:
+                cluster.assume(record.key, row)
+            assert not fits_everywhere(PROFILE, cluster, found.assignments), f"{names} need not go"
         if exact:
             assert_no_place_without(cluster, others, place)
     if found.violations and exact:
@@ -194,17 +189,15 @@ def check_gang(
 
 
 def assert_no_place_without(cluster: Cluster, victims: Sequence[PodRecord], place: Any) -> None:
-    checkpoint = without(cluster, victims)
-    assert place(cluster) is None
-    cluster.rollback(checkpoint)
+    with without(cluster, victims):
+        assert place(cluster) is None
 
 
 def check_it_suffices(cluster: Cluster, found: GangFound) -> None:
-    checkpoint = without(cluster, found.victims)
-    for record, row in found.assignments:
-        cluster.assume(record.key, row)
-    assert fits_everywhere(PROFILE, cluster, found.assignments)
-    cluster.rollback(checkpoint)
+    with without(cluster, found.victims):
+        for record, row in found.assignments:
+            cluster.assume(record.key, row)
+        assert fits_everywhere(PROFILE, cluster, found.assignments)
 
 
 @settings(max_examples=200)
@@ -261,7 +254,7 @@ def test_what_is_kept_about_gangs_changes_no_decision(choose: Choose, changes: i
             case 0:
                 cluster.release(record.key)
             case 1:
-                cluster.gangs.expel(record.key)
+                cluster.mark_leaving(record.key)
             case 2:
                 cluster.observe(GangSeen(random_gang(choose, gang, 4)))
             case _:

@@ -90,12 +90,11 @@ def check(cluster: Cluster, pod: Pod) -> None:
 def check_nobody_goes_in_vain(cluster: Cluster, pod: Pod, found: Found) -> None:
     shape = cluster.shape_for(pod)
     for spared in found.victims:
-        checkpoint = cluster.checkpoint()
-        for victim in found.victims:
-            if victim is not spared:
-                cluster.release(victim.key)
-        assert not fits(PROFILE, cluster, shape, found.row), f"{spared.key} need not go from {found.node}"
-        cluster.rollback(checkpoint)
+        with cluster.what_if():
+            for victim in found.victims:
+                if victim is not spared:
+                    cluster.release(victim.key)
+            assert not fits(PROFILE, cluster, shape, found.row), f"{spared.key} need not go from {found.node}"
 
 
 @settings(max_examples=150)

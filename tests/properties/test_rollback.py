@@ -17,7 +17,10 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
     return {
         "nodes": cluster.nodes.fingerprint(),
         "records": {
-            key: (record.slot, record.row, record.node_name, record.assumed, record.shape.id)
+            key: (
+                (record.slot, record.row, record.node_name, record.assumed, record.shape.id),
+                (record.leaving, record.nominated, cluster.nomination_of(key)),
+            )
             for key, record in pods.records.items()
         },
         "rows": pods.row.values[: pods.end].tolist(),
@@ -49,30 +52,30 @@ def change_something(cluster: Cluster, choose: Choose) -> None:
 def test_a_rollback_restores_identical_columns(choose: Choose, depths: list[int]) -> None:
     cluster = random_cluster(choose, nodes=4, pods=10, templates=3)
 
-    opened = []
-    for changes in depths:
-        opened.append((fingerprint(cluster), cluster.checkpoint()))
-        for _ in range(changes):
-            change_something(cluster, choose)
-
-    for before, checkpoint in reversed(opened):
-        cluster.rollback(checkpoint)
+    def try_out(depths: list[int]) -> None:
+        before = fingerprint(cluster)
+        with cluster.what_if():
+            for _ in range(depths[0]):
+                change_something(cluster, choose)
+            if depths[1:]:
+                try_out(depths[1:])
         assert fingerprint(cluster) == before
+
+    try_out(depths)
 
 
 @given(choose=choices(), changes=st.integers(1, 4))
-def test_what_is_committed_inside_goes_with_the_outer_rollback(choose: Choose, changes: int) -> None:
+def test_what_is_kept_inside_goes_with_the_outer_trial(choose: Choose, changes: int) -> None:
     cluster = random_cluster(choose, nodes=4, pods=10, templates=3)
     before = fingerprint(cluster)
 
-    outer = cluster.checkpoint()
-    change_something(cluster, choose)
-    inner = cluster.checkpoint()
-    for _ in range(changes):
+    with cluster.what_if():
         change_something(cluster, choose)
-    inside = fingerprint(cluster)
-    cluster.commit(inner)
+        with cluster.what_if() as inner:
+            for _ in range(changes):
+                change_something(cluster, choose)
+            inside = fingerprint(cluster)
+            inner.keep()
+        assert fingerprint(cluster) == inside
 
-    assert fingerprint(cluster) == inside
-    cluster.rollback(outer)
     assert fingerprint(cluster) == before

@@ -29,9 +29,8 @@ def change(cluster: Cluster, choose: Choose) -> None:
         equal = [record for record in waiting if record.shape is waiting[0].shape][: 1 + choose(ROOM)]
         cluster.assume_many(equal, np.array([choose(NODES) for _ in equal], np.intp))
     elif kind < 11 and waiting:
-        checkpoint = cluster.checkpoint()
-        cluster.assume(waiting[0].key, choose(NODES))
-        cluster.rollback(checkpoint)
+        with cluster.what_if():
+            cluster.assume(waiting[0].key, choose(NODES))
     elif kind == 11:
         cluster.observe(NodeSeen(make_node(f"node-{choose(NODES)}", cpu=1 + choose(9))))
 

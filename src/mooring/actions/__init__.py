@@ -1,17 +1,70 @@
-"""What a cycle may do, least disruptive first. `mooring.assembly` runs these in this order."""
+"""What a cycle may do, least disruptive first."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from mooring.actions.admit.action import Admit
 from mooring.actions.gangs.keep_whole import KeepWhole
+from mooring.actions.gangs.placing import GangPlacer
+from mooring.actions.gangs.rehearsal import GangRehearsal
+from mooring.actions.gangs.reservation import Reservation
 from mooring.actions.place.action import Place
-from mooring.actions.preempt.action import Preempt
+from mooring.actions.place.batches import Batches
+from mooring.actions.preempt.action import Preempt, Preemption
 from mooring.actions.volcano.allocate import Share
 from mooring.actions.volcano.reclaim import Reclaim
+from mooring.actions.volcano.settings import ShareSettings
+from mooring.config.batching import BatchingArgs
+from mooring.config.gangs import GangSchedulingArgs
+from mooring.config.preemption_cost import PreemptionCostArgs
+from mooring.config.queueing import QueueingSettings
+from mooring.config.tenant_policy import TenantPolicy
+from mooring.engine.action import Action
+from mooring.engine.profile import Profile
 
-ACTIONS = (
-    Admit,  # work that queues gets quota, or gives it back
-    KeepWhole,  # complete gangs that lost a member, or release them
-    Share,  # pods and gangs of shared queues onto free capacity, in the order of the queues' shares
-    Place,  # pods onto free capacity, batch by batch of equal shape; gangs whole; room for those that are refused
-    Reclaim,  # what a queue holds beyond its share, back to one that starves within its own
-    Preempt,  # pods onto the room that was made for them; room for those that had no turn to make any
-)
+
+@dataclass(frozen=True)
+class ActionSettings:
+    """What actions are told when they are made."""
+
+    profiles: Mapping[str, Profile]
+    batching: Mapping[str, BatchingArgs] = field(default_factory=dict)
+    """By profile, as are the costs of preemption."""
+    preemption_costs: Mapping[str, PreemptionCostArgs] = field(default_factory=dict)
+    gangs: GangSchedulingArgs = field(default_factory=GangSchedulingArgs)
+    queueing: QueueingSettings = field(default_factory=QueueingSettings)
+    tenants: TenantPolicy = field(default_factory=TenantPolicy)
+    shares: ShareSettings = field(default_factory=ShareSettings)
+    cached: bool = True
+    """Whether answers are kept; without that everything is worked out from nothing, and decided the same."""
+    clock: Callable[[], float] | None = None
+    on_batch: Callable[[int, float], None] | None = None
+
+
+def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
+    """The actions, in the order in which every cycle runs them."""
+    batches = Batches(settings.batching, cached=settings.cached, clock=settings.clock)
+    placer = GangPlacer(batches)
+    preemption = Preemption(settings.preemption_costs, placer)
+    share = Share(placer, settings.shares)
+    return (
+        # Work that queues gets quota, or gives it back.
+        Admit(settings.profiles, settings.queueing, settings.tenants, GangRehearsal(settings.profiles, placer)),
+        # Gangs that lost a member are completed, or released.
+        KeepWhole(placer, settings.gangs.timeout_seconds),
+        # Pods and gangs of shared queues onto free capacity, in the order of the queues' shares.
+        share,
+        # Pods onto free capacity, batch by batch of equal shape; gangs whole; room for those that are refused.
+        Place(
+            placer,
+            Reservation(placer, settings.gangs.reserve_after_seconds),
+            preemption,
+            settings.batching,
+            clock=settings.clock,
+            on_batch=settings.on_batch,
+        ),
+        # What a queue holds beyond its share, back to one that starves within its own.
+        Reclaim(share, placer),
+        # Pods onto the room that was made for them; room for those that had no turn to make any.
+        Preempt(preemption),
+    )

@@ -7,6 +7,7 @@ go on as if it had happened: `failure_of` says which event that is, for every ki
 from abc import ABC, abstractmethod
 from typing import assert_never
 
+from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Notice, Suspend, Wait
 from mooring.model.events import AdmitFailed, BindFailed, Event, EvictFailed, SuspendFailed
@@ -24,9 +25,16 @@ class Driver(ABC):
     def carry_out(self, decision: Decision) -> str:
         """Do to the world what was decided; return why that failed, or nothing."""
 
+    @abstractmethod
+    def take_faults(self, faults: list[Fault]) -> None:
+        """Something raised in the turns of some pods: they come again later; say so to whoever can mend it."""
+
     def run_cycle(self, at_most: int) -> list[Decision]:
         """Let the scheduler decide, for at most so many pods, and carry out what it does; failures go back to it."""
         decisions = self.scheduler.cycle(self.now, at_most=at_most)
+        faults = self.scheduler.take_faults()
+        if faults:
+            self.take_faults(faults)
         for decision in decisions:
             message = self.carry_out(decision)
             failure = failure_of(decision, message) if message else None

@@ -7,7 +7,6 @@ from mooring.engine.asking import faults_of
 from mooring.engine.plugin import AfterChoice, Reserve
 from mooring.engine.profile import Profile
 from mooring.engine.verdict import Rejection, Verdict
-from mooring.errors import PluginError
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape
@@ -38,24 +37,17 @@ def _concerned(plugins: Sequence[Step], shape: Shape) -> Iterator[Step]:
 
 
 def take_steps(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
-    """Take an assumed pod through every step; if a plugin refuses it or raises, give back what was reserved."""
-    reserved: list[Reserve] = []
-    try:
-        refused = reserve(profile, cluster, record, row, reserved)
-        for step in AFTER_RESERVE:
-            refused = refused or step(profile, cluster, record, row)
-    except PluginError:
-        unreserve(cluster, record, row, reserved)
-        raise
-    if refused is not None:
-        unreserve(cluster, record, row, reserved)
+    """Take an assumed pod through every step; who asks undoes it all, by a trial, if a plugin refuses or raises."""
+    refused = reserve(profile, cluster, record, row)
+    for step in AFTER_RESERVE:
+        refused = refused or step(profile, cluster, record, row)
     return refused
 
 
-def reserve(profile: Profile, cluster: Cluster, record: PodRecord, row: int, reserved: list[Reserve]) -> Verdict | None:
-    """Let plugins take what they need for a pod; `reserved` are those that did, the one that refuses included."""
+def reserve(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
+    """Let plugins take what they need for a pod. A trial that is not kept gives it back, the last first."""
     for plugin in _concerned(profile.reserve, record.shape):
-        reserved.append(plugin)
+        cluster.log.note(_give_back, plugin, cluster, record, row)
         with faults_of(plugin, "reserve"):
             changes = plugin.reserve(PodView.of(record), cluster.view, row)
         if isinstance(changes, Rejection):
@@ -64,12 +56,16 @@ def reserve(profile: Profile, cluster: Cluster, record: PodRecord, row: int, res
     return None
 
 
-def unreserve(cluster: Cluster, record: PodRecord, row: int, reserved: Sequence[Reserve]) -> None:
-    """Give back what plugins reserved, the last first."""
-    for plugin in reversed(reserved):
-        with faults_of(plugin, "unreserve"):
-            changes = plugin.unreserve(PodView.of(record), cluster.view, row)
-        cluster.observe(*changes)
+def unreserve(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> None:
+    """A pod was not bound after all: let plugins give back what they reserved for it, the last first."""
+    for plugin in reversed(list(_concerned(profile.reserve, record.shape))):
+        _give_back(plugin, cluster, record, row)
+
+
+def _give_back(plugin: Reserve, cluster: Cluster, record: PodRecord, row: int) -> None:
+    with faults_of(plugin, "unreserve"):
+        changes = plugin.unreserve(PodView.of(record), cluster.view, row)
+    cluster.observe(*changes)
 
 
 def permit(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:

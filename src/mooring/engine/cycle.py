@@ -6,18 +6,21 @@ literal list in `mooring.actions`.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
+from mooring.engine.action import Action, Cycle, Fault
+from mooring.engine.binding import unreserve
 from mooring.engine.plugin import Change
 from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
-from mooring.engine.queue.queue import Queue
+from mooring.engine.queue.queue import Queue, Turn
 from mooring.engine.queue.shared import share_queue
+from mooring.errors import PluginError
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.decisions import Decision, Wait, WorkloadDecision
 from mooring.model.events import (
     BindFailed,
     Event,
+    EvictFailed,
     GangLost,
     GangSeen,
     NodeLost,
@@ -34,14 +37,8 @@ from mooring.state.pods import UNBOUND
 from mooring.state.shapes import Shape
 
 
-class Action(Protocol):
-    """Something that a cycle may do: reads the cluster and the queue, returns decisions, assumes them."""
-
-    def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]: ...
-
-
 class Scheduler:
-    """The engine as drivers see it: `handle` what happened, `cycle` to decide."""
+    """The engine as drivers see it: `handle` what happened, `cycle` to decide, `next_wake` for when to call again."""
 
     def __init__(
         self,
@@ -54,7 +51,11 @@ class Scheduler:
         self.profiles = profiles
         self.queue = Queue(cluster.gangs, backoff, lambda turn: bool(share_queue(cluster, turn)))
         self.actions = actions
+        self.faults: list[Fault] = []
+        """What has raised, until `take_faults`."""
         self._arrived: list[Event] = []
+        self._kept_out: dict[str, tuple[float, int]] = {}
+        """Pods that a plugin kept from the queue by raising: when to try again, and how often it did."""
 
     def handle(self, *events: Event) -> None:
         """Take note of what happened; the next cycle acts on it."""
@@ -69,17 +70,70 @@ class Scheduler:
 
     def cycle(self, now: float, *, at_most: int = 2**31) -> list[Decision]:
         """Decide what can be decided now, for at most so many pods; call again while the queue is not empty."""
+        cycle = Cycle(self.cluster, self.queue, now, at_most, self.faults)
         # 1. Apply the events that arrived; put back what they may unblock.
         arrived, self._arrived = self._arrived, []
         for event in arrived:
             self._apply(event, now)
         self.queue.advance(now)
+        self._let_in(now)
         # 2. Admit, place, preempt: each action in its turn, least disruptive first.
         decisions: list[Decision] = []
         for action in self.actions:
-            decisions = _with_last_words(decisions, action.run(self.cluster, self.queue, now, at_most))
+            decisions = _with_last_words(decisions, self._run(action, cycle))
         # 3. The decisions are assumed already; the driver carries them out and reports what became of them.
         return decisions
+
+    def next_wake(self, now: float) -> float | None:
+        """When to call `cycle` again even if nothing happens; None if there is no need to."""
+        times = [action.next_wake(now) for action in self.actions]
+        times += [self.queue.next_wake(now), *(again_at for again_at, _ in self._kept_out.values())]
+        return min((time for time in times if time is not None and time > now), default=None)
+
+    def take_faults(self) -> list[Fault]:
+        """What has raised since this was last asked: in whose turn, and which plugin."""
+        faults = self.faults[:]
+        self.faults.clear()
+        return faults
+
+    def explain(self, turn: Turn, now: float) -> str:
+        """What the actions would do for somebody who waits, as things stand; nothing is decided."""
+        cycle = Cycle(self.cluster, self.queue, now)
+        return " ".join(filter(None, (action.explain(cycle, turn) for action in self.actions)))
+
+    def _run(self, action: Action, cycle: Cycle) -> list[Decision]:
+        """Run one action. What raises in somebody's turn is dealt with there; what raises elsewhere costs the action
+        this cycle: what it had changed is undone, and the others go on."""
+        decisions: list[Decision] = []
+        with cycle.attempt() as attempt:
+            decisions = action.run(cycle)
+            attempt.keep()
+        if attempt.error is not None:
+            decisions = []
+            self.faults.append(Fault(type(action).__name__, attempt.error))
+            self._queue_anew(cycle.now)
+        waits, cycle.waits = cycle.waits, []
+        return _with_last_words(decisions, list(waits))
+
+    def _queue_anew(self, now: float) -> None:
+        """After something raised in the middle of an action: everybody is in the queue whom the state shows waiting."""
+        queue, records = self.queue, self.cluster.pods.records
+        queue.put_back_taken()
+        for key in [key for key in queue.nominated if self.cluster.nomination_of(key) is None]:
+            del queue.nominated[key]
+        for nomination in self.cluster.nominations():
+            for pod in nomination.pods:
+                record = records.get(pod.key)
+                profile = self.profiles.get(record.pod.spec.scheduler_name) if record is not None else None
+                if record is not None and profile is not None and pod.key not in queue.nominated:
+                    queue.nominated[pod.key] = queue.make_entry(record, profile, now)
+        for key in list(records):
+            self._enqueue(key, now)
+
+    def _let_in(self, now: float) -> None:
+        """Try those again whom a plugin kept from the queue by raising."""
+        for key in [key for key, (again_at, _) in self._kept_out.items() if again_at <= now]:
+            self._enqueue(key, now)
 
     def _apply(self, event: Event, now: float) -> None:
         if isinstance(event, PodSeen):
@@ -87,6 +141,8 @@ class Scheduler:
             return
         cluster = self.cluster
         before = self._place_of(event.key) if isinstance(event, PodLost) else None
+        if isinstance(event, BindFailed):
+            self._give_back(event.key)
         versions = (cluster.nodes_version, cluster.gangs.version)
         objects = (cluster.related.version, cluster.tenants.version)
         cluster.observe(event)
@@ -105,10 +161,23 @@ class Scheduler:
                 self.queue.remove(key)
                 self._enqueue(key, now)
                 self.queue.note(Change.POD_GONE)
+            case EvictFailed():
+                self.queue.note(Change.POD_GONE)  # for whoever was to have its room, somebody else may have to go
             case PodLost(key):
                 self.queue.remove(key)
                 if before:
                     self.queue.note(Change.POD_GONE)
+
+    def _give_back(self, key: str) -> None:
+        """A pod was not bound after all: plugins give back what they reserved for it."""
+        record = self.cluster.pods.records.get(key)
+        profile = self.profiles.get(record.pod.spec.scheduler_name) if record is not None else None
+        if record is None or profile is None or not record.assumed or record.nominated or record.row == UNBOUND:
+            return
+        try:
+            unreserve(profile, self.cluster, record, record.row)
+        except PluginError as error:
+            self.faults.append(Fault(key, error))
 
     def _see_pod(self, event: PodSeen, now: float) -> None:
         key = event.pod.key
@@ -134,10 +203,16 @@ class Scheduler:
         record = self.cluster.pods.records.get(key)
         waits = record is not None and record.row == UNBOUND and not record.node_name
         profile = self.profiles.get(record.pod.spec.scheduler_name) if record is not None and waits else None
+        _, times = self._kept_out.pop(key, (0.0, 0))
         if record is None or profile is None or record.pod.metadata.deletion_timestamp is not None:
             self.queue.remove(key)
-        else:
+            return
+        try:
             self.queue.update(record, profile, now)
+        except PluginError as error:  # of the queue's order, or of a gate
+            self.queue.remove(key)
+            self.faults.append(Fault(key, error))
+            self._kept_out[key] = (self.queue.backoff.end(now, times + 1), times + 1)
 
     def foreign(self) -> Iterable[str]:
         """The pods that wait for a scheduler with another name."""

@@ -11,6 +11,7 @@ from mooring.model.api.pods import Pod
 from mooring.model.events import (
     BindFailed,
     Event,
+    EvictFailed,
     GangLost,
     GangSeen,
     NodeLost,
@@ -24,7 +25,7 @@ from mooring.model.events import (
 )
 from mooring.model.gangs.membership import membership
 from mooring.state.effects import EffectStore, ShapeEffects
-from mooring.state.placements import Placements
+from mooring.state.intentions import Intentions
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord
 from mooring.state.read_keys import NOTHING_READ, ReadKeys
 from mooring.state.related import RelatedObjects, selected_pod_keys
@@ -35,11 +36,11 @@ from mooring.state.touched import TouchedRows
 from mooring.state.views import ClusterView
 
 
-class Cluster(Placements):
+class Cluster(Intentions):
     """Nodes, pods, shapes and related objects, with the versions that caches compare.
 
-    Reading is free for all; writing happens here only, through `observe`, and `assume`, `release` and `rollback`, which
-    it has from `Placements`.
+    Reading is free for all; writing happens here only: through `observe`, through `assume` and `release`, which it has
+    from `Placements`, and through what `Intentions` adds to that. All but `observe` is undone by a trial (`what_if`).
     """
 
     def __init__(self, *, read_keys: ReadKeys = NOTHING_READ, seed: int = 0) -> None:
@@ -60,8 +61,6 @@ class Cluster(Placements):
         """The row behind each rise of nodes_version, in order."""
         self.view = ClusterView(self)
         """The cluster as plugins see it."""
-        self._homeless: dict[str, set[int]] = {}
-        """The pods on nodes that are not known, by the node's name."""
 
     # Events.
 
@@ -94,6 +93,8 @@ class Cluster(Placements):
                     self.gangs.put(gang)
                 case GangLost(key):
                     self.gangs.remove(key)
+                case EvictFailed(key):
+                    self.keep_running(key)
                 case BindFailed(key):
                     record = self.pods.records.get(key)
                     if record is not None and record.assumed:
@@ -150,7 +151,7 @@ class Cluster(Placements):
         if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
             self._select_on(selected_keys(pod))
         old = self.pods.records.get(pod.key)
-        is_leaving = False
+        leaving = None
         node_name = pod.spec.node_name
         # News from before the world learnt of our decision does not undo it.
         stays = old is not None and old.assumed and not node_name and old.pod.metadata.uid == pod.metadata.uid
@@ -162,23 +163,26 @@ class Cluster(Placements):
         if old is not None:
             if old.shape is shape and old.node_name == node_name:
                 old.pod, old.assumed = pod, False  # the world confirms what we know
+                if node_name:
+                    self._set_nominated(old, False)
                 self.gangs.see_anew(old, membership(pod))
                 self.pods.changed((old.key,))
                 if old.row != UNBOUND:
                     self.pod_updates.append(shape.id, old.row, 0)
                 return
-            is_leaving = self.gangs.is_leaving(pod.key) and old.pod.metadata.uid == pod.metadata.uid
+            if old.pod.metadata.uid == pod.metadata.uid and old.node_name == node_name:
+                leaving = old.leaving  # it is another in what is said of it, and as much on its way out as before
             self._lose_pod(pod.key)
         slot = self.pods.new_slot()
-        record = PodRecord(pod.key, pod, slot, shape, node_name=node_name)
+        record = PodRecord(pod.key, pod, slot, shape, node_name=node_name, leaving=leaving)
         self.pods.records[pod.key] = record
         self.pods.by_slot[slot] = record
         self.pods.shape.writable[slot] = shape.id
         member = membership(pod)
         if member is not None:
             self.gangs.join(record, member)
-            if is_leaving:
-                self.gangs.expel(pod.key)
+            if leaving is not None:
+                self.gangs.count_anew(pod.key)
         if node_name:
             row = self.nodes.row_of.get(node_name)
             if row is None:
@@ -191,6 +195,7 @@ class Cluster(Placements):
         record = self.pods.records[pod.key]
         if record.row != UNBOUND:
             raise InvariantBroken(f"pod {pod.key} is bound, to {record.node_name}")
+        self.log.note(self._reshape, record, record.pod, record.shape)
         self._reshape(record, pod, self.shape_for(pod))
 
     def _reshape(self, record: PodRecord, pod: Pod, shape: Shape) -> None:
@@ -206,13 +211,12 @@ class Cluster(Placements):
 
     def _take_back(self, record: PodRecord) -> None:
         """A decision was not carried out: the pod waits again, even if the node was lost meanwhile."""
-        self.gangs.keep(record.key)
+        self.keep_running(record.key)
+        self._set_nominated(record, False)
         if record.row != UNBOUND:
             self.release(record.key)
-            return
-        self._homeless.get(record.node_name, set()).discard(record.slot)
-        record.assumed = False
-        record.node_name = ""
+        else:
+            self._come_back(record)
 
     def _lose_pod(self, key: str) -> None:
         record = self.pods.records.pop(key, None)

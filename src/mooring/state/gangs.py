@@ -23,10 +23,6 @@ class GangRecord:
     """pod key -> its role"""
     ranks: dict[str, int] = field(default_factory=dict)
     """pod key -> its place among its role's pods, where something says so"""
-    leaving: set[str] = field(default_factory=set)
-    """Members that run and are being evicted: the gang can no longer count on them."""
-    nominated: set[str] = field(default_factory=set)
-    """Members that hold room which is being made for them: they do not run yet."""
     done: dict[str, str] = field(default_factory=dict)
     """pod key -> its role, of members that have succeeded: the gang needs neither them any more, nor others for them"""
     _is_whole: bool | None = None
@@ -34,12 +30,18 @@ class GangRecord:
 
     def bound(self) -> list[PodRecord]:
         """The members that run and stay: neither being evicted by us, nor terminating for somebody else's sake."""
-        absent = self.leaving | self.nominated
         return [
             record
-            for key, record in self.members.items()
-            if record.row != UNBOUND and not record.shape.terminating and key not in absent
+            for record in self.members.values()
+            if record.row != UNBOUND
+            and record.leaving is None
+            and not record.nominated
+            and not record.shape.terminating
         ]
+
+    def count_leaving(self) -> int:
+        """How many members are being evicted by us."""
+        return sum(record.leaving is not None for record in self.members.values())
 
     def waiting(self) -> list[PodRecord]:
         return [record for record in self.members.values() if record.row == UNBOUND and not record.node_name]
@@ -59,8 +61,7 @@ class GangRecord:
     def has_started(self) -> bool:
         """Whether the world has seen a member run: it was whole then."""
         return bool(self.done) or any(
-            record.row != UNBOUND and not record.assumed and key not in self.nominated
-            for key, record in self.members.items()
+            record.row != UNBOUND and not record.assumed and not record.nominated for record in self.members.values()
         )
 
     def lacks(self, present: Iterable[PodRecord]) -> int:
@@ -195,8 +196,6 @@ class GangTable:
         del gang.members[key]
         del gang.roles[key]
         gang.ranks.pop(key, None)
-        gang.leaving.discard(key)
-        gang.nominated.discard(key)
         self._forget_if_empty(gang_key)
 
     def note_done(self, pod_key: str, membership: Membership) -> None:
@@ -212,33 +211,12 @@ class GangTable:
         if key is not None:
             self._touch(self.records[key])
 
-    def expel(self, pod_key: str) -> None:
-        """A member is being evicted."""
+    def count_anew(self, pod_key: str) -> None:
+        """A member is being evicted, holds room without running, or does so no longer: who may go is another matter."""
         record = self.of(pod_key)
         if record is not None:
-            record.leaving.add(pod_key)
             self._touch(record)
             self.version += 1
-
-    def keep(self, pod_key: str) -> None:
-        """A member that was to be evicted is where it can do so no harm: it waits again."""
-        record = self.of(pod_key)
-        if record is not None and pod_key in record.leaving:
-            record.leaving.discard(pod_key)
-            self._touch(record)
-            self.version += 1
-
-    def nominate(self, pod_key: str, *, holds_room: bool) -> None:
-        """A member holds room that is being made for it, or does so no longer."""
-        record = self.of(pod_key)
-        if record is not None:
-            (record.nominated.add if holds_room else record.nominated.discard)(pod_key)
-            self._touch(record)
-            self.version += 1
-
-    def is_leaving(self, pod_key: str) -> bool:
-        record = self.of(pod_key)
-        return record is not None and pod_key in record.leaving
 
     def of(self, pod_key: str) -> GangRecord | None:
         """The gang of a pod, if it names one."""

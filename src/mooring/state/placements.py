@@ -1,8 +1,7 @@
-"""Pods on rows: decisions are assumed until the world confirms or refuses them, what-if is checkpoint and rollback."""
+"""Pods on rows: decisions are assumed until the world confirms or refuses them, or undone if somebody only tried."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +10,7 @@ from mooring.errors import InvariantBroken
 from mooring.state.gangs import GangTable
 from mooring.state.nodes import NodeTable
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord, PodTable
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A moment to come back to: everything assumed or released since is undone by `rollback`."""
-
-    depth: int
-    undo_length: int
+from mooring.state.undo import Trial, UndoLog
 
 
 class Placements:
@@ -29,8 +21,20 @@ class Placements:
         self.pods = PodTable()
         self.gangs = GangTable()
         self.pod_changes = PodChanges()
-        self._undo = list[tuple[PodRecord, int, bool]]()
-        self._depth = 0
+        self.log = UndoLog()
+        self._homeless: dict[str, set[int]] = {}
+        """The pods on nodes that are not known, by the node's name."""
+        self.sample_starts: dict[str, int] = {}
+        """By profile: the row at which the next sample of nodes starts, where not all nodes are looked at."""
+
+    def what_if(self) -> Trial:
+        """Try something out: `with cluster.what_if() as trial:` undoes all that is done inside unless it is kept."""
+        return Trial(self.log)
+
+    @property
+    def is_trying(self) -> bool:
+        """Whether anything is being tried out."""
+        return self.log.depth > 0
 
     def assume(self, key: str, row: int) -> None:
         """Let a waiting pod take its place on a row."""
@@ -39,7 +43,7 @@ class Placements:
             raise InvariantBroken(f"pod {key} is bound already, to {record.node_name}")
         record.assumed = True
         record.node_name = self.nodes.name(row)
-        self._remember(record, UNBOUND, assumed=False)
+        self.log.note(self._put_back, record, UNBOUND, False)
         self._bind(record, row)
 
     def assume_many(self, records: Sequence[PodRecord], rows: NDArray[np.intp]) -> None:
@@ -57,10 +61,9 @@ class Placements:
                 self.gangs.touch(record.key)
         if self.pods.watchers:
             self.pods.changed([record.key for record in records])
+        self.log.note(self._put_back_many, records)
         on_row = self.pods.on_row
         for record, row in zip(records, row_list, strict=True):
-            if self._depth:
-                self._remember(record, UNBOUND, assumed=False)
             record.row = row
             record.assumed = True
             record.node_name = self.nodes.name(row)
@@ -71,41 +74,40 @@ class Placements:
     def release(self, key: str) -> None:
         """Take a bound pod off its row: to undo an assumption, or to ask what would be without it."""
         record = self.pods.records[key]
-        self._remember(record, record.row, assumed=record.assumed)
+        self.log.note(self._put_back, record, record.row, record.assumed)
         self._unbind(record)
         record.assumed = False
         record.node_name = ""
 
-    def checkpoint(self) -> Checkpoint:
-        self._depth += 1
-        return Checkpoint(self._depth, len(self._undo))
+    def move_sample_start(self, profile: str, row: int) -> None:
+        """The next sample of nodes for a profile starts here."""
+        self.log.note(self.move_sample_start, profile, self.sample_starts.get(profile, 0))
+        self.sample_starts[profile] = row
 
-    def rollback(self, checkpoint: Checkpoint) -> None:
-        """Undo everything since the checkpoint, newest first; the columns are then as they were."""
-        self._leave(checkpoint)
-        while len(self._undo) > checkpoint.undo_length:
-            record, row, assumed = self._undo.pop()
-            if record.row != UNBOUND:
-                self._unbind(record)
-            record.assumed = assumed
-            record.node_name = "" if row == UNBOUND else self.nodes.name(row)
-            if row != UNBOUND:
-                self._bind(record, row)
+    def _put_back(self, record: PodRecord, row: int, assumed: bool) -> None:
+        """Undo: a pod is where it was."""
+        if record.row != UNBOUND:
+            self._unbind(record)
+        record.assumed = assumed
+        record.node_name = "" if row == UNBOUND else self.nodes.name(row)
+        if row != UNBOUND:
+            self._bind(record, row)
 
-    def commit(self, checkpoint: Checkpoint) -> None:
-        """Keep what happened since the checkpoint; an outer checkpoint can still undo it."""
-        self._leave(checkpoint)
-        if not self._depth:
-            self._undo.clear()
+    def _put_back_many(self, records: Sequence[PodRecord]) -> None:
+        for record in reversed(records):
+            self._put_back(record, UNBOUND, False)
 
-    def _leave(self, checkpoint: Checkpoint) -> None:
-        if checkpoint.depth != self._depth:
-            raise InvariantBroken(f"checkpoint {checkpoint.depth} left while {self._depth} are open")
-        self._depth -= 1
+    def _come_back(self, record: PodRecord) -> None:
+        """A pod whose node was lost waits again."""
+        self.log.note(self._stay_behind, record, record.node_name, record.assumed)
+        self._homeless.get(record.node_name, set()).discard(record.slot)
+        record.assumed = False
+        record.node_name = ""
 
-    def _remember(self, record: PodRecord, row: int, *, assumed: bool) -> None:
-        if self._depth:
-            self._undo.append((record, row, assumed))
+    def _stay_behind(self, record: PodRecord, node_name: str, assumed: bool) -> None:
+        """Undo: a pod is on a node that is not known."""
+        self._homeless.setdefault(node_name, set()).add(record.slot)
+        record.assumed, record.node_name = assumed, node_name
 
     # The two elementary changes.
 

@@ -17,6 +17,14 @@ from mooring.state.shapes import Shape
 UNBOUND = -1
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Leaving:
+    """A pod that is being evicted, until the world shows that it is gone."""
+
+    key: str
+    uid: str
+
+
 @dataclass(slots=True)
 class PodRecord:
     """One pod and where it stands."""
@@ -30,6 +38,10 @@ class PodRecord:
     """The node it is bound to, also while that node is not (or no longer) known."""
     assumed: bool = False
     """Bound by a decision of ours that the world has not confirmed yet."""
+    leaving: Leaving | None = None
+    """Set while it is being evicted."""
+    nominated: bool = False
+    """Holds room that is being made for it, or kept: it has a row, and does not run."""
 
     @property
     def priority(self) -> int:

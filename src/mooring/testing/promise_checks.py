@@ -165,11 +165,10 @@ def check_usage_can_be_supposed(plugin: Plugin, situation: Situation) -> None:
         prepared = prepare(plugin, cluster, shape)
         supposed = _raw_answers(prepared, NodeRows(cluster.nodes, rows, extra, shape))
         records = [another_pod(cluster, shape, number) for number in range(int(extra.sum()))]
-        checkpoint = cluster.checkpoint()
-        for record, row in zip(records, np.repeat(rows, extra).tolist(), strict=True):
-            cluster.assume(record.key, row)
-        real = _raw_answers(prepared, cluster.rows())
-        cluster.rollback(checkpoint)
+        with cluster.what_if():
+            for record, row in zip(records, np.repeat(rows, extra).tolist(), strict=True):
+                cluster.assume(record.key, row)
+            real = _raw_answers(prepared, cluster.rows())
         assert supposed == real, (
             f"{plugin.name}: after {extra.tolist()} more pods on {names(cluster, rows)}\n  supposed {supposed}\n"
             f"  real     {real}\n  read usage through the NodeRows that are given{situation.about(shape)}"
@@ -448,13 +447,12 @@ def check_what_is_reserved_is_given_back(plugin: Plugin, situation: Situation) -
         if not plugin.applies_to(record.shape):
             continue
         before = _without_versions(cluster)
-        checkpoint = cluster.checkpoint()
-        cluster.assume(record.key, row)
-        taken = plugin.reserve(PodView.of(record), cluster.view, row)
-        if not isinstance(taken, Rejection):
-            cluster.observe(*taken)
-        cluster.observe(*plugin.unreserve(PodView.of(record), cluster.view, row))
-        cluster.rollback(checkpoint)
+        with cluster.what_if():
+            cluster.assume(record.key, row)
+            taken = plugin.reserve(PodView.of(record), cluster.view, row)
+            if not isinstance(taken, Rejection):
+                cluster.observe(*taken)
+            cluster.observe(*plugin.unreserve(PodView.of(record), cluster.view, row))
         assert _without_versions(cluster) == before, (
             f"{plugin.name}.unreserve does not give back what reserve took{situation.about(record.shape)}"
         )

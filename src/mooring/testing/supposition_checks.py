@@ -46,12 +46,11 @@ def _check_suppositions(
 
     supposed = ask_filter_without(plugin, shape, cluster.rows(), prepared, gone).tolist()
     for position, some in enumerate(going):
-        checkpoint = cluster.checkpoint()
-        for record in some:
-            cluster.release(record.key)
-        there = cluster.rows(rows[position : position + 1])
-        real = int(prepare(plugin, cluster, shape).codes(there)[0])
-        cluster.rollback(checkpoint)
+        with cluster.what_if():
+            for record in some:
+                cluster.release(record.key)
+            there = cluster.rows(rows[position : position + 1])
+            real = int(prepare(plugin, cluster, shape).codes(there)[0])
         assert supposed[position] == real, (
             f"{plugin.name}.filter_without says {supposed[position]} of {names(cluster, there.index)} without "
             f"{[record.key for record in some]}, and filter then says {real}{situation.about(shape)}"

@@ -47,8 +47,7 @@ def over_allocated(cluster: Cluster) -> Iterator[str]:
 def refused_in_place(cluster: Cluster, profile: Profile, record: PodRecord) -> str | None:
     """Take a pod off its node and ask every filter whether it may go back there; None if it may."""
     row = record.row
-    moment = cluster.checkpoint()
-    try:
+    with cluster.what_if():
         cluster.release(record.key)
         answer = Evaluation(record.shape, cluster, profile, cluster.nodes.live_rows())
         allowed = prepare_filters(answer)
@@ -61,5 +60,3 @@ def refused_in_place(cluster: Cluster, profile: Profile, record: PodRecord) -> s
         verdict = answer.verdict(position)
         assert verdict is not None
         return ", ".join(verdict.reasons)
-    finally:
-        cluster.rollback(moment)

@@ -42,7 +42,7 @@ def test_a_work_whose_pods_do_not_get_ready_in_time_is_evicted_and_comes_back_af
         Evict("default/slow-0", "node", "", said),
     ]
     assert waits(world.cycle()) == {f"slow-{n}": f"{said}; requeued in 60s" for n in range(2)}
-    assert world.action.next_wake == world.now + 60
+    assert world.action.next_wake(world.now) == world.now + 60
     assert admitted(world.cycle(59)) == []
     assert admitted(world.cycle(1)) == ["slow"]
 

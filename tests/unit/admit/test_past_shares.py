@@ -97,11 +97,11 @@ def test_while_somebody_waits_shares_are_compared_now_and_then() -> None:
     world = sharers(reclaim=ANY)
     world.submit(make_job("a-0", queue="a", cpu=4, second=0))
     world.settle()
-    assert world.action.next_wake is None
+    assert world.action.next_wake(world.now) is None
 
     world.submit(make_job("b-0", queue="b", cpu=4, second=1))
     world.settle()
-    assert world.action.next_wake == world.now + HALF_LIFE / LOOKS_PER_HALF_LIFE
+    assert world.action.next_wake(world.now) == world.now + HALF_LIFE / LOOKS_PER_HALF_LIFE
 
 
 def test_the_past_outlasts_a_change_of_queues() -> None:

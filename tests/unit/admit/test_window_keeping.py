@@ -65,7 +65,7 @@ def test_quota_is_lent_while_the_window_is_open() -> None:
     world = at(MIDNIGHT - 3 * HOUR, make_job("loan", queue="night", cpu=6), policy=policy)
 
     assert admitted(world.settle()) == []
-    assert world.action.next_wake == MIDNIGHT - 2 * HOUR
+    assert world.action.next_wake(world.now) == MIDNIGHT - 2 * HOUR
     assert admitted(go_to(world, MIDNIGHT - 2 * HOUR)) == ["loan"]
 
 
@@ -73,7 +73,7 @@ def test_without_a_window_nothing_happens_by_the_clock() -> None:
     world = at(MIDNIGHT, make_job("loan", queue="night", cpu=6), policy=TenantPolicy())
 
     assert admitted(world.settle()) == []
-    assert world.action.next_wake is None
+    assert world.action.next_wake(world.now) is None
     assert go_to(world, MORNING) == []
 
 
@@ -92,7 +92,7 @@ def test_who_will_have_to_give_back_is_told_once_and_in_time() -> None:
     own, loan = make_job("own", queue="night", cpu=2, second=1), make_job("loan", queue="night", cpu=6, second=2)
     world = at(MIDNIGHT, own, loan)
     assert admitted(world.settle()) == ["own", "loan"]
-    assert world.action.next_wake == MORNING - NOTICE
+    assert world.action.next_wake(world.now) == MORNING - NOTICE
 
     assert go_to(world, MORNING - NOTICE - 1) == []
     decisions = go_to(world, MORNING - NOTICE)
@@ -106,7 +106,7 @@ def test_who_will_have_to_give_back_is_told_once_and_in_time() -> None:
         )
     ]
     assert go_to(world, MORNING - 60) == []
-    assert world.action.next_wake == MORNING
+    assert world.action.next_wake(world.now) == MORNING
 
 
 def test_with_evict_always_the_notice_leaves_no_doubt() -> None:
@@ -317,9 +317,9 @@ def test_who_is_too_young_gives_back_when_it_is_old_enough() -> None:
     world = night_over("Always", minimum_runtime_before_reclaim_seconds=7 * 3600)
 
     assert suspended(go_to(world, MORNING)) == []
-    assert world.action.next_wake == MIDNIGHT + 7 * HOUR
+    assert world.action.next_wake(world.now) == MIDNIGHT + 7 * HOUR
     assert suspended(go_to(world, MIDNIGHT + 7 * HOUR)) == [("loan", "QuotaWindow")]
-    assert world.action.next_wake == MIDNIGHT + 7 * HOUR + 60
+    assert world.action.next_wake(world.now) == MIDNIGHT + 7 * HOUR + 60
     assert suspended(go_to(world, MIDNIGHT + 7 * HOUR + 60)) == [("small-loan", "QuotaWindow")]
 
 

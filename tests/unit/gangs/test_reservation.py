@@ -9,6 +9,7 @@ from gang_builders import NO_PREEMPTION, RACK, bound, make_gang, make_members, r
 from mooring.actions.place.batches import Batches, Outcome
 from mooring.engine.cycle import Scheduler
 from mooring.engine.queue.queue import Entry
+from mooring.model.decisions import Wait
 from mooring.model.events import GangLost, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang
 from mooring.model.topology.requests import TopologyRequest
@@ -155,6 +156,7 @@ def test_holding_its_room_does_not_use_up_the_turns_of_others() -> None:
     assert list(bound(scheduler.cycle(200.0, at_most=1))) == ["other"]
 
 
+@pytest.mark.faults
 def test_what_is_held_is_let_go_of_even_if_something_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = make_pod("busy", gpu=2, node="b")
     nodes = [make_node("a", gpu=2), make_node("b", gpu=2)]
@@ -170,7 +172,8 @@ def test_what_is_held_is_let_go_of_even_if_something_raises(monkeypatch: pytest.
         raise RuntimeError("a plugin's fault")
 
     monkeypatch.setattr(Batches, "place", fail)
-    with pytest.raises(RuntimeError):
-        scheduler.cycle(200.0)
+    decisions = scheduler.cycle(200.0)
 
+    assert Wait("default/small", "error: RuntimeError: a plugin's fault", ("Mooring",)) in decisions
+    assert [fault.turn for fault in scheduler.take_faults()] == ["default/small"]
     assert sum(len(slots) for slots in scheduler.cluster.pods.on_row.values()) == 1

@@ -123,11 +123,9 @@ def test_a_missing_claim_refuses_the_pod() -> None:
 def test_releasing_the_user_of_a_claim_frees_it() -> None:
     cluster = make_cluster(*NODES, WAIT, EXCLUSIVE, make_pod("user", claims=["data"], node="a"))
     pod = make_pod(claims=["data"])
-    moment = cluster.checkpoint()
-
-    cluster.release("default/user")
-    free = VolumeRestrictions().pre_filter(cluster.shape_for(pod), cluster.view)
-    cluster.rollback(moment)
+    with cluster.what_if():
+        cluster.release("default/user")
+        free = VolumeRestrictions().pre_filter(cluster.shape_for(pod), cluster.view)
 
     assert free is SKIP
     assert refusals(VolumeRestrictions(), cluster, pod) == {"a": IN_USE, "b": IN_USE}

@@ -134,24 +134,39 @@ def test_rollback_undoes_what_was_assumed_and_released() -> None:
     cluster = make_cluster(nodes=make_nodes(2), pods=[make_pod("runs", cpu=2, node="node-0"), make_pod("waits", cpu=1)])
     before = cluster.nodes.fingerprint()
 
-    checkpoint = cluster.checkpoint()
-    cluster.release("default/runs")
-    cluster.assume("default/waits", 0)
-    assert cpu_taken(cluster) == {"node-0": 1000, "node-1": 0}
-    cluster.rollback(checkpoint)
+    with cluster.what_if():
+        cluster.release("default/runs")
+        cluster.assume("default/waits", 0)
+        assert cpu_taken(cluster) == {"node-0": 1000, "node-1": 0}
 
     assert cluster.nodes.fingerprint() == before
     runs, waits = cluster.pods.records["default/runs"], cluster.pods.records["default/waits"]
     assert (runs.node_name, runs.assumed, waits.node_name, waits.assumed) == ("node-0", False, "", False)
 
 
-def test_checkpoints_are_left_in_the_order_they_were_nested() -> None:
+def test_trials_end_in_the_order_they_were_nested() -> None:
     cluster = make_cluster(nodes=[make_node("a")])
-    outer = cluster.checkpoint()
-    cluster.checkpoint()
+    outer = cluster.what_if()
+    outer.__enter__()
+    cluster.what_if().__enter__()
 
-    with pytest.raises(InvariantBroken, match=r"checkpoint 1 left while 2 are open"):
-        cluster.rollback(outer)
+    with pytest.raises(InvariantBroken, match=r"trial 1 ends while 2 are open"):
+        outer.__exit__(None, None, None)
+
+
+def test_what_raises_inside_a_trial_undoes_it_even_if_it_was_kept() -> None:
+    cluster = make_cluster(nodes=[make_node("a")], pods=[make_pod("waits", cpu=1)])
+
+    def keep_and_fail() -> None:
+        with cluster.what_if() as trial:
+            cluster.assume("default/waits", 0)
+            trial.keep()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        keep_and_fail()
+
+    assert cluster.pods.records["default/waits"].node_name == "" and not cluster.is_trying
 
 
 def test_host_ports_are_held_and_given_back() -> None:

@@ -25,14 +25,15 @@ from mooring.actions.admit.windows.keeping import WindowKeeper
 from mooring.actions.admit.windows.windows import QuotaSchedule
 from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
+from mooring.engine.action import Action, Cycle
+from mooring.engine.evictions import evict
 from mooring.engine.profile import Profile
-from mooring.engine.queue.queue import Queue
-from mooring.model.decisions import Decision, Evict
+from mooring.model.decisions import Decision
 from mooring.model.queued.workloads import ResumeError
 from mooring.state.cluster import Cluster
 
 
-class Admit:
+class Admit(Action):
     """The action. `rehearse` is how it finds out whether pods could be placed, where a policy asks for that."""
 
     def __init__(
@@ -58,12 +59,11 @@ class Admit:
         self._schedule = QuotaSchedule(self._policy.quota_windows)
         self._windows: WindowKeeper | None = None
         self._survey: TopologySurvey | None = None
-        self._now = 0.0
 
-    def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
+    def run(self, cycle: Cycle) -> list[Decision]:
+        cluster, queue, now = cycle.cluster, cycle.queue, cycle.now
         if self._opened is None and not cluster.tenants.workloads:
             return []
-        self._now = now
         lifecycle, following = self._open(cluster, now)
         lifecycle.admission.own.set_time(now)
         pods = WorkloadPods(cluster, queue, self._profiles, now)
@@ -90,15 +90,13 @@ class Admit:
         spoken_of, lifecycle.spoken_of = lifecycle.spoken_of, {}
         return decisions + evictions + tell(spoken_of.values(), pods)
 
-    @property
-    def next_wake(self) -> float | None:
-        """The time at which there is something to do even if nothing happens; None if there is none."""
+    def next_wake(self, now: float) -> float | None:
         if self._opened is None:
             return None
         lifecycle = self._opened[0]
         times = [lifecycle.deadlines.next, lifecycle.admission.own.next_look(lifecycle.admission.pending)]
         if self._windows is not None:
-            times.append(self._windows.next_wake(self._now))
+            times.append(self._windows.next_wake(now))
         return min((time for time in times if time is not None), default=None)
 
     @property
@@ -214,6 +212,8 @@ class Admit:
         """Bring the pods of all workloads that moved in line with their stages."""
         moved, lifecycle.moved = lifecycle.moved, {}
         for workload in moved.values():
+            if workload.stage is Stage.LEAVING:
+                pods.withdraw(workload)
             try:
                 pods.bring_in_line(workload)
             except ResumeError as error:
@@ -236,13 +236,10 @@ def _is_gone(workload: WorkloadRecord, lifecycle: Lifecycle, pods: WorkloadPods)
 
 def _stop(workload: WorkloadRecord, pods: WorkloadPods) -> list[Decision]:
     """Evict the pods of a workload that have a node, and were not told before."""
-    assert workload.eviction is not None
-    decisions: list[Decision] = []
-    for record in pods.placed(workload):
-        if record.key not in workload.stopping and record.pod.metadata.deletion_timestamp is None:
-            workload.stopping.add(record.key)
-            pods.cluster.gangs.expel(record.key)
-            decisions.append(
-                Evict(record.key, record.node_name, workload.eviction.preemptor, workload.eviction.message)
-            )
-    return decisions
+    eviction = workload.eviction
+    assert eviction is not None
+    return [
+        found
+        for record in pods.placed(workload)
+        for found in evict(pods.cluster, pods.queue, record, eviction.preemptor, eviction.message)
+    ]

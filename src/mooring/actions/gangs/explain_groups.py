@@ -143,15 +143,14 @@ def _only(rows: NDArray[np.intp], counts: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def _fitting_together(cluster: Cluster, located: Located, group: Group, wanted: int, allowed: NDArray[np.bool_]) -> int:
-    checkpoint = cluster.checkpoint()
     fitting = 0
-    for entry in group.entries[:wanted]:
-        row = choose_among(located.fits(cluster, group).answers, allowed)
-        if row < 0:
-            break
-        cluster.assume(entry.record.key, row)
-        fitting += 1
-    cluster.rollback(checkpoint)
+    with cluster.what_if():
+        for entry in group.entries[:wanted]:
+            row = choose_among(located.fits(cluster, group).answers, allowed)
+            if row < 0:
+                break
+            cluster.assume(entry.record.key, row)
+            fitting += 1
     return fitting
 
 

@@ -210,13 +210,11 @@ class Forecast:
         self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry], gone: Sequence[Going]
     ) -> list[int] | None:
         """Where the members would go if some pods were gone; None if they do not fit even then."""
-        checkpoint = cluster.checkpoint()
-        for _, record in gone:
-            cluster.release(record.key)
-        fits = self._placer.try_together(cluster, gang, needed) is None
-        rows = [entry.record.row for entry in needed]
-        cluster.rollback(checkpoint)
-        return rows if fits else None
+        with cluster.what_if():
+            for _, record in gone:
+                cluster.release(record.key)
+            fits = self._placer.try_together(cluster, gang, needed) is None
+            return [entry.record.row for entry in needed] if fits else None
 
 
 def _known_end(pod: Pod, before: KnownEnd | None, now: float) -> KnownEnd:

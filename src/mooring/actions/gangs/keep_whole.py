@@ -8,15 +8,15 @@ hold room that others could use. Of a gang of gangs only the part that fell shor
 
 from collections.abc import Iterable
 
-from mooring.actions.gangs.placing import GangPlacer, bind_all
+from mooring.actions.gangs.placing import GangOutcome, GangPlacer, bind_all
+from mooring.engine.action import Action, Cycle
+from mooring.engine.evictions import evict
 from mooring.engine.queue.gang_entry import PLUGIN
-from mooring.engine.queue.queue import Queue
 from mooring.model.decisions import Decision, Evict, Wait
-from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord, GangTable
 
 
-class KeepWhole:
+class KeepWhole(Action):
     """The action; `timeout` is for gangs that name none of their own."""
 
     def __init__(self, placer: GangPlacer, timeout: float) -> None:
@@ -30,7 +30,8 @@ class KeepWhole:
         self._ran = set[str]()
         """Those that have been whole in the world's eyes, too."""
 
-    def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
+    def run(self, cycle: Cycle) -> list[Decision]:
+        cluster, queue, now = cycle.cluster, cycle.queue, cycle.now
         table = cluster.gangs
         touched, table.touched = table.touched, set()
         for key in _with_those_around(touched, table):
@@ -43,7 +44,7 @@ class KeepWhole:
         decisions: list[Decision] = []
         for root in self._outermost({*touched, *self._short_since, *late}, table):
             queue.review(root)
-            decided = self._look_at(root, cluster, queue, now)
+            decided = self._look_at(root, cycle)
             if any(isinstance(found, Evict) for found in decided):
                 queue.gang_shrank(root)
             elif decided:
@@ -62,8 +63,13 @@ class KeepWhole:
                 self._forget(key)
         return list(found.values())
 
-    def _look_at(self, root: GangRecord, cluster: Cluster, queue: Queue, now: float) -> list[Decision]:
-        table = cluster.gangs
+    def next_wake(self, now: float) -> float | None:
+        """When the first gang's time to start, or to be completed, is up."""
+        times = [since + self._timeout for since in (*self._short_since.values(), *self._starting_since.values())]
+        return min((time for time in times if time > now), default=None)
+
+    def _look_at(self, root: GangRecord, cycle: Cycle) -> list[Decision]:
+        queue, table = cycle.queue, cycle.cluster.gangs
         running = self._running_parts(root, table)
         is_whole = table.is_whole(root)
         is_short = not is_whole or not all(part.is_whole() for part in running)
@@ -73,14 +79,14 @@ class KeepWhole:
             for part in (root, *running):
                 self._short_since.pop(part.key, None)
                 queue.gangs.look_again_after(part.key)
-            return [found for part in running for found in self._follow_start(part, cluster, now)]
-        decisions = self._complete(root, cluster, queue)
+            return [found for part in running for found in self._follow_start(part, cycle)]
+        decisions = self._complete(root, cycle)
         is_whole = table.is_whole(root)
         for part in running:
             if is_whole and part.is_whole():
                 self._short_since.pop(part.key, None)
             else:
-                decisions += self._release_in_time(part, cluster, now)
+                decisions += self._release_in_time(part, cycle)
         return decisions
 
     def _running_parts(self, root: GangRecord, table: GangTable) -> list[GangRecord]:
@@ -92,8 +98,9 @@ class KeepWhole:
                 self._forget(part.key)
         return running
 
-    def _follow_start(self, part: GangRecord, cluster: Cluster, now: float) -> list[Decision]:
+    def _follow_start(self, part: GangRecord, cycle: Cycle) -> list[Decision]:
         """A gang that has all it needs runs once the world confirms it, and is released if that takes too long."""
+        cluster, now = cycle.cluster, cycle.now
         if part.is_whole([member for member in part.bound() if not member.assumed]):
             self._starting_since.pop(part.key, None)
             self._ran.add(part.key)
@@ -101,10 +108,11 @@ class KeepWhole:
         timeout = self._timeout_of(part, cluster.gangs)
         if now - self._starting_since.setdefault(part.key, now) <= timeout:
             return []
-        return self._release(part, cluster, f"gang {_name(part)} did not start within {timeout:g}s")
+        return self._release(part, cycle, f"gang {_name(part)} did not start within {timeout:g}s")
 
-    def _release_in_time(self, part: GangRecord, cluster: Cluster, now: float) -> list[Decision]:
+    def _release_in_time(self, part: GangRecord, cycle: Cycle) -> list[Decision]:
         """Release a gang that could not be completed: at once, or when its time is up."""
+        cluster, now = cycle.cluster, cycle.now
         since = self._short_since.setdefault(part.key, now)
         bound = part.bound()
         if not bound:
@@ -114,46 +122,51 @@ class KeepWhole:
         timeout = self._timeout_of(part, cluster.gangs)
         is_starting = part.key in self._starting_since or any(member.assumed for member in bound)
         if is_starting and part.key not in self._ran:
-            return self._release(part, cluster, f"gang {_name(part)} could not start: {missing}")
+            return self._release(part, cycle, f"gang {_name(part)} could not start: {missing}")
         if part.key in self._ran and part.gang is not None and not part.gang.evicted_whole:
             return []  # its members may go one by one, and the others go on without them
         if any(found.gang is not None and found.gang.restarts_whole for found in lineage):
-            return self._release(part, cluster, f"gang {_name(part)} restarts as a whole: {missing}")
+            return self._release(part, cycle, f"gang {_name(part)} restarts as a whole: {missing}")
         if now - since > timeout:
-            return self._release(part, cluster, f"gang {_name(part)} was not whole for {timeout:g}s: {missing}")
+            return self._release(part, cycle, f"gang {_name(part)} was not whole for {timeout:g}s: {missing}")
         return []
 
     def _timeout_of(self, record: GangRecord, table: GangTable) -> float:
         own = (found.gang.timeout_seconds for found in table.lineage(record) if found.gang is not None)
         return next((seconds for seconds in own if seconds is not None), self._timeout)
 
-    def _complete(self, root: GangRecord, cluster: Cluster, queue: Queue) -> list[Decision]:
+    def _complete(self, root: GangRecord, cycle: Cycle) -> list[Decision]:
         """Place the members that are missing, if they exist and fit; else they wait."""
+        queue = cycle.queue
         gang = queue.gangs.get(root.key)
         if gang is None or queue.nothing_happened_for(gang) or not queue.take(gang):
             return []
-        outcome = self._placer.place(cluster, gang)
+        outcome = GangOutcome()
+        with cycle.attempt(gang) as attempt:
+            outcome = self._placer.place(cycle.cluster, gang)
+            attempt.keep()
+        if attempt.error is not None:
+            return []
         if not outcome.placed:
             queue.park_gang(gang, outcome.message, outcome.helped_by, outcome.moved_by)
             return [Wait(key, outcome.message, (PLUGIN,)) for key in gang.entries]
         return bind_all(queue, gang, outcome.placed)
 
-    def _release(self, part: GangRecord, cluster: Cluster, reason: str) -> list[Decision]:
+    def _release(self, part: GangRecord, cycle: Cycle, reason: str) -> list[Decision]:
         """Evict every member that has a node; of the gangs that this one is a part of, those that need it, too."""
+        cluster, queue = cycle.cluster, cycle.queue
         table = cluster.gangs
         decisions: list[Decision] = []
         going = part
         for member in part.bound():
-            table.expel(member.key)
-            decisions.append(Evict(member.key, member.node_name, "", reason))
+            decisions += evict(cluster, queue, member, "", reason)
         for outer in table.lineage(part)[1:]:
             if table.is_whole(outer):
                 break
             going = outer
         for other in list(table.parts_of(going)):
             for member in other.bound():
-                table.expel(member.key)
-                decisions.append(Evict(member.key, member.node_name, "", reason))
+                decisions += evict(cluster, queue, member, "", reason)
             self._forget(other.key)
         self._forget(part.key)
         return decisions

@@ -1,7 +1,6 @@
 """One gang, placed whole or not at all.
 
-Whatever is tried happens between a checkpoint and its commit or rollback: a gang that does not fit leaves nothing
-behind.
+Whatever is tried happens in a trial: a gang that does not fit leaves nothing behind.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from mooring.actions.gangs.members import Group, all_members, grouped, needed_me
 from mooring.actions.gangs.refusals import KnownRefusals, likeness
 from mooring.actions.gangs.room import RoomColumns
 from mooring.actions.gangs.search import Search, domain_keys, wants_others
-from mooring.actions.gangs.steps import Reservations
+from mooring.actions.gangs.steps import Steps
 from mooring.actions.gangs.topology.located import Located
 from mooring.actions.place.batches import Batches
 from mooring.engine.answers.answers import ShapeAnswers
@@ -64,10 +63,10 @@ class GangPlacer:
         if not message:
             # 2. Whoever wants a certain place tries it with all members first, so that the place has room for them.
             more = self._as_many_as_fit(cluster, gang, needed)
-            if more and self._try(cluster, gang, grouped(more, cluster.gangs), Reservations(cluster)) is None:
+            if more and self._try(cluster, gang, grouped(more, cluster.gangs), Steps(cluster)) is None:
                 return GangOutcome(more)
             # 3. All that it needs, or nothing.
-            message = self._try(cluster, gang, groups, Reservations(cluster)) or ""
+            message = self._try(cluster, gang, groups, Steps(cluster)) or ""
             if not message:
                 return GangOutcome(needed)
             # 4. Of gangs of which it takes only some, perhaps others.
@@ -91,7 +90,7 @@ class GangPlacer:
             needed = needed_members(gang, table, besides) if "" not in besides else []
             if not needed:
                 break
-            if self._try(cluster, gang, grouped(needed, table), Reservations(cluster)) is None:
+            if self._try(cluster, gang, grouped(needed, table), Steps(cluster)) is None:
                 return needed
         return []
 
@@ -106,10 +105,9 @@ class GangPlacer:
         trying = len(spare)
         while trying > fitting:
             chosen = must.union(spare[:trying])
-            checkpoint = cluster.checkpoint()
             members = [entry for entry in everybody if entry.record.key in chosen]
-            fits = self.try_together(cluster, gang, members) is None
-            cluster.rollback(checkpoint)
+            with cluster.what_if():
+                fits = self.try_together(cluster, gang, members) is None
             fitting, too_many = (trying, too_many) if fits else (fitting, trying)
             if gang.root.gang is not None and gang.root.gang.of_gangs:
                 break  # some of them might be half a gang
@@ -123,11 +121,10 @@ class GangPlacer:
 
     def place_message(self, cluster: Cluster, gang: GangEntry) -> str:
         """Why a gang would not be placed now; empty if it would. Nothing is left behind."""
-        checkpoint = cluster.checkpoint()
         message = _lacks_resources(cluster, gang)
         if not message:
-            message = self.try_together(cluster, gang, needed_members(gang, cluster.gangs)) or ""
-        cluster.rollback(checkpoint)
+            with cluster.what_if():
+                message = self.try_together(cluster, gang, needed_members(gang, cluster.gangs)) or ""
         return message and f"gang {gang.name}: {message}"
 
     def try_together(
@@ -138,25 +135,24 @@ class GangPlacer:
         `with_steps` if they are to be bound then: plugins get what they do once a node is chosen.
         """
         groups = grouped(list(entries), cluster.gangs)
-        return self._try(cluster, gang, groups, Reservations(cluster, is_rehearsal=not with_steps))
+        return self._try(cluster, gang, groups, Steps(cluster, is_rehearsal=not with_steps))
 
-    def _try(self, cluster: Cluster, gang: GangEntry, groups: Sequence[Group], steps: Reservations) -> str | None:
-        moment = steps.checkpoint()
-        if wants_place(cluster, gang):
-            message = self.located.place(cluster, gang, groups, steps)
-        else:
-            message = self._anywhere(cluster, groups, steps)
-        if message is None:
+    def _try(self, cluster: Cluster, gang: GangEntry, groups: Sequence[Group], steps: Steps) -> str | None:
+        with cluster.what_if() as trial:
+            if wants_place(cluster, gang):
+                message = self.located.place(cluster, gang, groups, steps)
+            else:
+                message = self._anywhere(cluster, groups, steps)
+            if message is not None:
+                return message
             stepping = [entry for group in groups if _has_steps(group) for entry in group.entries]
             refused = steps.bind(stepping)
-            if refused is None:
-                steps.commit(moment)
-                return None
-            message = f"{refused.plugin} refuses one of them: {'; '.join(refused.reasons)}"
-        steps.rollback(moment)
-        return message
+            if refused is not None:
+                return f"{refused.plugin} refuses one of them: {'; '.join(refused.reasons)}"
+            trial.keep()
+        return None
 
-    def _anywhere(self, cluster: Cluster, groups: Sequence[Group], steps: Reservations) -> str | None:
+    def _anywhere(self, cluster: Cluster, groups: Sequence[Group], steps: Steps) -> str | None:
         short = self._too_small(cluster, groups)
         if short:
             return short
@@ -171,30 +167,29 @@ class GangPlacer:
             placed = max(placed, search.most_placed)
         return f"room for {placed} of {total} members"
 
-    def _greedily(self, cluster: Cluster, groups: Sequence[Group], steps: Reservations) -> int:
+    def _greedily(self, cluster: Cluster, groups: Sequence[Group], steps: Steps) -> int:
         """Place group by group, the scarcest first; say how many had a place. Nothing is left behind but all."""
-        moment = steps.checkpoint()
         count = 0
-        for group in sorted(groups, key=lambda group: self._scarcity(cluster, group)):
-            if _has_steps(group):
-                placed = self._step_by_step(cluster, group, steps)
-            else:
-                placed = len(self.batches.place(cluster, list(group.entries), all_at_once=True).placed)
-            count += placed
-            if placed < group.size:
-                steps.rollback(moment)
-                return count
-        steps.commit(moment)
+        with cluster.what_if() as trial:
+            for group in sorted(groups, key=lambda group: self._scarcity(cluster, group)):
+                if _has_steps(group):
+                    placed = self._step_by_step(cluster, group, steps)
+                else:
+                    placed = len(self.batches.place(cluster, list(group.entries), all_at_once=True).placed)
+                count += placed
+                if placed < group.size:
+                    return count
+            trial.keep()
         return count
 
-    def _step_by_step(self, cluster: Cluster, group: Group, steps: Reservations) -> int:
+    def _step_by_step(self, cluster: Cluster, group: Group, steps: Steps) -> int:
         """Place members for whom plugins have something to do once a node is chosen."""
         for index, entry in enumerate(group.entries):
             row = self.batches.choose(cluster, group.profile, group.shape)
             if row < 0:
                 return index
             cluster.assume(entry.record.key, row)
-            if steps.add(entry) is not None:
+            if steps.reserve(entry) is not None:
                 return index
         return group.size
 

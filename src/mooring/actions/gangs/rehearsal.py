@@ -26,34 +26,25 @@ class GangRehearsal:
 
     @contextmanager
     def __call__(self, cluster: Cluster) -> Iterator[CanPlace]:
-        checkpoint = cluster.checkpoint()
-        worn: dict[str, Pod] = {}
-        """Pods as they were before they were seen as they would be once admitted."""
-        try:
-            yield lambda pods: self._place_all(cluster, pods, worn)
-        finally:
-            cluster.rollback(checkpoint)
-            for pod in worn.values():
-                cluster.see_waiting_as(pod)
+        with cluster.what_if():
+            yield lambda pods: self._place_all(cluster, pods)
 
-    def _place_all(self, cluster: Cluster, pods: Sequence[Pod], worn: dict[str, Pod]) -> str | None:
-        entries = [entry for pod in pods if (entry := self._entry(cluster, pod, worn)) is not None]
-        checkpoint = cluster.checkpoint()
-        for members in _together(cluster, entries):
-            problem = self._place(cluster, members)
-            if problem is not None:
-                cluster.rollback(checkpoint)
-                return problem
-        cluster.commit(checkpoint)
+    def _place_all(self, cluster: Cluster, pods: Sequence[Pod]) -> str | None:
+        with cluster.what_if() as trial:
+            entries = [entry for pod in pods if (entry := self._entry(cluster, pod)) is not None]
+            for members in _together(cluster, entries):
+                problem = self._place(cluster, members)
+                if problem is not None:
+                    return problem
+            trial.keep()
         return None
 
-    def _entry(self, cluster: Cluster, pod: Pod, worn: dict[str, Pod]) -> Entry | None:
+    def _entry(self, cluster: Cluster, pod: Pod) -> Entry | None:
         """A pod that waits, as it would be once admitted; None for one that is not ours, not there or in its place."""
         profile = self._profiles.get(pod.spec.scheduler_name)
         record = cluster.pods.records.get(pod.key)
         if profile is None or record is None or record.row != UNBOUND or record.node_name:
             return None
-        worn.setdefault(pod.key, record.pod)
         cluster.see_waiting_as(pod)
         return Entry((), record.slot, record, profile)
 

@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 
 from mooring.actions.gangs.forecast import Forecast, Plan
 from mooring.actions.gangs.placing import GangPlacer
+from mooring.engine.action import Cycle
 from mooring.engine.plugin import Change
 from mooring.engine.queue.gang_entry import PLUGIN
-from mooring.engine.queue.queue import Entry, GangEntry, Queue
+from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.model.values.durations import duration_seconds
 from mooring.state.cluster import Cluster
-from mooring.state.pods import UNBOUND
 
 T = TypeVar("T")
 
@@ -52,8 +52,9 @@ class Reservation:
         self.holder: GangEntry | None = None
         """The gang for which room was held last."""
 
-    def begin(self, cluster: Cluster, queue: Queue, now: float) -> None:
+    def begin(self, cycle: Cycle) -> None:
         """Give the gang that is to get the reservation its turn, if there is anybody to keep the room from."""
+        cluster, queue, now = cycle.cluster, cycle.queue, cycle.now
         if self.keeps_out and (self.holder is None or self.holder.where != "parked"):
             self.keeps_out = False
             queue.note(Change.POD_GONE)  # the gang runs or is gone: what was held for it is anybody's
@@ -61,7 +62,10 @@ class Reservation:
             return
         waiting = [gang for gang in queue.gangs if gang.where in ("parked", "backoff") and self._has_waited(gang, now)]
         for gang in sorted(waiting, key=lambda gang: (gang.key, gang.arrival)):
-            if self._forecast.could_ever_fit(cluster, gang) and queue.bring_forward(gang):
+            can_fit = False
+            with cycle.attempt(gang):
+                can_fit = self._forecast.could_ever_fit(cluster, gang)
+            if can_fit and queue.bring_forward(gang):
                 return
 
     def _has_waited(self, gang: GangEntry, now: float) -> bool:
@@ -78,24 +82,21 @@ class Reservation:
         elif self._after >= 0 and self._has_waited(gang, now) and self._forecast.could_ever_fit(cluster, gang):
             plan = self._forecast.plan(cluster, gang, now)
             if plan is not None:
+                self._take(cluster, plan)
                 self.holder = gang
                 self.held = Held(gang, gang.priority, gang.may_preempt, plan)
-                self._take(cluster, plan)
 
     @staticmethod
     def _take(cluster: Cluster, plan: Plan) -> None:
         """Let the members have their places, though others may still be there: nobody else fits in then."""
         for key, row in zip(plan.members, plan.rows, strict=True):
-            cluster.assume(key, row)
-            cluster.gangs.nominate(key, holds_room=True)
+            cluster.hold(key, row)
 
     def end(self, cluster: Cluster) -> None:
         """Let go of everything that is held."""
         if self.held is not None:
             for key in self.held.plan.members:
-                if cluster.pods.records[key].row != UNBOUND:
-                    cluster.release(key)
-                cluster.gangs.nominate(key, holds_room=False)
+                cluster.let_go(key)
             self.held = None
 
     def let_go_of(self, gang: GangEntry, cluster: Cluster) -> None:
@@ -120,10 +121,11 @@ class Reservation:
         held = self.held
         assert held is not None
         self.end(cluster)
-        outcome = decide()
-        self._take(cluster, held.plan)
-        self.held = held
-        return outcome
+        try:
+            return decide()
+        finally:
+            self._take(cluster, held.plan)
+            self.held = held
 
     def note_bound(self, entries: Sequence[Entry], now: float) -> None:
         """Others were bound: what was refused before may be another matter now."""
@@ -155,11 +157,10 @@ class Reservation:
         held = self.held
         assert held is not None
         if not self.is_kept_out(refused):
-            checkpoint = cluster.checkpoint()
-            for key in held.plan.members:
-                cluster.release(key)
-            row = self._placer.batches.choose(cluster, refused.profile, refused.record.shape)
-            cluster.rollback(checkpoint)
+            with cluster.what_if():
+                for key in held.plan.members:
+                    cluster.release(key)
+                row = self._placer.batches.choose(cluster, refused.profile, refused.record.shape)
             if row < 0:
                 return None
             held.kept_out.add((refused.profile.name, refused.record.shape.id))

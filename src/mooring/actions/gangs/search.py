@@ -76,22 +76,21 @@ class Search:
     def run(self) -> bool:
         """Find and assume a place for every member; tell whether there is one within the bounds."""
         members = sum(group.size for group in self.groups)
-        checkpoint = self.cluster.checkpoint()
-        steps = [self._step({})]
-        while steps:
-            step = steps[-1]
-            if step.tried >= 0:
-                self._take_back(step)
-            if not self._try_next(step):
-                steps.pop()
-            elif len(self.placed) == members:
-                self.cluster.commit(checkpoint)
-                return True
-            else:
-                steps.append(self._step(step.banned))
-            if self.choices_left <= 0:
-                break
-        self.cluster.rollback(checkpoint)
+        with self.cluster.what_if() as trial:
+            steps = [self._step({})]
+            while steps:
+                step = steps[-1]
+                if step.tried >= 0:
+                    self._take_back(step)
+                if not self._try_next(step):
+                    steps.pop()
+                elif len(self.placed) == members:
+                    trial.keep()
+                    return True
+                else:
+                    steps.append(self._step(step.banned))
+                if self.choices_left <= 0:
+                    break
         self.placed.clear()
         return False
 

@@ -6,14 +6,13 @@ to be taken from it a moment later, and those behind see what is promised to tho
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
-from mooring.actions.gangs.placing import GangPlacer, bind_all
+from mooring.actions.gangs.placing import GangOutcome, GangPlacer, bind_all
 from mooring.actions.gangs.reservation import Reservation
-from mooring.actions.place.batches import DEFAULT_BATCHING, Batches, Outcome
+from mooring.actions.place.batches import DEFAULT_BATCHING, Outcome
+from mooring.actions.preempt.action import Preemption
 from mooring.config.batching import BatchingArgs, batch_limit
-from mooring.config.gangs import GangSchedulingArgs
-from mooring.engine.answers.kept import MOST_BYTES
+from mooring.engine.action import Action, Cycle
 from mooring.engine.evaluate import evaluate
 from mooring.engine.plugin import Change
 from mooring.engine.queue.queue import Entry, GangEntry, Parked, Queue, Turn
@@ -21,93 +20,93 @@ from mooring.model.decisions import Bind, Decision, Wait
 from mooring.state.cluster import Cluster
 
 
-class MakeRoom(Protocol):
-    """Evicts others for those that were just refused, in order; says of everybody what it waits for now."""
-
-    def __call__(self, cluster: Cluster, queue: Queue, now: float, refused: Sequence[Turn]) -> list[Decision]: ...
-
-
-class Place:
-    """The action."""
+class Place(Action):
+    """The action; `preemption` makes room for those that are refused, `on_batch` is told of each batch."""
 
     def __init__(
         self,
+        gangs: GangPlacer,
+        reservation: Reservation,
+        preemption: Preemption,
         batching: Mapping[str, BatchingArgs] | None = None,
         *,
-        cached: bool = True,
         clock: Callable[[], float] | None = None,
         on_batch: Callable[[int, float], None] | None = None,
-        most_bytes_kept: int = MOST_BYTES,
-        reserve_after_seconds: float = GangSchedulingArgs().reserve_after_seconds,
     ) -> None:
+        self.gangs = gangs
+        self.batches = gangs.batches
+        self.reservation = reservation
+        self._preemption = preemption
         self._batching = batching or {}
         self._clock = clock or (lambda: 0.0)
         self._on_batch = on_batch or (lambda pods, seconds: None)
-        self.batches = Batches(self._batching, cached=cached, clock=self._clock, most_bytes_kept=most_bytes_kept)
-        self.gangs = GangPlacer(self.batches)
-        self.reservation = Reservation(self.gangs, reserve_after_seconds)
-        self.make_room: MakeRoom | None = None
 
-    def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
+    def run(self, cycle: Cycle) -> list[Decision]:
+        cluster, queue = cycle.cluster, cycle.queue
         aside = [gang for gang in queue.gangs if gang.where in ("parked", "backoff")]
-        self.reservation.begin(cluster, queue, now)
+        self.reservation.begin(cycle)
         brought_forward = {gang.turn_name for gang in aside if gang.where == "active"}
         try:
-            return self._take_turns(cluster, queue, now, at_most, brought_forward)
+            return self._take_turns(cycle, brought_forward)
         finally:
             self.reservation.end(cluster)
 
-    def _take_turns(
-        self, cluster: Cluster, queue: Queue, now: float, at_most: int, brought_forward: set[str]
-    ) -> list[Decision]:
+    def _take_turns(self, cycle: Cycle, brought_forward: set[str]) -> list[Decision]:
         """Take so many turns; those of gangs that were brought forward to hold their room come on top.
 
         They come in every cycle, and would use up the turns of those behind them for ever.
         """
+        queue = cycle.queue
         decisions: list[Decision] = []
         tried: dict[str, Turn] = {}
         told: dict[str, Wait] = {}
-        left = at_most
+        one_by_one = set[int]()
+        """The shapes in whose batches something raised: each of their pods has a turn of its own."""
+        left = cycle.at_most
         while left > 0 and (turn := queue.peek()) is not None:
             started = self._clock()
             # 1. A gang is placed whole, or waits without holding anything.
             if isinstance(turn, GangEntry):
                 tried[turn.turn_name] = turn
                 _take_back(told, turn)
-                placed, made = self._place_gang(cluster, queue, now)
+                placed, made = self._place_gang(cycle)
                 decisions += _unsaid(made, told)
                 left -= max(0 if turn.turn_name in brought_forward else 1, placed)
                 brought_forward.discard(turn.turn_name)
                 self._on_batch(placed or turn.size, self._clock() - started)
                 continue
             # 2. Of pods, take the next ones of one shape.
-            batch = queue.pop_batch(self._batch_size(queue, turn, left))
+            shape = turn.record.shape
+            batch = queue.pop_batch(1 if shape.id in one_by_one else self._batch_size(queue, turn, left))
             tried |= {entry.turn_name: entry for entry in batch}
             _take_back(told, *batch)
             # 3. Those whose shape was refused a moment ago, with nothing since that could help, wait with the others.
             parked = queue.parked_with(batch[0])
-            if parked is not None and not self.reservation.is_open_to(batch[0], now):
+            if parked is not None and not self.reservation.is_open_to(batch[0], cycle.now):
                 queue.park(batch, parked.helped_by, parked.moved_by)
-                decisions += _unsaid(self._room_for(cluster, queue, now, batch), told)
+                decisions += _unsaid(self._room_for(cycle, batch), told)
                 continue
             # 4. Find nodes, as many as there are; assume them.
-            outcome = self._place_batch(cluster, batch, now)
+            outcome = self._place_batch(cycle, batch)
+            if outcome is None:
+                one_by_one.add(shape.id)
+                left -= len(batch) == 1
+                continue
             decisions += [Bind(entry.record.key, entry.record.node_name) for entry in outcome.placed]
             if outcome.placed:
-                queue.note(Change.POD_BOUND, batch[0].record.shape)
-                self.reservation.note_bound(outcome.placed, now)
+                queue.note(Change.POD_BOUND, shape)
+                self.reservation.note_bound(outcome.placed, cycle.now)
             # 5. The rest has room made for it, or waits for something that could help, or for its turn.
             for entry, verdict in outcome.rejected:
                 queue.park_alone(entry, verdict)
             if outcome.refused:
-                self._park(cluster, queue, outcome.refused)
-                decisions += _unsaid(self._room_for(cluster, queue, now, outcome.refused), told)
+                decisions += _unsaid(self._room_for(cycle, outcome.refused), told)
             queue.put_back(outcome.untried)
             # Pods that wait cost one try a shape, however many they are: else those that come back after every event
             # would use up the turn of those that have not been tried at all.
             left -= len(outcome.placed) + len(outcome.rejected) + min(1, len(outcome.refused))
             self._on_batch(len(batch) - len(outcome.untried), self._clock() - started)
-        return decisions + self._waits(cluster, queue, tried, told)
+        return decisions + self._waits(cycle, tried, told)
 
     def _batch_size(self, queue: Queue, head: Entry, left: int) -> int:
         if self.reservation.held is not None or queue.waits_for(head.record.shape):
@@ -115,8 +114,27 @@ class Place:
         args = self._batching.get(head.profile.name, DEFAULT_BATCHING)
         return min(left, batch_limit(args, head.record.pod.spec.priority_class_name, len(queue)))
 
-    def _place_batch(self, cluster: Cluster, batch: list[Entry], now: float) -> Outcome:
-        """Place pods, or one while room is held for a gang: it may see that room, or is told for whom it is."""
+    def _place_batch(self, cycle: Cycle, batch: list[Entry]) -> Outcome | None:
+        """Place pods, and park those that no node takes; None if something raised.
+
+        It is not known in whose turn something raised if there were several: each is to be tried by itself then.
+        """
+        outcome: Outcome | None = None
+        with cycle.attempt(*(batch if len(batch) == 1 else ())) as attempt:
+            found = self._find_nodes(cycle.cluster, batch, cycle.now)
+            if found.refused:
+                # Until something happens that a filter with something to say listens to.
+                answers = self.batches.answers(cycle.cluster, batch[0].profile, batch[0].record.shape)
+                cycle.queue.park(found.refused, answers.helped_by(), answers.is_moved_by)
+            attempt.keep()
+            outcome = found
+        if attempt.error is not None and len(batch) > 1:
+            cycle.queue.put_back(batch)
+        return outcome
+
+    def _find_nodes(self, cluster: Cluster, batch: list[Entry], now: float) -> Outcome:
+        """Assume nodes for pods, or for one while room is held for a gang: it may see that room, or is told for whom
+        it is."""
         row = cluster.nodes.row_of.get(batch[0].nominated_node)
         if row is not None and (nominated := self.batches.place_on(cluster, batch[0], row)) is not None:
             return nominated
@@ -135,37 +153,37 @@ class Place:
         verdict = self.reservation.verdict_on(cluster, first)
         return outcome if verdict is None else Outcome([], [], [], [(first, verdict)])
 
-    def _place_gang(self, cluster: Cluster, queue: Queue, now: float) -> tuple[int, list[Decision]]:
+    def _place_gang(self, cycle: Cycle) -> tuple[int, list[Decision]]:
         """Bind all members that the gang needs, or none; say how many."""
+        cluster, queue = cycle.cluster, cycle.queue
         gang = queue.pop_gang()
         self.reservation.let_go_of(gang, cluster)
-        outcome = self.gangs.place(cluster, gang)
+        outcome = GangOutcome()
+        with cycle.attempt(gang) as attempt:
+            outcome = self.gangs.place(cluster, gang)
+            if not outcome.placed:
+                message = self.reservation.message_for(cluster, gang) or outcome.message
+                queue.park_gang(gang, message, outcome.helped_by, outcome.moved_by)
+            attempt.keep()
+        if attempt.error is not None:
+            return 0, []
         if not outcome.placed:
-            message = self.reservation.message_for(cluster, gang) or outcome.message
-            queue.park_gang(gang, message, outcome.helped_by, outcome.moved_by)
-            made = self._room_for(cluster, queue, now, [gang])
+            made = self._room_for(cycle, [gang])
             if queue.nothing_happened_for(gang):
-                self.reservation.hold(cluster, gang, now)
+                with cycle.attempt(gang) as attempt:
+                    self.reservation.hold(cluster, gang, cycle.now)
+                    attempt.keep()
             return 0, made
-        self.reservation.note_bound(outcome.placed, now)
+        self.reservation.note_bound(outcome.placed, cycle.now)
         made = bind_all(queue, gang, outcome.placed)
         return len(made), made
 
-    def _room_for(self, cluster: Cluster, queue: Queue, now: float, refused: Sequence[Turn]) -> list[Decision]:
+    def _room_for(self, cycle: Cycle, refused: Sequence[Turn]) -> list[Decision]:
         """Let those that were refused evict others, as far as they may; what is held for a gang is no obstacle."""
-        if self.make_room is None:
-            return []
-        make_room = partial(self.make_room, cluster, queue, now, refused)
-        return make_room() if self.reservation.held is None else self.reservation.lifted(cluster, make_room)
+        make_room = partial(self._preemption.at_once, cycle, refused)
+        return make_room() if self.reservation.held is None else self.reservation.lifted(cycle.cluster, make_room)
 
-    def _park(self, cluster: Cluster, queue: Queue, entries: list[Entry]) -> None:
-        """Set pods aside that no node takes, until something happens that a filter with something to say listens to."""
-        answers = self.batches.answers(cluster, entries[0].profile, entries[0].record.shape)
-        queue.park(entries, answers.helped_by(), answers.is_moved_by)
-
-    def _waits(
-        self, cluster: Cluster, queue: Queue, tried: Mapping[str, Turn], told: dict[str, Wait]
-    ) -> list[Decision]:
+    def _waits(self, cycle: Cycle, tried: Mapping[str, Turn], told: dict[str, Wait]) -> list[Decision]:
         """Say of each pod that waits why, as things stand when all decisions are taken, in queue order.
 
         Who was told already, because others were or could not be evicted for it, is told that.
@@ -173,13 +191,14 @@ class Place:
         reasons: dict[tuple[str, int], tuple[str, tuple[str, ...]]] = {}
         waits: list[Decision] = []
         for turn in sorted(tried.values(), key=lambda turn: (turn.key, turn.arrival)):
-            parked = queue.parked_as(turn)
-            if parked is None:
+            parked = cycle.queue.parked_as(turn)
+            if parked is None or parked.is_fault:
                 continue
-            for pod in _pods(turn):
-                if (wait := told.pop(pod, None)) is None:
-                    wait = Wait(pod, *self._reason(cluster, turn, parked, reasons))
-                waits.append(wait)
+            with cycle.attempt(turn):
+                for pod in _pods(turn):
+                    if pod not in told:
+                        told[pod] = Wait(pod, *self._reason(cycle.cluster, turn, parked, reasons))
+            waits += [told.pop(pod) for pod in _pods(turn) if pod in told]
         return [*waits, *told.values()]  # the others hold room, until their victims are gone
 
     def _reason(

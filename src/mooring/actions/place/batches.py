@@ -54,21 +54,20 @@ class Batches:
         batching: Mapping[str, BatchingArgs],
         *,
         cached: bool = True,
-        clock: Callable[[], float] = lambda: 0.0,
+        clock: Callable[[], float] | None = None,
         most_bytes_kept: int = MOST_BYTES,
     ) -> None:
         self.cached = cached
         self.kept = KeptAnswers(most_bytes_kept)
         self._batching = batching
-        self._clock = clock
+        self._clock = clock or (lambda: 0.0)
         self._last_ranking: LastRanking | None = None
-        self._limits: dict[str, NodeLimit] = {}
 
     def place(self, cluster: Cluster, batch: list[Entry], *, all_at_once: bool = False) -> Outcome:
         """Find nodes for pods of one shape, in order, and assume them; `all_at_once`: however long that takes."""
         profile, shape = batch[0].profile, batch[0].record.shape
         deadline = None if all_at_once else self._deadline(profile)
-        limit = self._limit(profile)
+        limit = NodeLimit.of(profile)
         if not self.cached:
             has_steps = needs_steps(profile, shape)
             choose_plainly = partial(choose_uncached, profile, cluster, shape, limit)
@@ -104,8 +103,8 @@ class Batches:
     def choose(self, cluster: Cluster, profile: Profile, shape: Shape) -> int:
         """The best row for one pod as things stand, or -1; nothing is assumed."""
         if self.cached:
-            return self.kept.fresh(profile, cluster, shape).choose(self._limit(profile))
-        return choose_uncached(profile, cluster, shape, self._limit(profile))
+            return self.kept.fresh(profile, cluster, shape).choose(NodeLimit.of(profile))
+        return choose_uncached(profile, cluster, shape, NodeLimit.of(profile))
 
     def rehearse(self, cluster: Cluster, batch: list[Entry]) -> int:
         """Assume places for pods of one shape as far as there are any, without the steps that follow; say how many."""
@@ -120,21 +119,31 @@ class Batches:
         return len(batch)
 
     def _ranked(self, cluster: Cluster, batch: list[Entry], answers: ShapeAnswers, deadline: float | None) -> Outcome:
+        try:
+            ranking, rows, late = self._take_rows(batch, answers, deadline)
+        except Exception:
+            self._last_ranking = None
+            answers.forget()
+            raise
+        cluster.assume_many([entry.record for entry in batch[: len(rows)]], np.array(rows, np.intp))
+        answers.settle(rows)
+        self._last_ranking = LastRanking(ranking, answers, answers.position, answers.description)
+        return Outcome(batch[: len(rows)], *_split(batch[len(rows) :], late))
+
+    def _take_rows(
+        self, batch: list[Entry], answers: ShapeAnswers, deadline: float | None
+    ) -> tuple[Ranking | ClassRanking, list[int], bool]:
+        """The best rows, one for each pod as far as there are any, and whether time was up before that."""
         ranking = self._ranking_of(answers, len(batch))
         rows = list[int]()
-        late = False
         for _ in batch:
             row = ranking.take()
             if row < 0:
                 break
             rows.append(row)
-            late = deadline is not None and not len(rows) % 64 and self._is_late(deadline)
-            if late:
-                break
-        cluster.assume_many([entry.record for entry in batch[: len(rows)]], np.array(rows, np.intp))
-        answers.settle(rows)
-        self._last_ranking = LastRanking(ranking, answers, answers.position, answers.description)
-        return Outcome(batch[: len(rows)], *_split(batch[len(rows) :], late))
+            if deadline is not None and not len(rows) % 64 and self._is_late(deadline):
+                return ranking, rows, True
+        return ranking, rows, False
 
     def _ranking_of(self, answers: ShapeAnswers, expected_pods: int) -> Ranking | ClassRanking:
         """The ranking of the batch before, if that was of this shape and nothing has happened since; else a new one."""
@@ -165,21 +174,22 @@ class Batches:
             row = choose()
             if row < 0:
                 return Outcome(placed, batch[index:], [], rejected)
-            cluster.assume(entry.record.key, row)
-            verdict = take_steps(profile, cluster, entry.record, row) if has_steps else None
+            verdict = None
+            if not has_steps:
+                cluster.assume(entry.record.key, row)
+            else:
+                with cluster.what_if() as trial:
+                    cluster.assume(entry.record.key, row)
+                    verdict = take_steps(profile, cluster, entry.record, row)
+                    if verdict is None:
+                        trial.keep()
             if verdict is None:
                 placed.append(entry)
             else:
-                cluster.release(entry.record.key)
                 rejected.append((entry, verdict))
             if deadline is not None and self._is_late(deadline):
                 return Outcome(placed, [], batch[index + 1 :], rejected)
         return Outcome(placed, [], [], rejected)
-
-    def _limit(self, profile: Profile) -> NodeLimit | None:
-        if profile.percentage_of_nodes_to_score >= 100:
-            return None
-        return self._limits.setdefault(profile.name, NodeLimit(profile.percentage_of_nodes_to_score))
 
     def _deadline(self, profile: Profile) -> float | None:
         args = self._batching.get(profile.name, DEFAULT_BATCHING)

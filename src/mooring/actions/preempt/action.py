@@ -1,7 +1,7 @@
-"""For each pod or gang that was just refused, in queue order: find victims, evict them, and hold the room.
+"""For each pod or gang that was just refused, in queue order: find victims, evict them, and nominate it to the room.
 
-Whoever `Place` refuses has its turn at once (`at_once`). The action itself binds those whose room is there, and gives
-those a turn who had none yet, or for whom it is time to try again.
+Whoever `Place` refuses has its turn at once (`Preemption.at_once`). The action itself binds those whose room is there,
+and gives those a turn who had none yet, or for whom it is time to try again.
 
 Whoever room is made for takes its place in the state at once, so that nobody else sees room there, and is bound when
 the world has reported the victims gone: that is when `Bind` is returned.
@@ -16,20 +16,20 @@ from mooring.actions.gangs.placing import GangPlacer
 from mooring.actions.preempt.cost import Preemptions
 from mooring.actions.preempt.gangs.search import BEFORE, GangFound
 from mooring.actions.preempt.gangs.turn import is_being_made_room_for, make_room_for_gang
-from mooring.actions.preempt.nominations import Leaving, Nomination, Nominations, seat_of
+from mooring.actions.preempt.nominations import follow_up
 from mooring.actions.preempt.pods.eligible import ALREADY, why_not
 from mooring.actions.preempt.pods.search import Found, InVain, Search, refusals
-from mooring.actions.preempt.resumed import resumed
+from mooring.actions.preempt.resumed import resume
 from mooring.config.preemption_cost import PreemptionCostArgs
+from mooring.engine.action import Action, Cycle
 from mooring.engine.asking import faults_of
 from mooring.engine.evaluate import Evaluation
+from mooring.engine.evictions import evict, nominate
 from mooring.engine.plugin import PostFilter
 from mooring.engine.queue.gang_entry import PLUGIN as GANGS
 from mooring.engine.queue.queue import Entry, GangEntry, Parked, Queue, Turn
 from mooring.model.decisions import Decision, Evict, Wait
-from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
-from mooring.state.pods import PodRecord
 from mooring.state.views import PodView
 
 PLUGIN = "DefaultPreemption"
@@ -38,8 +38,8 @@ PLUGIN = "DefaultPreemption"
 NEVER = math.inf
 
 
-class Preempt:
-    """The action."""
+class Preemption:
+    """Makes room, by priorities, for those that no node takes."""
 
     def __init__(self, costs: Mapping[str, PreemptionCostArgs] | None = None, gangs: GangPlacer | None = None) -> None:
         """`costs` says by profile what preemption may cost; `gangs` places them, without it they evict nobody."""
@@ -48,63 +48,72 @@ class Preempt:
         self._preemptions = Preemptions(max(windows, default=0))
         self._placer = gangs
         self._search: Search | None = None
-        self._nominations = Nominations()
-        self._leaving: dict[str, Leaving] = {}
         self._turns: Turns | None = None
         self._tried: dict[int, tuple[Parked, dict[int, float]]] = {}
         """By id of a group of parked pods: the group, and when each of its pods is to be tried again, by arrival. A
         group stays the same as long as nothing happens that could help it."""
 
-    def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
-        turns = self._turns_of_cycle(cluster, now)
-        # 1. Bind those whose victims are gone.
-        decisions = self._nominations.follow_up(turns.search, queue, now)
-        # 2. Make room for those that have not had their turn.
-        for parked, turn in self._due(queue, now):
-            decisions += self._take_turn(turns, parked, turn, queue)
+    def at_once(self, cycle: Cycle, refused: Sequence[Turn]) -> list[Decision]:
+        """Make room for those that were refused a moment ago, as far as evicting others helps."""
+        decisions: list[Decision] = []
+        for turn in refused:
+            parked = cycle.queue.parked_as(turn)  # nobody, if what was evicted for one before lets it be tried again
+            if parked is not None and _may_preempt(parked):
+                decisions += self._take_turn(cycle, parked, turn)
+        return decisions
+
+    def rest(self, cycle: Cycle) -> list[Decision]:
+        """Make room for those that have not had their turn since they were refused, or for whom it is time again."""
+        decisions: list[Decision] = []
+        for parked, turn in self._due(cycle.queue, cycle.now):
+            decisions += self._take_turn(cycle, parked, turn)
         self._turns = None
         return decisions
 
-    def at_once(self, cluster: Cluster, queue: Queue, now: float, refused: Sequence[Turn]) -> list[Decision]:
-        """Make room for those that were refused a moment ago, as far as evicting others helps."""
-        turns = self._turns_of_cycle(cluster, now)
-        decisions: list[Decision] = []
-        for turn in refused:
-            parked = queue.parked_as(turn)  # nobody, if what was evicted for one before it lets it be tried again
-            if parked is not None and _may_preempt(parked):
-                decisions += self._take_turn(turns, parked, turn, queue)
-        return decisions
+    def search(self, cycle: Cycle) -> Search:
+        return self._turns_of_cycle(cycle).search
 
-    def explain(self, cluster: Cluster, turn: Turn, now: float) -> str:
+    def next_wake(self, now: float) -> float | None:
+        """When somebody's turn comes again because those who are protected will not be any more."""
+        times = [time for _, known in self._tried.values() for time in known.values()]
+        return min((time for time in times if now < time < NEVER), default=None)
+
+    def explain(self, cycle: Cycle, turn: Turn) -> str:
         """What evicting others would do for somebody who waits, as things stand; nothing is decided."""
-        search, profile = self._turns_of_cycle(cluster, now).search, turn.profile
+        search, profile, now = self.search(cycle), turn.profile, cycle.now
         if not any(plugin.name == PLUGIN for plugin in profile.post_filter):
             return ""
         costs = self._costs.get(profile.name)
         if isinstance(turn, GangEntry):
             return "" if self._placer is None else make_room_for_gang(search, self._placer, turn, now, costs).message
-        answer = refusals(profile, cluster, turn.record.shape)
+        answer = refusals(profile, cycle.cluster, turn.record.shape)
         can_help = len(answer.rows) and not len(answer.feasible)
         return search.find(answer, turn.record.pod, now, costs).message if can_help else ""
 
-    def _turns_of_cycle(self, cluster: Cluster, now: float) -> "Turns":
+    def _turns_of_cycle(self, cycle: Cycle) -> "Turns":
         """What is known in this cycle; its first turn forgets what is over."""
-        turns = self._turns
+        turns, cluster, now = self._turns, cycle.cluster, cycle.now
         if turns is None or turns.search.cluster is not cluster or turns.now != now:
             if self._search is None or self._search.cluster is not cluster:
                 self._search = Search(cluster, self._preemptions, with_costs=bool(self._costs))
             turns = self._turns = Turns(self._search, now)
             self._preemptions.forget_before(now)
-            self._leaving = {key: leaving for key, leaving in self._leaving.items() if not leaving.is_gone(cluster)}
         return turns
 
-    def _take_turn(self, turns: "Turns", parked: Parked, turn: Turn, queue: Queue) -> list[Decision]:
+    def _take_turn(self, cycle: Cycle, parked: Parked, turn: Turn) -> list[Decision]:
+        turns = self._turns_of_cycle(cycle)
         if turn.turn_name in turns.made_room:
             return []  # once a cycle: so that it ends, whatever anybody's priority counts for
-        if isinstance(turn, GangEntry):
-            made, again_after = self._gang_turn(turns.search, turn, parked, queue, turns.now)
-        else:
-            made, again_after = self._pod_turn(turns, turn, parked, queue)
+        made: list[Decision] = []
+        again_after = NEVER
+        with cycle.attempt(turn) as attempt:
+            if isinstance(turn, GangEntry):
+                made, again_after = self._gang_turn(turns.search, turn, parked, cycle.queue, turns.now)
+            else:
+                made, again_after = self._pod_turn(turns, turn, parked, cycle.queue)
+            attempt.keep()
+        if attempt.error is not None:
+            return []
         known = self._tried.get(id(parked))
         if known is None or known[0] is not parked:
             known = self._tried[id(parked)] = (parked, {})
@@ -147,19 +156,17 @@ class Preempt:
         if len(others) == len(profile.post_filter):
             return [], NEVER
         if why_not(answer, entry.record.pod) == ALREADY:
-            nomination = resumed(search, [entry], entry.record.priority)
+            nomination = resume(search, queue, [entry], entry.record.priority)
             if nomination is not None:
-                self._nominations.hold(nomination, search.cluster, queue)
                 message = f"{answer.message()} preemption: {ALREADY}"
-                return [Wait(key, message, answer.refusing_plugins(), nomination.seats[0].node)], NEVER
+                return [Wait(key, message, answer.refusing_plugins(), nomination.pods[0].node)], NEVER
         found = search.find(answer, entry.record.pod, turns.now, self._costs.get(profile.name))
         wait = _wait(key, answer, found)
         if isinstance(found, Found):
             turns.in_vain.clear()
             reason = f"Preempted by pod {entry.record.pod.metadata.uid or key} on node {found.node}"
-            evictions, victims = self._evict(search, found, key, reason, queue, turns.now)
-            seats = (seat_of(entry, found.row, search.cluster),)
-            self._nominations.hold(Nomination(seats, tuple(victims)), search.cluster, queue)
+            evictions = self._evict(search, found, key, reason, queue, turns.now)
+            nominate(search.cluster, queue, [entry], [found.row], found.victims)
             return [*evictions, wait], NEVER
         again_after = NEVER if found.again_after is None else found.again_after
         if not others:
@@ -173,70 +180,76 @@ class Preempt:
     ) -> tuple[list[Decision], float]:
         """What is decided for a gang, and after how many seconds it is to be tried again."""
         has_plugin = any(plugin.name == PLUGIN for plugin in gang.profile.post_filter)
-        if self._placer is None or not has_plugin or self._nominations.has_gang(gang.root.key):
+        is_nominated = any(known.gang == gang.root.key for known in search.cluster.nominations())
+        if self._placer is None or not has_plugin or is_nominated:
             return [], NEVER
         why = ", ".join(parked.verdict.reasons) if parked.verdict is not None else ""
         if is_being_made_room_for(search.cluster, gang):
-            nomination = resumed(search, needed_members(gang, search.cluster.gangs), gang.priority, gang.root.key)
+            needed = needed_members(gang, search.cluster.gangs)
+            nomination = resume(search, queue, needed, gang.priority, gang.root.key)
             if nomination is not None:
                 queue.take(gang)
-                self._nominations.hold(nomination, search.cluster, queue)
                 message = f"{why} {BEFORE}{ALREADY}".strip()
-                return [Wait(seat.key, message, (GANGS,), seat.node) for seat in nomination.seats], NEVER
+                return [Wait(pod.key, message, (GANGS,), pod.node) for pod in nomination.pods], NEVER
         found = make_room_for_gang(search, self._placer, gang, now, self._costs.get(gang.profile.name))
         message = f"{why} {found.message}".strip()
         if isinstance(found, InVain):
             waits: list[Decision] = [Wait(key, message, (GANGS,)) for key in gang.entries]
             return waits, NEVER if found.again_after is None else found.again_after
         entries = dict(gang.entries)
-        seats = tuple(seat_of(entries[record.key], row, search.cluster) for record, row in found.assignments)
-        preemptor = seats[0].key
+        members = [entries[record.key] for record, _ in found.assignments]
         reason = f"Preempted by pod group {gang.name}"
-        evictions, victims = self._evict(search, found, preemptor, reason, queue, now)
+        evictions = self._evict(search, found, members[0].record.key, reason, queue, now)
         queue.take(gang)
-        self._nominations.hold(Nomination(seats, tuple(victims), gang.root.key), search.cluster, queue)
-        nodes = {seat.key: seat.node for seat in seats}
+        rows = [row for _, row in found.assignments]
+        nomination = nominate(search.cluster, queue, members, rows, found.victims, gang.root.key)
+        nodes = {pod.key: pod.node for pod in nomination.pods}
         return [*evictions, *(Wait(key, message, (GANGS,), nodes.get(key, "")) for key in entries)], NEVER
 
     # Both.
 
     def _evict(
         self, search: Search, found: Found | GangFound, preemptor: str, reason: str, queue: Queue, now: float
-    ) -> tuple[list[Decision], list[Leaving]]:
+    ) -> list[Decision]:
         """Decide to evict the victims; those that hold room and do not run yet give it up instead."""
         cluster, budgets = search.cluster, search.running.budgets
         decisions: list[Decision] = []
-        victims: list[Leaving] = []
         workloads, roots = set[str](), dict[str, GangRecord]()
         for victim in found.victims:
-            if victim.key in self._nominations:
-                self._nominations.give_up(victim.key, cluster, queue)
-            if victim.row < 0:
+            gang = found.gangs.get(victim.key)
+            made = evict(cluster, queue, victim, preemptor, f"{reason}, gang {gang} as a whole" if gang else reason)
+            if not made:
                 continue
-            leaving = Leaving.of(victim)
-            victims.append(leaving)
-            if not self._is_leaving(victim, leaving, cluster):
-                self._leaving[victim.key] = leaving
-                budgets.spend(budgets.set_of(victim.pod), victim.key)
-                cluster.gangs.expel(victim.key)
-                if (part := cluster.gangs.of(victim.key)) is not None:
-                    root = cluster.gangs.root_of(part)
-                    roots[root.key] = root
-                workloads.add(search.running.workload_of(victim))
-                gang = found.gangs.get(victim.key)
-                with_gang = f", gang {gang} as a whole" if gang else ""
-                decisions.append(Evict(victim.key, victim.node_name, preemptor, reason + with_gang))
+            decisions += made
+            budgets.spend(budgets.set_of(victim.pod), victim.key)
+            if (part := cluster.gangs.of(victim.key)) is not None:
+                root = cluster.gangs.root_of(part)
+                roots[root.key] = root
+            workloads.add(search.running.workload_of(victim))
         for workload in sorted(workloads):
             self._preemptions.note(workload, now)
         for root in roots.values():
             queue.gang_shrank(root)
-        return decisions, victims
+        return decisions
 
-    def _is_leaving(self, victim: PodRecord, leaving: Leaving, cluster: Cluster) -> bool:
-        """Whether a pod is on its way out already: for another's sake, its gang's, or its own."""
-        if victim.pod.metadata.deletion_timestamp is not None or cluster.gangs.is_leaving(victim.key):
-            return True
-        return self._leaving.get(victim.key) == leaving
+
+class Preempt(Action):
+    """The action."""
+
+    def __init__(self, preemption: Preemption) -> None:
+        self._preemption = preemption
+
+    def run(self, cycle: Cycle) -> list[Decision]:
+        # 1. Bind those whose victims are gone, whoever evicted them.
+        decisions = follow_up(cycle, self._preemption.search(cycle))
+        # 2. Make room for those that have not had their turn.
+        return decisions + self._preemption.rest(cycle)
+
+    def next_wake(self, now: float) -> float | None:
+        return self._preemption.next_wake(now)
+
+    def explain(self, cycle: Cycle, turn: Turn) -> str:
+        return self._preemption.explain(cycle, turn)
 
 
 class Turns:

@@ -129,11 +129,10 @@ class RunningPods:
     @contextmanager
     def supposing(self) -> Iterator[None]:
         """Let pods come and go, and undo it all: nothing has to be read again for it. `refresh` comes before."""
-        checkpoint = self.cluster.checkpoint()
         try:
-            yield
+            with self.cluster.what_if():
+                yield
         finally:
-            self.cluster.rollback(checkpoint)
             self._positions = (self.cluster.pod_changes.position, self._positions[1])
 
     def count_below(self, rows: NDArray[np.intp], priority: int) -> NDArray[np.int64]:

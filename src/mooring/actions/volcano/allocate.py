@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mooring.actions.gangs.members import needed_members
 from mooring.actions.gangs.placing import GangPlacer, bind_all
+from mooring.actions.place.batches import Outcome
 from mooring.actions.volcano.following import Following
 from mooring.actions.volcano.jobs import Members
 from mooring.actions.volcano.settings import ShareSettings
 from mooring.actions.volcano.shared_jobs import SharedJob, role_key
 from mooring.actions.volcano.sharing import Offer, Sharing
+from mooring.engine.action import Action, Cycle
 from mooring.engine.plugin import Change
 from mooring.engine.queue.queue import Entry, GangEntry, Queue
 from mooring.engine.verdict import Rejection, Verdict
@@ -26,7 +28,7 @@ PLUGIN = "VolcanoQueue"
 """Who speaks when a queue's share refuses somebody."""
 
 
-class Share:
+class Share(Action):
     """The action."""
 
     def __init__(self, placer: GangPlacer, settings: ShareSettings | None = None) -> None:
@@ -46,19 +48,21 @@ class Share:
         """All that run or wait in shared queues, by key."""
         return {} if self.followed is None else self.followed.jobs
 
-    def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
+    def run(self, cycle: Cycle) -> list[Decision]:
         self.unplaced = []
+        cluster = cycle.cluster
         if not cluster.related.volcano_queues:
             return []
         # 1. Who there is, and what everybody holds.
-        turns = queue.take_shared()
+        turns = cycle.queue.take_shared()
         if self.followed is None or self.followed.cluster is not cluster:
             self.followed = Following(cluster, self.settings)
-        jobs = self.followed.follow(turns, now)
-        return self._take_turns(jobs, cluster, queue, now) if turns else []
+        jobs = self.followed.follow(turns, cycle.now)
+        return self._take_turns(jobs, cycle) if turns else []
 
-    def _take_turns(self, jobs: dict[str, SharedJob], cluster: Cluster, queue: Queue, now: float) -> list[Decision]:
+    def _take_turns(self, jobs: dict[str, SharedJob], cycle: Cycle) -> list[Decision]:
         assert self.followed is not None
+        now = cycle.now
         sharing, refused = self.followed.sharing, self.followed.refused
         # 2. Turn by turn, by shares.
         decisions: list[Decision] = []
@@ -66,78 +70,90 @@ class Share:
         no_node = dict[str, str]()
         while (offer := sharing.next_job()) is not None:
             job = jobs[offer.job]
-            made, message = self._take_turn(cluster, queue, job, offer)
+            made, message = self._take_turn(cycle, job, offer)
             decisions += made
             if message:
                 no_node[job.key] = message
                 sharing.refuse(job.key, message)
             else:
-                sharing.allocate(job.key, _members(cluster, job, made), now)
+                sharing.allocate(job.key, _members(cycle.cluster, job, made), now)
         # 3. Who asks for nothing but a place gets one, whatever its queue deserves.
         for job in jobs.values():
             if job.key not in refused:
-                made, message = self._backfill(cluster, queue, job, sharing)
+                made, message = self._backfill(cycle, job, sharing)
                 decisions += made
                 if made:
-                    sharing.allocate(job.key, _members(cluster, job, made), now)
+                    sharing.allocate(job.key, _members(cycle.cluster, job, made), now)
                 if message:
                     no_node[job.key] = message
         # 4. The others wait, each with its reason.
         for job in jobs.values():
             message = no_node.get(job.key) or refused.get(job.key) or sharing.why(job.key)
-            waits = _park(queue, job, message, is_capped=job.key not in no_node)
+            waits = _park(cycle.queue, job, message, is_capped=job.key not in no_node)
             decisions += waits
             if waits and job.key not in refused:
                 self.unplaced.append(job)
         self.unplaced.sort(key=lambda job: (-job.priority, job.created, job.key))
         return decisions
 
-    def _take_turn(self, cluster: Cluster, queue: Queue, job: SharedJob, offer: Offer) -> tuple[list[Decision], str]:
+    def _take_turn(self, cycle: Cycle, job: SharedJob, offer: Offer) -> tuple[list[Decision], str]:
         """Place what was offered: the members that make a gang whole, or one more."""
         if job.gang is not None:
-            return self._start(cluster, queue, job, job.gang, needed_members(job.gang, cluster.gangs))
-        entry = _next_spare(cluster, job, offer)
-        return ([], "its members are not there") if entry is None else self._grow(cluster, queue, job, entry)
+            return self._start(cycle, job, job.gang, needed_members(job.gang, cycle.cluster.gangs))
+        entry = _next_spare(cycle.cluster, job, offer)
+        return ([], "its members are not there") if entry is None else self._grow(cycle, job, entry)
 
-    def _backfill(self, cluster: Cluster, queue: Queue, job: SharedJob, sharing: Sharing) -> tuple[list[Decision], str]:
+    def _backfill(self, cycle: Cycle, job: SharedJob, sharing: Sharing) -> tuple[list[Decision], str]:
         """Place the members that ask for nothing: a gang that needs no others, then one by one."""
         waiting = [entry for entry in job.waiting if _is_best_effort(entry)]
         if not waiting or sharing.is_closed(job.queue):
             return [], ""
         decisions: list[Decision] = []
         if job.gang is not None:
-            needed = needed_members(job.gang, cluster.gangs)
+            needed = needed_members(job.gang, cycle.cluster.gangs)
             if not all(map(_is_best_effort, needed)):
                 return [], ""
-            decisions, message = self._start(cluster, queue, job, job.gang, needed)
+            decisions, message = self._start(cycle, job, job.gang, needed)
             if message:
                 return [], message
         for entry in [entry for entry in job.spares if _is_best_effort(entry)]:
-            made, message = self._grow(cluster, queue, job, entry)
+            made, message = self._grow(cycle, job, entry)
             decisions += made
             if message:
                 return decisions, message
         return decisions, ""
 
     def _start(
-        self, cluster: Cluster, queue: Queue, job: SharedJob, gang: GangEntry, needed: Sequence[Entry]
+        self, cycle: Cycle, job: SharedJob, gang: GangEntry, needed: Sequence[Entry]
     ) -> tuple[list[Decision], str]:
-        message = self._placer.try_together(cluster, gang, needed, with_steps=True)
+        message: str | None = ""
+        with cycle.attempt(gang) as attempt:
+            message = self._placer.try_together(cycle.cluster, gang, needed, with_steps=True)
+            attempt.keep()
+        if attempt.error is not None:
+            job.gang = None  # it has been set aside
+            return [], str(attempt.error)
         if message is not None:
             return [], f"gang {gang.name}: {message}"
         job.gang = None
-        made = bind_all(queue, gang, needed)
-        job.spares += _spares(queue, job)
+        made = bind_all(cycle.queue, gang, needed)
+        job.spares += _spares(cycle.queue, job)
         return made, ""
 
-    def _grow(self, cluster: Cluster, queue: Queue, job: SharedJob, entry: Entry) -> tuple[list[Decision], str]:
-        outcome = self._placer.batches.place(cluster, [entry])
+    def _grow(self, cycle: Cycle, job: SharedJob, entry: Entry) -> tuple[list[Decision], str]:
+        outcome = Outcome([], [], [])
+        with cycle.attempt(entry) as attempt:
+            outcome = self._placer.batches.place(cycle.cluster, [entry])
+            attempt.keep()
+        if attempt.error is not None:
+            job.spares.remove(entry)  # it has been set aside
+            return [], str(attempt.error)
         if not outcome.placed:
             verdicts = [reason for _, verdict in outcome.rejected for reason in verdict.reasons]
             return [], "; ".join(verdicts) or "no node has room for it"
         job.spares.remove(entry)
-        queue.remove(entry.record.key)
-        queue.note(Change.POD_BOUND, entry.record.shape)
+        cycle.queue.remove(entry.record.key)
+        cycle.queue.note(Change.POD_BOUND, entry.record.shape)
         return [Bind(entry.record.key, entry.record.node_name)], ""
 
 

@@ -8,33 +8,32 @@ from collections.abc import Sequence
 
 from mooring.actions.gangs.members import needed_members
 from mooring.actions.gangs.placing import GangPlacer
-from mooring.actions.preempt.nominations import Leaving, Nomination, Nominations, seat_of
-from mooring.actions.preempt.pods.search import Search
 from mooring.actions.volcano.allocate import PLUGIN, Share
 from mooring.actions.volcano.checks import Refusal
 from mooring.actions.volcano.reclaim_victims import Victim
 from mooring.actions.volcano.shared_jobs import SharedJob
+from mooring.engine.action import Action, Cycle
+from mooring.engine.evictions import evict, nominate
 from mooring.engine.queue.queue import Entry, Queue
-from mooring.model.decisions import Decision, Evict, Wait
+from mooring.model.decisions import Decision, Wait
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND, PodRecord
 
 
-class Reclaim:
+class Reclaim(Action):
     """The action; it goes by the book that `Share` has just kept."""
 
     def __init__(self, share: Share, placer: GangPlacer) -> None:
         self._share = share
         self._placer = placer
-        self._search: Search | None = None
-        self._nominations = Nominations()
 
-    def run(self, cluster: Cluster, queue: Queue, now: float, at_most: int) -> list[Decision]:
-        if self._search is None or self._search.cluster is not cluster:
-            self._search = Search(cluster)
-        decisions = self._nominations.follow_up(self._search, queue, now)
+    def run(self, cycle: Cycle) -> list[Decision]:
+        decisions: list[Decision] = []
         for job in self._share.unplaced:
-            decisions += self._reclaim_for(job, cluster, queue, now)
+            turns = [job.gang] if job.gang is not None else job.spares[:1]
+            with cycle.attempt(*turns) as attempt:
+                decisions += self._reclaim_for(job, cycle.cluster, cycle.queue, cycle.now)
+                attempt.keep()
         return decisions
 
     def _reclaim_for(self, job: SharedJob, cluster: Cluster, queue: Queue, now: float) -> list[Decision]:
@@ -51,36 +50,27 @@ class Reclaim:
         pods = self._pods_of(found.victims)
         nominated = f"gang {job.gang.name}" if job.gang is not None else f"pod {entries[0].record.key}"
         reason = f"Reclaimed by queue {job.queue} for {nominated}"
-        decisions: list[Decision] = []
-        for pod in pods:
-            cluster.gangs.expel(pod.key)
-            decisions.append(Evict(pod.key, pod.node_name, entries[0].record.key, reason))
-        seats = tuple(seat_of(entry, row, cluster) for entry, row in zip(entries, rows, strict=True))
-        leaving = tuple(Leaving(pod.key, pod.pod.metadata.uid, pod.row) for pod in pods)
+        decisions = [found for pod in pods for found in evict(cluster, queue, pod, entries[0].record.key, reason)]
         if job.gang is not None:
             queue.take(job.gang)
-        root = job.root.key if job.root is not None else ""
-        self._nominations.hold(Nomination(seats, leaving, root), cluster, queue)
+        nomination = nominate(cluster, queue, entries, rows, pods, job.root.key if job.root is not None else "")
         for victim in found.victims:
             sharing.release(victim.job, victim.members)
         sharing.allocate(job.key, now=now)
         message = f"room is made for it in the share of queue {job.queue}"
-        return [*decisions, *(Wait(seat.key, message, (PLUGIN,), seat.node) for seat in seats)]
+        return [*decisions, *(Wait(pod.key, message, (PLUGIN,), pod.node) for pod in nomination.pods)]
 
     def _rows(self, job: SharedJob, entries: Sequence[Entry], victims: Sequence[Victim], cluster: Cluster) -> list[int]:
         """Where the job's next members would go if the victims were gone; nothing if there is no room even then."""
-        checkpoint = cluster.checkpoint()
-        for pod in self._pods_of(victims):
-            cluster.release(pod.key)
-        rows: list[int] = []
-        if job.gang is not None:
+        with cluster.what_if():
+            for pod in self._pods_of(victims):
+                cluster.release(pod.key)
+            if job.gang is None:
+                row = self._placer.batches.choose(cluster, entries[0].profile, entries[0].record.shape)
+                return [row] if row >= 0 else []
             if self._placer.try_together(cluster, job.gang, entries) is None:
-                rows = [entry.record.row for entry in entries]
-        else:
-            row = self._placer.batches.choose(cluster, entries[0].profile, entries[0].record.shape)
-            rows = [row] if row >= 0 else []
-        cluster.rollback(checkpoint)
-        return rows
+                return [entry.record.row for entry in entries]
+            return []
 
     def _pods_of(self, victims: Sequence[Victim]) -> list[PodRecord]:
         """The pods that have to go: of each role the last that came."""

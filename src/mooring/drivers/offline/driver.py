@@ -5,11 +5,11 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from mooring.actions.admit.action import Admit as AdmitAction
 from mooring.actions.admit.lifecycle.pods import unbound
 from mooring.drivers.driver import Driver
 from mooring.drivers.offline.clock import KnownEnds, TaintEvictions
 from mooring.drivers.offline.differences import differences
+from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.meta import timestamp_text
 from mooring.model.api.nodes import Taint
@@ -144,8 +144,12 @@ class Offline(Driver):
         return min(max(self._ends.next, self.now), max(leaving, self.now), self._next_wake())
 
     def _next_wake(self) -> float:
-        wakes = (action.next_wake for action in self.scheduler.actions if isinstance(action, AdmitAction))
-        return min((time for time in wakes if time is not None and time > self.now), default=math.inf)
+        wake = self.scheduler.next_wake(self.now)
+        return math.inf if wake is None else wake
+
+    def take_faults(self, faults: list[Fault]) -> None:
+        """A mistake in a plugin is told to whoever gave it, in one line, and nothing is half done."""
+        raise faults[0].error
 
     def _start_placed(self) -> None:
         """Whoever was placed has started."""

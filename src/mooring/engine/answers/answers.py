@@ -81,6 +81,17 @@ class ShapeAnswers:
 
     def refresh(self) -> bool:
         """Bring everything up to date with the cluster; tell whether it had to be built anew."""
+        try:
+            return self._catch_up()
+        except Exception:
+            self.forget()
+            raise
+
+    def forget(self) -> None:
+        """Something raised while answers were asked for or followed: they are half of this and half of that."""
+        self.description = ()
+
+    def _catch_up(self) -> bool:
         cluster = self.cluster
         since, self.position = self.position, cluster.pod_changes.position
         if self.description != cluster.description:

@@ -29,5 +29,9 @@ class Backoff:
         doublings = min(attempts - 1, 62)
         return float(math.floor(tried_at + max(min(self.initial * 2.0**doublings, longest), least)))
 
+    def end(self, tried_at: float, attempts: int) -> float:
+        """When somebody is tried again who was tried so many times, to the moment."""
+        return tried_at + min(self.initial * 2.0 ** min(attempts - 1, 62), self.longest)
+
     def is_over(self, expiry: float, now: float) -> bool:
         return expiry < math.floor(now) if math.isfinite(now) else True

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from mooring.engine.asking import faults_of
 from mooring.engine.profile import Profile
+from mooring.model.api.pods import Pod
 from mooring.state.pods import PodRecord
 
 
@@ -20,6 +22,8 @@ class Entry:
     """How often it was tried in vain."""
     tried_at: float = field(default=0.0, compare=False)
     """When that was last so."""
+    faults: int = field(default=0, compare=False)
+    """How often something raised in its turn."""
     size = 1
 
     @property
@@ -35,3 +39,9 @@ class Entry:
     def has(self, key: str) -> bool:
         """Whether it is this pod's turn."""
         return self.record.key == key
+
+
+def sort_key(profile: Profile, pod: Pod, queued_at: float) -> Any:
+    """A pod's place by the profile's order."""
+    with faults_of(profile.queue_sort, "sort_key"):
+        return profile.queue_sort.sort_key(pod, queued_at)

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.engine.profile import Profile
-from mooring.engine.queue.entry import Entry
+from mooring.engine.queue.entry import Entry, sort_key
 from mooring.engine.queue.gang_parts import complete_parts, lacking, parts_to_start
 from mooring.state.gangs import GangRecord, GangTable
 
@@ -26,6 +26,8 @@ class GangEntry:
     key: Any = None
     attempts: int = 0
     tried_at: float = 0.0
+    faults: int = 0
+    """How often something raised in its turn."""
     first_tried: float | None = None
     """When it was first tried in vain, since it last started."""
     where: str = "gathering"
@@ -73,7 +75,7 @@ class GangEntry:
         """Its place by the profile's order, as if it were one pod."""
         pod = next(iter(self.entries.values())).record.pod
         alike = replace(pod, spec=replace(pod.spec, priority=self.priority))
-        return self.profile.queue_sort.sort_key(alike, self.queued_at)
+        return sort_key(self.profile, alike, self.queued_at)
 
 
 def what_is_missing(gang: GangEntry, table: GangTable) -> str:

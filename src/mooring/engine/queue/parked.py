@@ -1,5 +1,6 @@
 """Those that were tried in vain, and what could help them."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -30,6 +31,10 @@ class Parked:
     """When the first of them was set aside."""
     is_capped: bool = False
     """It is their queue's share that refused them: evicting others from nodes would not help."""
+    again_at: float = math.inf
+    """When they are to be tried again though nothing has happened."""
+    is_fault: bool = False
+    """Something raised in their turn."""
 
     @property
     def entries(self) -> list[Entry]:

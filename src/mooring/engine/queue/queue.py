@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from mooring.engine.asking import faults_of
 from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
-from mooring.engine.queue.entry import Entry
+from mooring.engine.queue.entry import Entry, sort_key
 from mooring.engine.queue.gang_entry import GangEntry
 from mooring.engine.queue.gang_room import GangRoom
 from mooring.engine.queue.parked import Parked, Turn
@@ -34,6 +34,8 @@ class Queue(Waiting):
         super().__init__(backoff, is_shared)
         self.gangs = GangRoom(GangTable() if gangs is None else gangs)
         self._gated: dict[str, tuple[Entry, Verdict]] = {}
+        self.nominated: dict[str, Entry] = {}
+        """Those that hold room which is being made for them, by pod: they do not wait for a turn."""
         self._arrivals = 0
 
     def __len__(self) -> int:
@@ -41,11 +43,15 @@ class Queue(Waiting):
         self._settle_gangs()
         return len(self._turns) + len(self.shared)
 
+    def __contains__(self, pod: object) -> bool:
+        """Whether a pod waits here: for its turn, its gang, a gate, or the room that is being made for it."""
+        return pod in self._entry_of or pod in self.nominated
+
     # Coming and going.
 
     def add(self, record: PodRecord, profile: Profile, now: float) -> None:
         """Let a pod wait for its turn, with its gang, or behind the gate that holds it."""
-        entry = Entry(profile.queue_sort.sort_key(record.pod, now), self._new_arrival(), record, profile, now)
+        entry = self.make_entry(record, profile, now)
         self._entry_of[record.key] = entry
         for plugin in profile.pre_enqueue:
             with faults_of(plugin, "pre_enqueue"):
@@ -56,13 +62,16 @@ class Queue(Waiting):
                 return
         self._enter(entry)
 
+    def make_entry(self, record: PodRecord, profile: Profile, now: float) -> Entry:
+        return Entry(sort_key(profile, record.pod, now), self._new_arrival(), record, profile, now)
+
     def update(self, record: PodRecord, profile: Profile, now: float) -> None:
         """A pod that waits was seen anew: it keeps its place if nothing changed that decides on it."""
         entry = self._entry_of.get(record.key)
         if entry is None:
             self.add(record, profile, now)
             return
-        key = profile.queue_sort.sort_key(record.pod, entry.queued_at)
+        key = sort_key(profile, record.pod, entry.queued_at)
         where = self._where.get(record.key)
         is_same = entry.record is record and entry.profile is profile and entry.key == key
         if not is_same or where == "gated" or not self.gangs.is_in_place(entry):
@@ -88,6 +97,11 @@ class Queue(Waiting):
             self.gangs.leave(key)
         elif where == "parked":
             self._parked.remove(key)
+
+    def set_aside(self, entry: Entry) -> None:
+        """Room is being made for a pod: it waits for that, and for no turn."""
+        self.remove(entry.record.key)
+        self.nominated[entry.record.key] = entry
 
     def _new_arrival(self) -> int:
         self._arrivals += 1
@@ -138,7 +152,9 @@ class Queue(Waiting):
         """Everybody whose turn comes by shares, those tried in vain included: with any change all shares are others."""
         self._settle_gangs()
         if self.shared:
-            self._bring_back(self._parked.where(lambda parked: any(map(self._is_shared, parked.turns()))))
+            self._bring_back(
+                self._parked.where(lambda parked: not parked.is_fault and any(map(self._is_shared, parked.turns())))
+            )
         taken, self.shared = list(self.shared.values()), {}
         for turn in taken:
             self._mark(turn, "taken")
@@ -228,6 +244,17 @@ class Queue(Waiting):
             if is_complete:
                 gang.key = gang.sort_key()
                 self._activate(gang)
+
+    def put_back_taken(self) -> None:
+        """Let those be tried again who were taken and never came back: something raised while they had their turn."""
+        taken = [self._entry_of[key] for key, where in self._where.items() if where == "taken"]
+        self.put_back([*taken, *(gang for gang in self.gangs if gang.where == "taken")])
+
+    def _take_out(self, turn: Turn) -> None:
+        if isinstance(turn, GangEntry):
+            self._set_aside(turn)
+        else:
+            self.remove(turn.record.key)
 
     def _set_aside(self, gang: GangEntry) -> None:
         if gang.where in ("active", "backoff"):

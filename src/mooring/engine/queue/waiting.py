@@ -4,6 +4,7 @@ Pods that were tried in vain are parked by shape, with the plugins that refused 
 happens that could help (a queueing hint), all pods of a shape together, because they get the same answer.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 from mooring.engine.plugin import Change
@@ -15,12 +16,15 @@ from mooring.engine.queue.turns import Turns
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.state.shapes import Shape
 
+MOST_FAULTS = 5
+"""So often something may raise in somebody's turn before it is parked for good."""
+
 
 class Waiting:
     """Active, backing off and parked turns, of pods and of gangs."""
 
     def __init__(self, backoff: Backoff | None = None, is_shared: Callable[[Turn], bool] = lambda turn: False) -> None:
-        self._backoff = backoff or Backoff()
+        self.backoff = backoff or Backoff()
         self._turns = Turns()
         self._parked = ParkingLot()
         self._where: dict[str, str] = {}
@@ -34,9 +38,11 @@ class Waiting:
     def advance(self, now: float) -> None:
         """Time has passed: who has stayed behind, or waited for nothing, long enough is to be tried."""
         self._now = now
-        for turn in self._turns.come_forward(lambda expiry: self._backoff.is_over(expiry, now)):
+        for turn in self._turns.come_forward(lambda expiry: self.backoff.is_over(expiry, now)):
             self._mark(turn, "active")
-        self._bring_back(self._parked.where(lambda parked: now - parked.since > UNSCHEDULABLE_SECONDS))
+        self._bring_back(
+            self._parked.where(lambda parked: now - parked.since > UNSCHEDULABLE_SECONDS or now >= parked.again_at)
+        )
 
     def _activate(self, turn: Turn) -> None:
         if self._is_shared(turn):
@@ -94,6 +100,37 @@ class Waiting:
         entries = dict(gang.entries)
         self._parked.add_gang(Parked(gang.profile, helped_by, moved_by, entries, verdict, gang, self._now, is_capped))
 
+    def park_failed(self, turn: Turn, verdict: Verdict) -> None:
+        """Set somebody aside in whose turn something raised: until its backoff is over; for good if that goes on.
+
+        Who is parked for good comes back when a node or an object changes, or it is itself seen anew.
+        """
+        self._take_out(turn)
+        turn.faults += 1
+        is_over = turn.faults >= MOST_FAULTS
+        helped_by = Change.NODE | Change.RELATED if is_over else Change(0)
+        again_at = math.inf if is_over else self.backoff.end(self._now, turn.faults)
+        if isinstance(turn, GangEntry):
+            turn.where = "parked"
+            new = Parked(turn.profile, helped_by, by_pod=dict(turn.entries), verdict=verdict, gang=turn)
+        else:
+            new = Parked(turn.profile, helped_by, verdict=verdict)
+        new.since, new.is_capped, new.again_at, new.is_fault = self._now, True, again_at, True
+        if isinstance(turn, GangEntry):
+            turn.attempts, turn.tried_at = turn.attempts + 1, self._now
+            self._parked.add_gang(new)
+        else:
+            self._park((*shape_key(turn), turn.record.key), [turn], new)
+
+    def _take_out(self, turn: Turn) -> None:
+        """Take somebody out from wherever it waits."""
+        raise NotImplementedError
+
+    def next_wake(self, now: float) -> float | None:
+        """When somebody is to be tried again though nothing has happened; None if there is nobody."""
+        times = [time for parked in self._parked for time in (parked.again_at, parked.since + UNSCHEDULABLE_SECONDS)]
+        return min((time for time in times if now < time < math.inf), default=None)
+
     def _park(self, key: Key, entries: Sequence[Entry], new: Parked) -> None:
         self._parked.add(key, new, entries)
         for entry in entries:
@@ -112,7 +149,7 @@ class Waiting:
     def _bring_back(self, keys: Sequence[Key]) -> None:
         for turn in self._parked.take(keys):
             expiry = self._expiry(turn)
-            if self._backoff.is_over(expiry, self._now) or self._is_shared(turn):
+            if self.backoff.is_over(expiry, self._now) or self._is_shared(turn):
                 self._activate(turn)
             else:
                 self._mark(turn, "backoff")
@@ -120,12 +157,12 @@ class Waiting:
 
     def _expiry(self, turn: Turn) -> float:
         is_gang = isinstance(turn, GangEntry)
-        return self._backoff.expiry(turn.tried_at, turn.attempts, turn.size, is_gang=is_gang)
+        return self.backoff.expiry(turn.tried_at, turn.attempts, turn.size, is_gang=is_gang)
 
     def waits_for(self, shape: Shape) -> bool:
         """Whether some pod that was tried in vain may be the next as soon as a pod of this shape is bound."""
         helped = self._parked.helped_by_binding(shape)
-        return any(self._backoff.is_over(self._expiry(turn), self._now) for turn in helped)
+        return any(self.backoff.is_over(self._expiry(turn), self._now) for turn in helped)
 
     def parked_as(self, turn: Turn) -> Parked | None:
         """How somebody was set aside who was tried in vain; None for whoever was not."""

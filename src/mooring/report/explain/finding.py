@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mooring.actions.preempt.action import Preempt
 from mooring.engine.cycle import Scheduler
 from mooring.engine.explain import Explanation, explain
 from mooring.model.api.pods import Pod
@@ -142,16 +141,13 @@ def eviction_of(pod: Pod, decisions: Iterable[Decision]) -> Evict | None:
 
 def explain_without(scheduler: Scheduler, record: PodRecord) -> Explanation:
     """What the nodes would say to a pod that has a place, had it none."""
-    checkpoint = scheduler.cluster.checkpoint()
-    scheduler.cluster.release(record.key)
-    explanation = explain(scheduler.profiles[record.pod.spec.scheduler_name], scheduler.cluster, record.shape)
-    scheduler.cluster.rollback(checkpoint)
-    return explanation
+    with scheduler.cluster.what_if():
+        scheduler.cluster.release(record.key)
+        return explain(scheduler.profiles[record.pod.spec.scheduler_name], scheduler.cluster, record.shape)
 
 
 def _preemption(record: PodRecord, scheduler: Scheduler, now: float) -> str:
     """Whether others could go for a pod that waits, or for its gang, and why not."""
     turns = (turn for parked in scheduler.queue.parked() if not parked.is_capped for turn in parked.turns())
     turn = next((turn for turn in turns if turn.has(record.key)), None)
-    preempt = next((action for action in scheduler.actions if isinstance(action, Preempt)), None)
-    return "" if turn is None or preempt is None else preempt.explain(scheduler.cluster, turn, now)
+    return "" if turn is None else scheduler.explain(turn, now)

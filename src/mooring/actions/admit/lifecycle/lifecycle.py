@@ -272,7 +272,6 @@ class Lifecycle:
         self.unready.pop(record.key, None)
         self.leaving[record.key] = record
         self._move(record, Stage.LEAVING)
-        record.stopping.clear()
         self.say(record, Words(eviction.reason, eviction.message))
 
     def complete_evictions(self, gone: Iterable[WorkloadRecord], now: float) -> None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from mooring.actions.admit.lifecycle.admission_checks import checks_terms
 from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
 from mooring.actions.admit.topology.ungating import assign_pods
+from mooring.engine.evictions import withdraw
 from mooring.engine.profile import Profile
 from mooring.engine.queue.queue import Queue
 from mooring.model.api.kueue_workload import PodSet
@@ -102,6 +103,13 @@ class WorkloadPods:
             missing = max(0, self.to_run(workload, given) - running)
             let_go += self._let_go(workload, given, held[:missing])
         return let_go
+
+    def withdraw(self, workload: WorkloadRecord) -> None:
+        """Take back the room that is being made for pods of a workload that is to stop: they never ran."""
+        for record in self.records(workload):
+            nomination = self.cluster.nomination_of(record.key)
+            if nomination is not None:
+                withdraw(self.cluster, self.queue, nomination)
 
     def resumed(self, workload: WorkloadRecord, given: PodSetFlavors) -> list[Pod]:
         """The pods of a set as they would be let go, first come first; raise ResumeError if that cannot be."""

@@ -25,20 +25,16 @@ class Rehearsal:
 
     @contextmanager
     def __call__(self, cluster: Cluster) -> Iterator[CanPlace]:
-        checkpoint = cluster.checkpoint()
-        try:
+        with cluster.what_if():
             yield lambda pods: self._place_all(cluster, pods)
-        finally:
-            cluster.rollback(checkpoint)
 
     def _place_all(self, cluster: Cluster, pods: Sequence[Pod]) -> str | None:
-        checkpoint = cluster.checkpoint()
-        for pod in pods:
-            problem = self._place(cluster, pod)
-            if problem is not None:
-                cluster.rollback(checkpoint)
-                return f"pod {pod.key} cannot be placed: {problem}"
-        cluster.commit(checkpoint)
+        with cluster.what_if() as trial:
+            for pod in pods:
+                problem = self._place(cluster, pod)
+                if problem is not None:
+                    return f"pod {pod.key} cannot be placed: {problem}"
+            trial.keep()
         return None
 
     def _place(self, cluster: Cluster, pod: Pod) -> str | None:

@@ -82,8 +82,6 @@ class WorkloadRecord:
     """The pods that were let go, as they were before: they go back to that when they have to wait again."""
     let_go: set[str] = field(default_factory=set)
     """The pods that were let go since it was admitted."""
-    stopping: set[str] = field(default_factory=set)
-    """The pods that were told to go since it was evicted."""
     admitted_in_run: int = 0
     """In which run of the action it was last given quota."""
     key: str = field(init=False)

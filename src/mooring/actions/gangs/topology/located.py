@@ -11,7 +11,7 @@ from mooring.actions.gangs.bonds import bonds_inside, sliced
 from mooring.actions.gangs.members import Group
 from mooring.actions.gangs.room import Room, RoomColumns
 from mooring.actions.gangs.search import Search
-from mooring.actions.gangs.steps import Reservations
+from mooring.actions.gangs.steps import Steps
 from mooring.actions.gangs.topology.domains import (
     Home,
     MemberKind,
@@ -44,7 +44,7 @@ class Located:
         self._trees: TopologyTrees | None = None
         self._cluster: Cluster | None = None
 
-    def place(self, cluster: Cluster, gang: GangEntry, groups: Sequence[Group], steps: Reservations) -> str | None:
+    def place(self, cluster: Cluster, gang: GangEntry, groups: Sequence[Group], steps: Steps) -> str | None:
         """Assume a place for every member; None if that succeeded, else why not, with nothing left behind."""
         unit = unit_of(gang.root, groups, cluster.gangs)
         refused = self._place(cluster, unit, None, steps)
@@ -81,7 +81,7 @@ class Located:
 
     # A unit, inside some rows.
 
-    def _place(self, cluster: Cluster, unit: Unit, among: Rows | None, steps: Reservations) -> TooSmall | None:
+    def _place(self, cluster: Cluster, unit: Unit, among: Rows | None, steps: Steps) -> TooSmall | None:
         """Place a unit among some rows, or all. What it only prefers keeps nobody waiting: where the nodes that have
         the levels it names do not hold it, those count too that lack what it could do without."""
         for topology_request in map(must_have, unit.topology_requests()):
@@ -94,7 +94,7 @@ class Located:
         return self._place_in(cluster, strict, unit, among, steps)
 
     def _place_in(
-        self, cluster: Cluster, tree: TopologyTree, unit: Unit, among: Rows | None, steps: Reservations
+        self, cluster: Cluster, tree: TopologyTree, unit: Unit, among: Rows | None, steps: Steps
     ) -> TooSmall | None:
         """Place a unit in a topology; with the members that run already, as near to them as it can be."""
         refused: TooSmall | None = None
@@ -106,7 +106,7 @@ class Located:
         return replace(refused, home=refused.home or home_of(tree, unit))
 
     def _place_among(
-        self, cluster: Cluster, tree: TopologyTree, unit: Unit, among: Rows | None, steps: Reservations
+        self, cluster: Cluster, tree: TopologyTree, unit: Unit, among: Rows | None, steps: Steps
     ) -> TooSmall | None:
         if not unit.parts and self.fits(cluster, unit.groups[0]).is_exact:
             return self._by_counts(cluster, tree, unit, among)
@@ -142,13 +142,12 @@ class Located:
         cluster.assume_many([entry.record for entry in group.entries], found.by_rank())
         return None
 
-    def _try(self, cluster: Cluster, tree: TopologyTree, unit: Unit, rows: Rows, steps: Reservations) -> bool:
+    def _try(self, cluster: Cluster, tree: TopologyTree, unit: Unit, rows: Rows, steps: Steps) -> bool:
         """Try all of a unit in some rows: part by part, the scarcest first, then by search."""
-        moment = steps.checkpoint()
-        if all(self._place_part(cluster, part, rows, steps) for part in self._in_order(cluster, unit, rows)):
-            steps.commit(moment)
-            return True
-        steps.rollback(moment)
+        with cluster.what_if() as trial:
+            if all(self._place_part(cluster, part, rows, steps) for part in self._in_order(cluster, unit, rows)):
+                trial.keep()
+                return True
         bonded = bonds_inside(tree, unit)
         if bonded is None or any(self.fits(cluster, group).answers.has_steps for group in unit.groups):
             return False  # a search knows nothing of steps
@@ -159,7 +158,7 @@ class Located:
             _put_in_rank_order(cluster, group, rows)
         return True
 
-    def _place_part(self, cluster: Cluster, part: Unit, rows: Rows, steps: Reservations) -> bool:
+    def _place_part(self, cluster: Cluster, part: Unit, rows: Rows, steps: Steps) -> bool:
         if part.parts or part.topology_request.levels or self.fits(cluster, part.groups[0]).is_exact:
             return self._place(cluster, part, rows, steps) is None
         return self._one_by_one(cluster, part.groups[0], rows, steps)
@@ -175,7 +174,7 @@ class Located:
 
         return sorted(unit.parts, key=share)
 
-    def _one_by_one(self, cluster: Cluster, group: Group, rows: Rows, steps: Reservations) -> bool:
+    def _one_by_one(self, cluster: Cluster, group: Group, rows: Rows, steps: Steps) -> bool:
         allowed = _mask(cluster, rows)
         for entry in group.entries:
             answers = self.fits(cluster, group).answers
@@ -183,7 +182,7 @@ class Located:
             if row < 0:
                 return False
             cluster.assume(entry.record.key, row)
-            if answers.has_steps and steps.add(entry) is not None:
+            if answers.has_steps and steps.reserve(entry) is not None:
                 return False
         if not self.fits(cluster, group).answers.has_steps:
             _put_in_rank_order(cluster, group, rows)

@@ -66,14 +66,13 @@ def _placing(placer: GangPlacer, gang: GangEntry, needed: Sequence[Entry]) -> Pl
 
 
 def _one_by_one(placer: GangPlacer, cluster: Cluster, needed: Sequence[Entry]) -> Assignment | None:
-    checkpoint = cluster.checkpoint()
-    for entry in needed:
-        row = placer.batches.choose(cluster, entry.profile, entry.record.shape)
-        if row < 0:
-            cluster.rollback(checkpoint)
-            return None
-        cluster.assume(entry.record.key, row)
-    cluster.commit(checkpoint)
+    with cluster.what_if() as trial:
+        for entry in needed:
+            row = placer.batches.choose(cluster, entry.profile, entry.record.shape)
+            if row < 0:
+                return None
+            cluster.assume(entry.record.key, row)
+        trial.keep()
     return [(entry.record, entry.record.row) for entry in needed]
 
 

@@ -235,7 +235,7 @@ def _staying(part: GangRecord) -> list[PodRecord]:
 
 
 def _absent(parts: Iterable[GangRecord]) -> int:
-    return sum(len(part.leaving) + len(part.done) for part in parts)
+    return sum(part.count_leaving() + len(part.done) for part in parts)
 
 
 def _priority(root: GangRecord, parts: list[GangRecord], bound: list[PodRecord]) -> int | None:

@@ -44,26 +44,25 @@ class WhatIf:
         """
         gone = [True] * len(groups)
         before = [[(record, record.row) for record in group] for group in groups]
-        checkpoint = self._cluster.checkpoint()
-        try:
-            for group in before:
-                self._release(group)
-            refused = self.refusal(row)
-            if refused is not None:
-                return refused
-            for number, group in enumerate(before):
-                if needs is not None and needs[number] >= 0 and gone[needs[number]]:
-                    continue
-                for record, at in group:
-                    self._cluster.assume(record.key, at)
-                self.count(group, 1)
-                gone[number] = self.refusal(row) is not None
-                if gone[number]:
+        with self._cluster.what_if():
+            try:
+                for group in before:
                     self._release(group)
-            return gone
-        finally:
-            self.count([pod for group in before for pod in group if pod[0].row == UNBOUND], 1)
-            self._cluster.rollback(checkpoint)
+                refused = self.refusal(row)
+                if refused is not None:
+                    return refused
+                for number, group in enumerate(before):
+                    if needs is not None and needs[number] >= 0 and gone[needs[number]]:
+                        continue
+                    for record, at in group:
+                        self._cluster.assume(record.key, at)
+                    self.count(group, 1)
+                    gone[number] = self.refusal(row) is not None
+                    if gone[number]:
+                        self._release(group)
+                return gone
+            finally:
+                self.count([pod for group in before for pod in group if pod[0].row == UNBOUND], 1)
 
     def _release(self, group: Sequence[tuple[PodRecord, int]]) -> None:
         for record, _ in group:

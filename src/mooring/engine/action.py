@@ -1,0 +1,118 @@
+"""What a cycle may do, and what it is given to do it: the contract of actions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from mooring.engine.queue.entry import Entry
+from mooring.engine.queue.parked import Turn
+from mooring.engine.queue.queue import Queue
+from mooring.engine.verdict import Rejection, Verdict
+from mooring.errors import PluginError
+from mooring.model.decisions import Decision, Wait
+from mooring.state.cluster import Cluster
+from mooring.state.undo import Trial
+
+NOBODY_ELSE = "Mooring"
+"""Who is named where something raised, and it was no plugin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something raised in the middle of a cycle: a plugin, or a mistake of ours. All that it had touched is undone."""
+
+    turn: str
+    """Whose turn it was: the key of a pod or of a gang, or the name of an action."""
+    error: Exception
+
+    @property
+    def plugin(self) -> str:
+        return self.error.plugin if isinstance(self.error, PluginError) else NOBODY_ELSE
+
+    @property
+    def message(self) -> str:
+        if isinstance(self.error, PluginError):
+            return f"error: {self.error}"
+        return f"error: {type(self.error).__name__}: {self.error}"
+
+
+@dataclass
+class Cycle:
+    """One cycle of a scheduler, as actions see it: the state, who waits, and what time it is."""
+
+    cluster: Cluster
+    queue: Queue
+    now: float
+    at_most: int = 2**31
+    """For how many pods decisions are wanted."""
+    faults: list[Fault] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    """What is said of those who were set aside because something raised in their turn."""
+
+    def attempt(self, *turns: Turn) -> "Attempt":
+        """Try something for somebody: `with cycle.attempt(turn) as attempt: ...; attempt.keep()`.
+
+        What is not kept is undone. What raises inside costs these turns and nobody else: all is undone, and they come
+        again when their backoff is over.
+        """
+        return Attempt(self, turns)
+
+    def fail(self, turns: Sequence[Turn], error: Exception) -> None:
+        """Set those aside in whose turn something raised."""
+        for turn in turns:
+            fault = Fault(turn.turn_name, error)
+            self.faults.append(fault)
+            self.queue.park_failed(turn, Verdict(fault.plugin, Rejection((fault.message,))))
+            pods = [turn.record.key] if isinstance(turn, Entry) else list(turn.entries)
+            self.waits += [Wait(pod, fault.message, (fault.plugin,)) for pod in pods]
+
+
+class Attempt:
+    """A trial that outlives what raises in it."""
+
+    __slots__ = ("_cycle", "_trial", "_turns", "error")
+
+    def __init__(self, cycle: Cycle, turns: Sequence[Turn]) -> None:
+        self._cycle = cycle
+        self._turns = turns
+        self._trial = Trial(cycle.cluster.log)
+        self.error: Exception | None = None
+        """What was raised, once the block has ended."""
+
+    def keep(self) -> None:
+        self._trial.keep()
+
+    def __enter__(self) -> "Attempt":
+        self._trial.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        try:
+            self._trial.__exit__(kind, error, trace)
+        except Exception as raised:  # while plugins gave back what they had reserved
+            error = error or raised
+        if error is None:
+            return False
+        if not isinstance(error, Exception):
+            return False
+        self.error = error
+        self._cycle.fail(self._turns, error)
+        return True
+
+
+class Action:
+    """Something that a cycle may do: reads the state and the queue, returns decisions, and assumes them."""
+
+    def run(self, cycle: Cycle) -> list[Decision]:
+        """Decide what can be decided now."""
+        raise NotImplementedError
+
+    def next_wake(self, now: float) -> float | None:
+        """The time at which there is something to do even if nothing happens; None if there is none."""
+        return None
+
+    def explain(self, cycle: Cycle, turn: Turn) -> str:
+        """What this action would do for somebody who waits, as things stand; nothing is decided."""
+        return ""

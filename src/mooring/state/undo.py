@@ -1,0 +1,82 @@
+"""One undo log for everything that somebody tries out: what was done is undone, newest first, unless it is kept.
+
+`with cluster.what_if() as trial:` opens a trial. Everything that is done inside is undone at its end, also when
+something raises, unless `trial.keep()` was called before. Trials nest: what an inner one keeps, an outer one can undo.
+"""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from mooring.errors import InvariantBroken
+
+
+class UndoLog:
+    """How to undo what was done since the outermost open trial began; nothing is noted while none is open."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        """How many trials are open."""
+        self._steps: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._is_undoing = False
+
+    def note(self, undo: Callable[..., None], *arguments: Any) -> None:
+        """Something was done just now that this call undoes. What is done while undoing needs no undoing."""
+        if self.depth and not self._is_undoing:
+            self._steps.append((undo, arguments))
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def undo_to(self, length: int) -> None:
+        """Undo everything noted since there were so many steps; a step that raises does not keep the others from it."""
+        steps = self._steps
+        self._is_undoing = True
+        raised: Exception | None = None
+        while len(steps) > length:
+            undo, arguments = steps.pop()
+            try:
+                undo(*arguments)
+            except Exception as error:  # a plugin that is to give back what it reserved
+                raised = raised or error
+        self._is_undoing = False
+        if raised is not None:
+            raise raised
+
+    def forget(self) -> None:
+        self._steps.clear()
+
+
+class Trial:
+    """Something that is tried out between `with` and the end of its block."""
+
+    __slots__ = ("_begin", "_depth", "_is_kept", "_log")
+
+    def __init__(self, log: UndoLog) -> None:
+        self._log = log
+        self._begin = self._depth = 0
+        self._is_kept = False
+
+    def keep(self) -> None:
+        """Let stand what was done, once the block ends well; a trial around this one can still undo it."""
+        self._is_kept = True
+
+    def __enter__(self) -> "Trial":
+        log = self._log
+        log.depth += 1
+        self._depth, self._begin, self._is_kept = log.depth, len(log), False
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        log = self._log
+        if log.depth != self._depth:
+            raise InvariantBroken(f"trial {self._depth} ends while {log.depth} are open")
+        try:
+            if not self._is_kept or kind is not None:
+                log.undo_to(self._begin)
+        finally:
+            log.depth -= 1
+            if not log.depth:
+                log.forget()
