@@ -15,6 +15,7 @@ from mooring.engine.plugin import (
     IGNORED,
     MAX_SCORE,
     MIN_SCORE,
+    Changed,
     Codes,
     Filter,
     FilterAnswers,
@@ -161,6 +162,12 @@ def ask_rejection(plugin: FilterAnswers, shape: Shape, code: int) -> Rejection:
     """What a filter means by a code."""
     with faults_of(plugin, "rejection"):
         return plugin.rejection(shape, code)
+
+
+def ask_is_helped_by(plugin: FilterAnswers, shape: Shape, changed: Changed) -> bool:
+    """Whether an object that changed can help a pod that a filter refused."""
+    with faults_of(plugin, "is_helped_by"):
+        return bool(plugin.is_helped_by(shape, changed))
 
 
 # Scores.

@@ -9,13 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mooring.engine.action import Action, Cycle, Fault
 from mooring.engine.binding import unreserve
-from mooring.engine.plugin import Change
+from mooring.engine.plugin import Change, Changed
 from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
 from mooring.engine.queue.queue import Queue, Turn
 from mooring.engine.queue.shared import share_queue
 from mooring.errors import PluginError
 from mooring.model.api.meta import timestamp_seconds
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Decision, Wait, WorkloadDecision
 from mooring.model.events import (
     BindFailed,
@@ -29,11 +31,13 @@ from mooring.model.events import (
     ObjectSeen,
     PodLost,
     PodSeen,
+    Related,
 )
 from mooring.model.loading.manifests import Manifests
 from mooring.state.cluster import Cluster
 from mooring.state.loading import populate
 from mooring.state.pods import UNBOUND
+from mooring.state.related import object_key
 from mooring.state.shapes import Shape
 
 
@@ -145,14 +149,15 @@ class Scheduler:
             self._give_back(event.key)
         versions = (cluster.nodes_version, cluster.gangs.version)
         objects = (cluster.related.version, cluster.tenants.version)
+        old = self._known(event)
         cluster.observe(event)
         match event:
             case NodeSeen() | NodeLost():
                 if cluster.nodes_version != versions[0]:  # a heartbeat helps nobody
-                    self.queue.note(Change.NODE)
+                    self._note(Change.NODE, old, event.node if isinstance(event, NodeSeen) else None)
             case ObjectSeen() | ObjectLost():
                 if (cluster.related.version, cluster.tenants.version) != objects:  # nor does a count in a status
-                    self.queue.note(Change.RELATED)
+                    self._note(Change.RELATED, old, event.object if isinstance(event, ObjectSeen) else None)
             case GangSeen(gang) if cluster.gangs.version != versions[1]:
                 self.queue.gang_changed(gang.key)
             case GangLost(key) if cluster.gangs.version != versions[1]:
@@ -166,7 +171,31 @@ class Scheduler:
             case PodLost(key):
                 self.queue.remove(key)
                 if before:
-                    self.queue.note(Change.POD_GONE)
+                    self._note(Change.POD_GONE, old, None)
+
+    def _known(self, event: Event) -> Node | Pod | Related | None:
+        """The object that something happens to, as it was."""
+        match event:
+            case NodeSeen(node):
+                return self.cluster.nodes.find(node.metadata.name)
+            case NodeLost(name):
+                return self.cluster.nodes.find(name)
+            case ObjectSeen(found):
+                return self.cluster.related.find(found.kind, object_key(found))
+            case ObjectLost(kind, key):
+                return self.cluster.related.find(kind, key)
+            case PodLost(key):
+                record = self.cluster.pods.records.get(key)
+                return None if record is None else record.pod
+        return None
+
+    def _note(self, change: Change, old: Node | Pod | Related | None, new: Node | Pod | Related | None) -> None:
+        """Something happened to an object: whoever it could help, as far as plugins can tell, is to be tried again."""
+        try:
+            self.queue.note(change, changed=Changed(change, old, new))
+        except PluginError as error:  # then it may help everybody who waits for such a thing
+            self.faults.append(Fault(type(new or old).__name__, error))
+            self.queue.note(change)
 
     def _give_back(self, key: str) -> None:
         """A pod was not bound after all: plugins give back what they reserved for it."""
@@ -184,6 +213,7 @@ class Scheduler:
         known = self.cluster.pods.records.get(key)
         uid = known.pod.metadata.uid if known is not None else ""
         before = self._place_of(key) if known is not None else None
+        old = known.pod if known is not None else None
         self.cluster.observe(event)
         if known is not None and uid != event.pod.metadata.uid:
             self.queue.remove(key)  # another pod of the same name
@@ -191,7 +221,7 @@ class Scheduler:
         after = self._place_of(key)
         if before != after:  # a pod that finishes, or runs on as another, makes room like one that is gone
             gone = Change.POD_GONE if before else Change(0)
-            self.queue.note(gone | Change.POD_BOUND if after else gone)
+            self._note(gone | Change.POD_BOUND if after else gone, old, event.pod)
 
     def _place_of(self, key: str) -> tuple[Shape, int] | None:
         """What a pod that runs is, and on which row."""

@@ -7,6 +7,7 @@ the row itself, never on which other rows are asked about; `mooring.testing.plug
 
 import enum
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import msgspec
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 
 from mooring.engine.verdict import Rejection
 from mooring.errors import ConfigError
+from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
-from mooring.model.events import Event
+from mooring.model.events import Event, Related
 from mooring.state.read_keys import ALL as ALL
 from mooring.state.read_keys import All, Keys, ReadKeys
 from mooring.state.rows import NodeRows
@@ -61,6 +63,17 @@ class Change(enum.Flag):
     NODE = enum.auto()
     RELATED = enum.auto()
     ANY = POD_BOUND | POD_GONE | NODE | RELATED
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Something that happened, and the object that it happened to."""
+
+    change: Change
+    old: Node | Pod | Related | None
+    """As it was; None if it is new."""
+    new: Node | Pod | Related | None
+    """As it is now; None if it is gone."""
 
 
 class _Skip(enum.Enum):
@@ -127,6 +140,13 @@ class FilterAnswers(Plugin):
 
     helped_by: ClassVar[Change] = Change.ANY
     """Which changes could make this plugin accept a node that it refused; others need not be tried."""
+
+    def is_helped_by(self, pod: Shape, changed: Changed) -> bool:
+        """Whether a change of one of these kinds can make it accept a node that it refused; if in doubt, it can.
+
+        Asked of the plugins that refused a pod, so that a pod is not tried again in vain.
+        """
+        return True
 
     def rejection(self, pod: Shape, code: int) -> Rejection:
         """Put a code into words; plugins that answer with a mask need not override this."""

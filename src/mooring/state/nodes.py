@@ -107,6 +107,10 @@ class NodeTable:
         assert node is not None, f"row {row} has no node"
         return node
 
+    def find(self, name: str) -> Node | None:
+        row = self.row_of.get(name)
+        return None if row is None else self.node(row)
+
     def name(self, row: int) -> str:
         return self.node(row).metadata.name
 

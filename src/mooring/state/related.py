@@ -87,6 +87,10 @@ class RelatedObjects:
         if self._by_kind[kind].pop(key, None) is not None:
             self.version += 1
 
+    def find(self, kind: str, key: str) -> Any | None:
+        """An object of a kind, if there is one."""
+        return self._by_kind.get(kind, {}).get(key)
+
     def namespace_labels(self, namespace: str) -> Labels:
         found = self.namespaces.get(namespace)
         return (found.metadata.labels or {}) if found else {}

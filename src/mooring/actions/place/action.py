@@ -15,6 +15,7 @@ from mooring.config.batching import BatchingArgs, batch_limit
 from mooring.engine.action import Action, Cycle
 from mooring.engine.evaluate import evaluate
 from mooring.engine.plugin import Change
+from mooring.engine.queue.hints import queueing_hint
 from mooring.engine.queue.queue import Entry, GangEntry, Parked, Queue, Turn
 from mooring.model.decisions import Bind, Decision, Wait
 from mooring.state.cluster import Cluster
@@ -83,7 +84,7 @@ class Place(Action):
             # 3. Those whose shape was refused a moment ago, with nothing since that could help, wait with the others.
             parked = queue.parked_with(batch[0])
             if parked is not None and not self.reservation.is_open_to(batch[0], cycle.now):
-                queue.park(batch, parked.helped_by, parked.moved_by)
+                queue.park(batch, parked.helped_by, parked.moved_by, parked.hint)
                 decisions += _unsaid(self._room_for(cycle, batch), told)
                 continue
             # 4. Find nodes, as many as there are; assume them.
@@ -124,8 +125,10 @@ class Place(Action):
             found = self._find_nodes(cycle.cluster, batch, cycle.now)
             if found.refused:
                 # Until something happens that a filter with something to say listens to.
-                answers = self.batches.answers(cycle.cluster, batch[0].profile, batch[0].record.shape)
-                cycle.queue.park(found.refused, answers.helped_by(), answers.is_moved_by)
+                profile, shape = batch[0].profile, batch[0].record.shape
+                answers = self.batches.answers(cycle.cluster, profile, shape)
+                hint = queueing_hint(profile, cycle.cluster, shape)
+                cycle.queue.park(found.refused, answers.helped_by(), answers.is_moved_by, hint)
             attempt.keep()
             outcome = found
         if attempt.error is not None and len(batch) > 1:

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from mooring.engine.plugin import Change
+from mooring.engine.plugin import Change, Changed
 from mooring.engine.profile import Profile
 from mooring.engine.queue.entry import Entry
 from mooring.engine.queue.gang_entry import GangEntry
+from mooring.engine.queue.hints import Hint
 from mooring.engine.verdict import Verdict
 from mooring.state.shapes import Shape
 
@@ -35,13 +36,17 @@ class Parked:
     """When they are to be tried again though nothing has happened."""
     is_fault: bool = False
     """Something raised in their turn."""
+    hint: Hint | None = None
+    """What those that refused them say about single objects that change; None if they look at none."""
 
     @property
     def entries(self) -> list[Entry]:
         return list(self.by_pod.values())
 
-    def is_helped_by(self, change: Change, shape: Shape | None) -> bool:
+    def is_helped_by(self, change: Change, shape: Shape | None, changed: Changed | None = None) -> bool:
         if not self.helped_by & change:
+            return False
+        if changed is not None and self.hint is not None and not self.hint(changed):
             return False
         return change is not Change.POD_BOUND or shape is None or self.moved_by(shape)
 
@@ -71,6 +76,7 @@ class ParkingLot:
         parked = self._groups.setdefault(key, new)
         parked.helped_by |= new.helped_by
         parked.verdict = new.verdict
+        parked.hint = new.hint
         self._could_help |= new.helped_by
         for entry in entries:
             parked.by_pod[entry.record.key] = entry
@@ -100,11 +106,11 @@ class ParkingLot:
         """The pods of the same profile and shape."""
         return self._groups.get(shape_key(entry))
 
-    def helped_by(self, change: Change, shape: Shape | None) -> list[Key]:
-        """Who could be helped by something that happened, to a pod of some shape if one is given."""
+    def helped_by(self, change: Change, shape: Shape | None, changed: Changed | None = None) -> list[Key]:
+        """Who could be helped by something that happened, to a pod of some shape or to an object if one is given."""
         if not self._could_help.value & change.value:
             return []
-        return [key for key, parked in self._groups.items() if parked.is_helped_by(change, shape)]
+        return [key for key, parked in self._groups.items() if parked.is_helped_by(change, shape, changed)]
 
     def helped_by_binding(self, shape: Shape) -> Iterator[Turn]:
         """Who could be helped by a pod of a shape once that is bound."""

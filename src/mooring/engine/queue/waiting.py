@@ -7,10 +7,11 @@ happens that could help (a queueing hint), all pods of a shape together, because
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from mooring.engine.plugin import Change
+from mooring.engine.plugin import Change, Changed
 from mooring.engine.queue.backoff import UNSCHEDULABLE_SECONDS, Backoff
 from mooring.engine.queue.entry import Entry
 from mooring.engine.queue.gang_entry import PLUGIN, GangEntry
+from mooring.engine.queue.hints import Hint
 from mooring.engine.queue.parked import Key, Parked, ParkingLot, Turn, shape_key
 from mooring.engine.queue.turns import Turns
 from mooring.engine.verdict import Rejection, Verdict
@@ -67,14 +68,18 @@ class Waiting:
     # Waiting for something to happen.
 
     def park(
-        self, entries: Sequence[Entry], helped_by: Change, moved_by: Callable[[Shape], bool] = lambda shape: True
+        self,
+        entries: Sequence[Entry],
+        helped_by: Change,
+        moved_by: Callable[[Shape], bool] = lambda shape: True,
+        hint: Hint | None = None,
     ) -> None:
         """Set pods of one shape aside until something happens that could help them.
 
-        `moved_by` says of which pods it matters to them that they were bound.
+        `moved_by` says of which pods it matters to them that they were bound, `hint` which objects that change.
         """
         first = entries[0]
-        self._park(shape_key(first), entries, Parked(first.profile, helped_by, moved_by, since=self._now))
+        self._park(shape_key(first), entries, Parked(first.profile, helped_by, moved_by, since=self._now, hint=hint))
 
     def park_alone(self, entry: Entry, verdict: Verdict, *, is_capped: bool = False) -> None:
         """Set one pod aside that a node would take and a plugin refused: others of its shape may fare better."""
@@ -142,9 +147,10 @@ class Waiting:
         """The pods of the same shape that were tried in vain, if nothing has happened since."""
         return self._parked.of_shape(entry)
 
-    def note(self, change: Change, shape: Shape | None = None) -> None:
-        """Something happened, to a pod of some shape if one is given: whoever it could help is to be tried again."""
-        self._bring_back(self._parked.helped_by(change, shape))
+    def note(self, change: Change, shape: Shape | None = None, changed: Changed | None = None) -> None:
+        """Something happened, to a pod of some shape or to an object if one is given: whoever it could help is to be
+        tried again."""
+        self._bring_back(self._parked.helped_by(change, shape, changed))
 
     def _bring_back(self, keys: Sequence[Key]) -> None:
         for turn in self._parked.take(keys):
