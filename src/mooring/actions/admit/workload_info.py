@@ -68,7 +68,7 @@ class ScanPosition:
 
 @dataclass(slots=True, eq=False)
 class PendingWorkload:
-    """A workload that asks for quota. Only its place in the line and its scan position ever change."""
+    """A workload that asks for quota. Only its place in the line, and what was found for it last, ever change."""
 
     key: str
     namespace: str
@@ -83,6 +83,8 @@ class PendingWorkload:
     position: ScanPosition | None = None
     local_queue: str = ""
     """namespace/name"""
+    nomination: object = None
+    """What the nominator keeps of its last plan."""
 
     @property
     def queue_order(self) -> tuple[int, float, str]:

@@ -87,7 +87,9 @@ class Admission:
         holds_freed_room: bool = False,
         own: OwnRules | None = None,
         balances_placement: bool = False,
+        keeps_nominations: bool = True,
     ) -> None:
+        """With `keeps_nominations=False` every head is planned from nothing: slow, and a measure of the other way."""
         self.cycle = 0
         self._balances_placement = balances_placement
         self.intake = Intake(rules or ResourceRules(), orders_by_eviction)
@@ -95,6 +97,7 @@ class Admission:
         self._fair_sharing = fair_sharing
         self._strategies = strategies
         self._holds_freed_room = holds_freed_room
+        self._keeps_nominations = keeps_nominations
         self.own = own or OwnRules()
         self._adrift: dict[str, AdmittedWorkload] = {}
         """Those who hold quota of a queue that is not there: they run on, and count again when it is back."""
@@ -119,6 +122,7 @@ class Admission:
             find_victims,
             fair_sharing=self._fair_sharing,
             ignores_undeclared=self.intake.rules.ignores_undeclared,
+            keeps=self._keeps_nominations and not self.own.moves_with_time,
         )
         self._order = FairOrder(self.ledger, self._shares) if self._fair_sharing else by_rank
 
@@ -192,7 +196,7 @@ class Admission:
         decisions = []
         for admitted, reason in entry.victims:
             if not admitted.is_evicted:
-                admitted.is_evicted = True
+                self.ledger.mark_evicted(admitted)
                 victim = admitted.pending
                 decisions.append(Preempted(victim.key, victim.queue_name, reason, entry.pending.key))
         return decisions

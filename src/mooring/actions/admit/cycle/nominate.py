@@ -1,6 +1,6 @@
 """What would be done for one workload as things stand: its flavors, its victims, with fewer pods if need be."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mooring.actions.admit.cycle.flavor_assigner import Assignment, FlavorAssigner, Pins
@@ -25,6 +25,18 @@ class Entry:
     message: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was planned for a head, and all that it depended on."""
+
+    ledger: Ledger
+    version: int
+    tried: tuple[Mapping[str, int], ...] | None
+    """Where its search for flavors began."""
+    assignment: Assignment
+    victims: tuple[Victim, ...]
+
+
 class Nominator:
     """Plans for one workload at a time, against the ledger as it stands; leaves the ledger as it was."""
 
@@ -36,8 +48,10 @@ class Nominator:
         *,
         fair_sharing: bool,
         ignores_undeclared: bool = False,
+        keeps: bool = True,
     ) -> None:
         self._ledger = ledger
+        self._keeps = keeps
         self._find_victims = find_victims
         self._assigner = FlavorAssigner(
             structure.tree,
@@ -55,9 +69,27 @@ class Nominator:
         position = pending.position
         if position is not None and position.cycle < cycle - 1 and position.generation != generation:
             position = None
-        entry = self._plan(pending, queue, position, None, (cycle, generation))
-        pending.position = entry.assignment.position
+        entry = self._kept(pending, queue, position) if self._keeps else None
+        if entry is None:
+            entry = self._plan(pending, queue, position, None, (cycle, generation))
+            self._keep(entry, position)
+        found = entry.assignment.position
+        pending.position = None if found is None else ScanPosition(cycle, generation, found.tried)
         return entry
+
+    def _kept(self, pending: PendingWorkload, queue: Queue, position: ScanPosition | None) -> Entry | None:
+        """The plan made last, if nothing has changed since in the tree of cohorts, which is all that it depends on."""
+        kept = pending.nomination
+        if not isinstance(kept, Kept) or kept.ledger is not self._ledger:
+            return None
+        if kept.version != self._ledger.version(queue.root) or kept.tried != _tried(position):
+            return None
+        return Entry(pending, queue, kept.assignment, list(kept.victims))
+
+    def _keep(self, entry: Entry, position: ScanPosition | None) -> None:
+        version = self._ledger.version(entry.queue.root)
+        kept = Kept(self._ledger, version, _tried(position), entry.assignment, tuple(entry.victims))
+        entry.pending.nomination = kept
 
     def plan_again(self, entry: Entry) -> Entry:
         """Plan once more after others had their turn, with the flavors as nominated."""
@@ -130,6 +162,10 @@ class Nominator:
         ledger.rollback(mark)
         is_own = any(victim.admitted.node == queue.node for victim in victims)
         return Grade(Possibility.PREEMPT if is_own else Possibility.RECLAIM, height)
+
+
+def _tried(position: ScanPosition | None) -> tuple[Mapping[str, int], ...] | None:
+    return None if position is None else position.tried
 
 
 def is_feasible(entry: Entry) -> bool:

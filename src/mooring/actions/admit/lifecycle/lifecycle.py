@@ -266,7 +266,7 @@ class Lifecycle:
     def _leave(self, record: WorkloadRecord, eviction: Eviction) -> None:
         info = self.admission.admitted(record.key)
         if info is not None:
-            info.is_evicted = True
+            self.admission.ledger.mark_evicted(info)
         record.eviction = eviction
         record.ready_by = record.stop_by = None
         self.unready.pop(record.key, None)

@@ -32,6 +32,11 @@ class OwnRules:
         self.local = LocalUsage(local_history) if local_history is not None else None
         self._looked_at = -inf
 
+    @property
+    def moves_with_time(self) -> bool:
+        """Whether who may take from whom can change though nobody's usage does."""
+        return self.runtime.seconds > 0 or self.past is not None or self.local is not None
+
     def set_time(self, now: float) -> None:
         """All that happens from here on happens at this moment."""
         self.runtime.now = now

@@ -10,6 +10,8 @@ what weights mean where not everybody can have a part at every moment, such as w
 be lent.
 """
 
+from collections.abc import Mapping
+
 from mooring.actions.admit.policies.decayed import DecayedAverages
 from mooring.actions.admit.quota.fair_sharing import Share, Shares
 from mooring.actions.admit.quota.tree import NO_PARENT, QuotaTree
@@ -72,7 +74,12 @@ class SharesWithPast(Shares):
         self._as_of = past.now
 
     def share(self, node: int) -> Share:
-        present = super().share(node)
+        return self._with_past(node, super().share(node))
+
+    def share_without(self, node: int, usage: Mapping[int, int]) -> Share:
+        return self._with_past(node, super().share_without(node, usage))
+
+    def _with_past(self, node: int, present: Share) -> Share:
         value = PAST_WEIGHT * self._past_share(node) + (1.0 - PAST_WEIGHT) * present.value
         return Share(present.is_weightless, value, present.present)
 

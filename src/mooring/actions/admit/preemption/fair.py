@@ -8,7 +8,7 @@ The shares compared are those of the two children of the lowest cohort above bot
 nominal quota takes back what is its own without asking.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from mooring.actions.admit.preemption.targets import (
@@ -51,14 +51,14 @@ class FairPreemption:
 
     def find_victims(self, ledger: Ledger, preemptor: Preemptor) -> list[Victim]:
         """Find victims, or none if no rule yields enough of them. The ledger is left as it was."""
-        candidates = _collect(ledger, preemptor)
-        if not candidates:
+        queues = _queues_with_candidates(ledger, preemptor)
+        if not queues:
             return []
         mark = ledger.checkpoint()
         # The shares to compare are those with the preemptor admitted.
         ledger.add_usage(preemptor.queue.node, preemptor.usage)
         attempt = _Attempt(ledger, self._shares, preemptor)
-        left = attempt.run_first(candidates, self._first_rule)
+        left = attempt.run_first(queues, self._first_rule)
         if not attempt.has_room and self._has_second_rule:
             attempt.run_second(left)
         ledger.remove_usage(preemptor.queue.node, preemptor.usage)
@@ -69,23 +69,18 @@ class FairPreemption:
         return victims if attempt.has_room else []
 
 
-def _collect(ledger: Ledger, preemptor: Preemptor) -> list[AdmittedWorkload]:
+def _queues_with_candidates(ledger: Ledger, preemptor: Preemptor) -> list[int]:
+    """The queues that victims may come from; who they would be is looked up when it is a queue's turn to give."""
     queue, tree = preemptor.queue, ledger.tree
-    found: list[AdmittedWorkload] = []
-    if queue.within_queue != NEVER:
-        found += candidates_in(ledger, queue.node, preemptor, queue.within_queue)
+    found = [queue.node] if queue.within_queue != NEVER else []
     if queue.has_cohort and queue.reclaim != NEVER:
-        for node in _queues_below(ledger, queue.root):
-            if node != queue.node and any(tree.exceeds(node, column) for column in preemptor.short_columns):
-                found += candidates_in(ledger, node, preemptor, queue.reclaim)
-    found.sort(key=lambda admitted: candidate_order(admitted, queue.node))
-    return found
+        for column in preemptor.short_columns:
+            found += [node for node in tree.queues_below(queue.root) if node != queue.node and tree.exceeds(node, column)]
+    return found if len(preemptor.short_columns) == 1 else list(dict.fromkeys(found))
 
 
-def _queues_below(ledger: Ledger, cohort: int) -> Iterator[int]:
-    for child in ledger.tree.child_cohorts[cohort]:
-        yield from _queues_below(ledger, child)
-    yield from ledger.tree.child_queues[cohort]
+Candidates = dict[int, list[AdmittedWorkload]]
+"""By queue, who may have to go, in that order."""
 
 
 class _Attempt:
@@ -98,10 +93,10 @@ class _Attempt:
         self.victims: list[Victim] = []
         self.has_room = False
 
-    def run_first(self, candidates: Iterable[AdmittedWorkload], rule: Rule) -> list[AdmittedWorkload]:
+    def run_first(self, queues: Sequence[int], rule: Rule) -> Candidates:
         """Choose until there is room; return those that the rule spared."""
-        spared: list[AdmittedWorkload] = []
-        turns = _Turns(self._ledger, self._shares, self._preemptor, candidates)
+        spared: Candidates = {}
+        turns = _Turns(self._ledger, self._shares, self._preemptor, queues)
         is_entitled = self._is_within_nominal()
         while not self.has_room and (node := turns.next_queue()) is not None:
             if node == self._preemptor.queue.node:
@@ -112,23 +107,23 @@ class _Attempt:
                 self._choose_one_by(rule, turns, node, spared)
         return spared
 
-    def _choose_one_by(self, rule: Rule, turns: "_Turns", node: int, spared: list[AdmittedWorkload]) -> None:
+    def _choose_one_by(self, rule: Rule, turns: "_Turns", node: int, spared: Candidates) -> None:
         """Choose the first of a queue that the rule allows; shares move with every victim, so at most one."""
         preemptor_new, victim_old = self._compare(node)
         if preemptor_new > victim_old:
             # A victim's going can only lower its queue's share, so neither rule would allow any of them.
-            spared += turns.pop_all(node)
+            spared.setdefault(node, []).extend(turns.pop_all(node))
             return
         while turns.has(node):
             admitted = turns.pop(node)
             if rule(preemptor_new, victim_old, self._share_without(admitted)) and self._comes_before(admitted):
                 self._choose(admitted, IN_COHORT_FAIR_SHARING)
                 return
-            spared.append(admitted)
+            spared.setdefault(node, []).append(admitted)
 
-    def run_second(self, spared: Iterable[AdmittedWorkload]) -> None:
+    def run_second(self, spared: Candidates) -> None:
         """Go through the queues once more with the milder rule, at most one victim from each."""
-        turns = _Turns(self._ledger, self._shares, self._preemptor, spared)
+        turns = _Turns(self._ledger, self._shares, self._preemptor, list(spared), spared)
         while not self.has_room and (node := turns.next_queue()) is not None:
             preemptor_new, victim_old = self._compare(node)
             if RULES[INITIAL_SHARE](preemptor_new, victim_old, victim_old):
@@ -154,9 +149,12 @@ class _Attempt:
         return self._shares.share(ours), self._shares.share(theirs)
 
     def _share_without(self, admitted: AdmittedWorkload) -> Share:
+        rival = self._rivals(admitted.node)[1]
+        if rival == admitted.node:
+            return self._shares.share_without(rival, admitted.usage)
         mark = self._ledger.checkpoint()
         self._ledger.remove(admitted)
-        share = self._shares.share(self._rivals(admitted.node)[1])
+        share = self._shares.share(rival)
         self._ledger.rollback(mark)
         return share
 
@@ -174,8 +172,10 @@ class _Attempt:
 
     def _rivals(self, node: int) -> tuple[int, int]:
         """The children of the lowest cohort above both queues: ours and theirs."""
-        paths = self._ledger.tree.paths
-        ours = paths[self._preemptor.queue.node]
+        paths, own = self._ledger.tree.paths, self._preemptor.queue.node
+        ours = paths[own]
+        if paths[node][1] == ours[1]:
+            return own, node
         for below, cohort in pairwise(paths[node]):
             if cohort in ours:
                 return ours[ours.index(cohort) - 1], below
@@ -186,35 +186,50 @@ class _Turns:
     """Whose turn it is to give: from the root down, always the child with the highest share."""
 
     def __init__(
-        self, ledger: Ledger, shares: Shares, preemptor: Preemptor, candidates: Iterable[AdmittedWorkload]
+        self,
+        ledger: Ledger,
+        shares: Shares,
+        preemptor: Preemptor,
+        queues: Sequence[int],
+        candidates: Candidates | None = None,
     ) -> None:
+        """Without `candidates`, they are those whom the preemptor's queue may take from these queues."""
+        self._ledger = ledger
+        self._preemptor = preemptor
         self._tree = ledger.tree
         self._shares = shares
         self._own = preemptor.queue.node
         self._root = preemptor.queue.root
         self._own_path = frozenset(self._tree.paths[self._own])
-        self._left: dict[int, list[AdmittedWorkload]] = {}
-        for admitted in candidates:
-            self._left.setdefault(admitted.node, []).append(admitted)
+        self._left: Candidates = {node: found[::-1] for node, found in (candidates or {}).items()}
+        """The last one first, so that the next to go is at the end."""
         self._done: set[int] = set()
-        # Nodes without candidates never get a turn, so only those with some are looked at.
+        # Nodes without candidates never get a turn, so only those that may have some are looked at.
         self._queues: dict[int, list[int]] = {}
         self._alive = set[int]()
-        for node, admitted_workloads in self._left.items():
-            admitted_workloads.reverse()
+        for node in queues:
             path = self._tree.paths[node]
             self._alive.update(path)
             if len(path) > 1:
                 self._queues.setdefault(path[1], []).append(node)
 
+    def _candidates(self, node: int) -> list[AdmittedWorkload]:
+        found = self._left.get(node)
+        if found is None:
+            queue = self._preemptor.queue
+            policy = queue.within_queue if node == self._own else queue.reclaim
+            found = self._left[node] = candidates_in(self._ledger, node, self._preemptor, policy)[::-1]
+        return found
+
     def has(self, node: int) -> bool:
-        return bool(self._left.get(node))
+        return bool(self._candidates(node))
 
     def pop(self, node: int) -> AdmittedWorkload:
-        return self._left[node].pop()
+        return self._candidates(node).pop()
 
     def pop_all(self, node: int) -> list[AdmittedWorkload]:
-        return self._left.pop(node)[::-1]
+        found, self._left[node] = self._candidates(node)[::-1], []
+        return found
 
     def drop(self, node: int) -> None:
         self._done.add(node)
@@ -245,20 +260,19 @@ class _Turns:
         for queue in self._queues.get(cohort, ()):
             if queue in self._done:
                 continue
-            if not self._left.get(queue):
-                self._done.add(queue)
-                continue
             share = self._shares.share(queue)
             if share.is_zero and queue != self._own:
                 self._done.add(queue)
-            elif best is None or best_share is None or share > best_share:
+            elif best_share is not None and share < best_share:
+                continue
+            elif not self._candidates(queue):
+                self._done.add(queue)
+            elif best is None or share != best_share or self._order(queue) < self._order(best):
                 best, best_share = queue, share
-            elif share == best_share and self._order(queue) < self._order(best):
-                best = queue
         return best, best_share
 
     def _order(self, queue: int) -> tuple[bool, bool, float, int, float, str]:
-        return candidate_order(self._left[queue][-1], self._own)
+        return candidate_order(self._candidates(queue)[-1], self._own)
 
     def _highest_cohort(self, cohort: int) -> tuple[int | None, Share | None]:
         best, best_share = None, None

@@ -56,18 +56,18 @@ def may_preempt(preemptor: PendingWorkload, candidate: PendingWorkload, policy: 
 def candidates_in(ledger: Ledger, node: int, preemptor: Preemptor, policy: str) -> list[AdmittedWorkload]:
     """The admitted workloads in one queue that the policy allows, and that hold something of what is short.
 
-    Those that are too young are spared by other queues; not by their own.
+    They come in the order in which they would go. Those that are too young are spared by other queues, not by their
+    own.
     """
-    short = preemptor.short_columns
-    found = [
-        admitted
-        for admitted in ledger.admitted_in(node)
-        if not short.isdisjoint(admitted.usage) and may_preempt(preemptor.pending, admitted.pending, policy)
-    ]
+    short, pending = preemptor.short_columns, preemptor.pending
+    found = [admitted for admitted in ledger.in_victim_order(node) if not short.isdisjoint(admitted.usage)]
+    if policy != ANY:
+        found = [admitted for admitted in found if may_preempt(pending, admitted.pending, policy)]
     is_own = node == preemptor.queue.node
     if ledger.local_usage is not None:
         for admitted in found:
             admitted.local_usage = ledger.local_usage(admitted) if is_own and preemptor.queue.orders_by_usage else 0.0
+        found.sort(key=lambda admitted: admitted.victim_order)
     if ledger.spares is None or is_own:
         return found
     return [admitted for admitted in found if not ledger.spares(admitted)]

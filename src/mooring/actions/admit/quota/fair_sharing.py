@@ -37,6 +37,7 @@ class Share(NamedTuple):
 
 
 NOTHING = Share(False, 0.0, 0.0)
+NONE_LESS: Mapping[int, int] = {}
 
 
 class Shares:
@@ -65,13 +66,17 @@ class Shares:
             stale[node] = 0
         return self._shares[node]
 
-    def _compute(self, node: int) -> Share:
+    def share_without(self, node: int, usage: Mapping[int, int]) -> Share:
+        """The share of a queue, did it not use so much, by column."""
+        return self._compute(node, usage)
+
+    def _compute(self, node: int, less: Mapping[int, int] = NONE_LESS) -> Share:
         tree = self.tree
         if tree.parent[node] == NO_PARENT:
             return NOTHING
         borrowed: dict[str, int] = {}
         for column in tree.declared[node]:
-            beyond = tree.usage_of(node, column) - tree.subtree_of(node, column)
+            beyond = tree.usage_of(node, column) - tree.subtree_of(node, column) - less.get(column, 0)
             if beyond > 0:
                 resource = self._resource_of[column]
                 borrowed[resource] = borrowed.get(resource, 0) + beyond

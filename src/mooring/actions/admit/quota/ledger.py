@@ -42,7 +42,9 @@ class Ledger:
         self._column_of = {column: index for index, column in enumerate(tree.columns)}
         self.generation = [0] * len(tree.nodes)
         """Raised whenever something is reserved in or released from a queue (by node)."""
+        self._versions = [0] * len(tree.nodes)
         self._by_node: list[dict[str, AdmittedWorkload]] = [{} for _ in tree.nodes]
+        self._in_victim_order: dict[int, list[AdmittedWorkload]] = {}
         self._by_key: dict[str, AdmittedWorkload] = {}
         self._away: set[str] = set()
         self._log: list[tuple[str, bool]] = []
@@ -70,6 +72,16 @@ class Ledger:
         if not self._away:
             return admitted_workloads
         return [admitted for admitted in admitted_workloads if admitted.pending.key not in self._away]
+
+    def in_victim_order(self, node: int) -> Collection[AdmittedWorkload]:
+        """The same, who would be missed least first."""
+        known = self._in_victim_order.get(node)
+        if known is None:
+            known = sorted(self._by_node[node].values(), key=lambda admitted: admitted.victim_order)
+            self._in_victim_order[node] = known
+        if not self._away:
+            return known
+        return [admitted for admitted in known if admitted.pending.key not in self._away]
 
     # What-if
 
@@ -112,6 +124,16 @@ class Ledger:
 
     # For good
 
+    def version(self, root: int) -> int:
+        """Raised whenever anything changes for good in a tree of cohorts: usage, or who is on its way out."""
+        return self._versions[root]
+
+    def mark_evicted(self, admitted: AdmittedWorkload) -> None:
+        """A workload is told to go; it holds what it holds until its pods are gone."""
+        admitted.is_evicted = True
+        if admitted.pending.key in self._by_key:
+            self._note_change(admitted.node)
+
     def reserve(self, admitted: AdmittedWorkload) -> None:
         key = admitted.pending.key
         self._by_key[key] = self._by_node[admitted.node][key] = admitted
@@ -122,6 +144,10 @@ class Ledger:
             )
             self.domains.add(admitted.topology_use)
         self._change(admitted, {}, admitted.usage)
+
+    def _note_change(self, node: int) -> None:
+        self._versions[self.tree.paths[node][-1]] += 1
+        self._in_victim_order.pop(node, None)
 
     def reclaim(self, key: str, reclaimed: Mapping[str, int]) -> None:
         """So many pods of each set have finished: what they held is free."""
@@ -141,6 +167,7 @@ class Ledger:
         self.remove_usage(admitted.node, before)
         self.add_usage(admitted.node, after)
         self.generation[admitted.node] += 1
+        self._note_change(admitted.node)
         self.tree.settle()
         self.domains.settle()
         for watch in self.watchers:

@@ -64,6 +64,7 @@ class QuotaTree:
         for index, node in enumerate(nodes):
             if node.parent != NO_PARENT:
                 (self.child_queues if node.is_queue else self.child_cohorts)[node.parent].append(index)
+        self._queues_below: dict[int, tuple[int, ...]] = {}
         self.paths = [self._path(index) for index in range(len(nodes))]
         """For each node: itself, its parent, ..., its root."""
         self.heights = self._find_heights()
@@ -140,6 +141,14 @@ class QuotaTree:
         return most if limit == UNLIMITED else min(_sum(subtree, limit), most)
 
     # Questions
+
+    def queues_below(self, cohort: int) -> tuple[int, ...]:
+        """All queues of a cohort and of the cohorts in it, those of the latter first."""
+        known = self._queues_below.get(cohort)
+        if known is None:
+            deeper = (queue for child in self.child_cohorts[cohort] for queue in self.queues_below(child))
+            known = self._queues_below[cohort] = (*deeper, *self.child_queues[cohort])
+        return known
 
     def nominal_of(self, node: int, column: int) -> int:
         return self._nominal[node * self.width + column]
