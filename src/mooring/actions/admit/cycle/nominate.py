@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mooring.actions.admit.cycle.flavor_assigner import Assignment, FlavorAssigner, Pins
 from mooring.actions.admit.cycle.grades import Grade, Mode, Possibility
@@ -25,8 +26,7 @@ class Entry:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """What was planned for a head, and all that it depended on."""
 
     ledger: Ledger
@@ -73,8 +73,9 @@ class Nominator:
         if entry is None:
             entry = self._plan(pending, queue, position, None, (cycle, generation))
             self._keep(entry, position)
-        found = entry.assignment.position
-        pending.position = None if found is None else ScanPosition(cycle, generation, found.tried)
+            pending.position = entry.assignment.position
+        elif (found := entry.assignment.position) is not None:
+            pending.position = ScanPosition(cycle, generation, found.tried)
         return entry
 
     def _kept(self, pending: PendingWorkload, queue: Queue, position: ScanPosition | None) -> Entry | None:

@@ -1,6 +1,7 @@
 """In which order the heads of all queues have their turn within a cycle."""
 
 from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -24,11 +25,7 @@ class Standing(NamedTuple):
 
 
 class FairOrder:
-    """A tournament in each tree of cohorts: at every level the child with the lowest share, workload included, wins.
-
-    An entry's standings depend on usage below the root along its own path only. So after a turn just the entries that
-    share a child of the root with the winner are looked at again.
-    """
+    """A tournament in each tree of cohorts: at every level the child with the lowest share, workload included, wins."""
 
     def __init__(self, ledger: Ledger, shares: Shares) -> None:
         self._ledger = ledger
@@ -42,60 +39,77 @@ class FairOrder:
             yield from self._play(found)
 
     def _play(self, entries: list[Entry]) -> Iterator[Entry]:
-        paths = self._ledger.tree.paths
-        if all(len(paths[entry.queue.node]) == 2 for entry in entries):
-            # Right below the root nobody's turn changes anybody else's standing: one sorting is all the tournament.
-            root = entries[0].queue.root
-            yield from sorted(entries, key=lambda entry: self._standings(entry)[root])
+        if len(entries) == 1:
+            yield from entries
             return
-        left = {entry.queue.node: entry for entry in entries}
-        standings: dict[int, dict[int, Standing]] = {}
-        while len(left) > 1:
-            for node, entry in left.items():
-                if node not in standings:
-                    standings[node] = self._standings(entry)
-            winner = self._champion(left, standings)
-            yield left.pop(winner)
-            if len(paths[winner]) > 2:
-                branch = paths[winner][-2]
-                for node in left:
-                    if branch in paths[node]:
-                        standings.pop(node, None)
-        yield from left.values()
+        if all(len(self._ledger.tree.paths[entry.queue.node]) == 2 for entry in entries):
+            # Right below the root nobody's turn changes anybody else's standing: one sorting is all the tournament.
+            yield from sorted(entries, key=lambda entry: self.standing(entry, entry.queue.node))
+            return
+        bracket = _Bracket(self, self._ledger.tree.paths, entries)
+        while bracket:
+            winner = bracket.champion
+            yield winner
+            bracket.take_out(winner)
 
-    def _standings(self, entry: Entry) -> dict[int, Standing]:
-        """By cohort on the path: the standing of the child that leads to the entry's queue."""
-        ledger, tree, usage = self._ledger, self._ledger.tree, entry.assignment.usage
-        wanted = [column for column, amount in usage.items() if amount > 0]
-        path, shares = tree.paths[entry.queue.node], self._shares
-        # Where the past counts, who had less comes first, with whatever workload: else one that is large for its
-        # queue's weight would wait for ever behind small ones.
-        before = {child: shares.share(child).value for child in path[:-1]} if shares.looks_back else {}
-        mark = ledger.checkpoint()
-        ledger.add_usage(entry.queue.node, usage)
-        found = {}
-        for child, cohort in pairwise(path):
-            is_borrowing = any(tree.exceeds(child, column) for column in wanted)
-            share = shares.share(child)
-            if before:
-                share = share._replace(value=before[child])
-            found[cohort] = Standing(is_borrowing, share, entry.pending.queue_order)
-        ledger.rollback(mark)
-        return found
+    def standing(self, entry: Entry, child: int) -> Standing:
+        """How an entry compares in the cohort above a node on its path, which may be its queue itself."""
+        tree, shares, usage = self._ledger.tree, self._shares, entry.assignment.usage
+        more = tree.added_at(child, entry.queue.node, usage)
+        is_borrowing = any(tree.exceeds(child, column, more[column]) for column, wanted in usage.items() if wanted > 0)
+        share = shares.share_with(child, more)
+        if shares.looks_back:
+            # Where the past counts, who had less comes first, with whatever workload: else one that is large for its
+            # queue's weight would wait for ever behind small ones.
+            share = share._replace(value=shares.share(child).value)
+        return Standing(is_borrowing, share, entry.pending.queue_order)
 
-    def _champion(self, left: dict[int, Entry], standings: dict[int, dict[int, Standing]]) -> int:
-        """Let winners rise level by level; deep cohorts first, as they are what their parents choose from."""
-        paths = self._ledger.tree.paths
-        rising: dict[int, list[int]] = {}
-        depth_of: dict[int, int] = {}
-        for node in left:
-            path = paths[node]
-            rising.setdefault(path[1], []).append(node)
-            for depth, cohort in enumerate(reversed(path[1:])):
-                depth_of[cohort] = depth
-        champion = -1
-        for cohort in sorted(depth_of, key=lambda node: -depth_of[node]):
-            champion = min(rising[cohort], key=lambda node: standings[node][cohort])
-            if depth_of[cohort]:
-                rising.setdefault(paths[cohort][1], []).append(champion)
-        return champion
+
+class _Bracket:
+    """The entries of one tree, in every cohort those of its queues and the champions of the cohorts in it, best first.
+
+    How two children of a cohort compare depends on what is used below them. A turn changes that along one path only:
+    from the winner's queue upward, where it was the champion, another one takes its place. The rest stands.
+    """
+
+    def __init__(self, order: FairOrder, paths: list[tuple[int, ...]], entries: list[Entry]) -> None:
+        self._order = order
+        self._paths = paths
+        self._root = entries[0].queue.root
+        self._left: dict[int, list[tuple[Standing, int, Entry]]] = {}
+        """By cohort, a heap; of equals, who came first is the better."""
+        self._count = 0
+        cohorts: dict[int, int] = {}
+        for entry in entries:
+            path = paths[entry.queue.node]
+            self._left.setdefault(path[1], []).append(self._item(entry, path[0]))
+            cohorts |= {cohort: len(paths[cohort]) for cohort in path[1:]}
+        for cohort in sorted(cohorts, key=lambda cohort: -cohorts[cohort]):
+            heapify(self._left[cohort])
+            if cohort != self._root:
+                self._rise(cohort)
+
+    def _rise(self, cohort: int) -> None:
+        """Let the champion of a cohort compete in the one above."""
+        champion = self._left[cohort][0][-1]
+        heappush(self._left.setdefault(self._paths[cohort][1], []), self._item(champion, cohort))
+
+    def _item(self, entry: Entry, child: int) -> tuple[Standing, int, Entry]:
+        self._count += 1
+        return self._order.standing(entry, child), self._count, entry
+
+    def __bool__(self) -> bool:
+        return bool(self._left[self._root])
+
+    @property
+    def champion(self) -> Entry:
+        return self._left[self._root][0][-1]
+
+    def take_out(self, champion: Entry) -> None:
+        """It had its turn: it was the best all the way up."""
+        path = self._paths[champion.queue.node]
+        heappop(self._left[path[1]])
+        for cohort, above in pairwise(path[1:]):
+            heappop(self._left[above])
+            if self._left[cohort]:
+                self._rise(cohort)

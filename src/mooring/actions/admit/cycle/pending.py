@@ -205,6 +205,8 @@ class Pending:
         self._line_of: dict[str, Line] = {}
         self.changed: set[int] = set()
         """The roots of trees in which somebody came, went or may be tried again; whoever reads it clears it."""
+        self._unparked: set[int] = set()
+        """The roots of trees in which nobody was parked since quota was last freed there."""
         self._by_root: dict[int, list[Line]] = {}
         for line in self.lines.values():
             self._by_root.setdefault(line.queue.root, []).append(line)
@@ -270,6 +272,7 @@ class Pending:
     def put_back(self, pending: PendingWorkload, why: Requeue, words: Words) -> list[str]:
         line = self.lines[pending.queue_name]
         peers = line.put_back(pending, why, words)
+        self._unparked.discard(line.queue.root)
         self._note(line)
         return peers
 
@@ -283,9 +286,14 @@ class Pending:
         """Quota was freed in these queues: try again what is parked anywhere in their trees."""
         for root in {queue.root: None for queue in queues}:
             self.changed.add(root)
-            for line in self._by_root[root]:
+            if root in self._unparked:
+                continue
+            lines = self._by_root[root]
+            for line in lines:
                 line.retry(self._labels_of)
                 self._note(line)
+            if not any(line.parked for line in lines):
+                self._unparked.add(root)
 
     def _note(self, line: Line) -> None:
         if len(line) and line.queue.is_active:

@@ -76,8 +76,8 @@ class SharesWithPast(Shares):
     def share(self, node: int) -> Share:
         return self._with_past(node, super().share(node))
 
-    def share_without(self, node: int, usage: Mapping[int, int]) -> Share:
-        return self._with_past(node, super().share_without(node, usage))
+    def share_with(self, node: int, more: Mapping[int, int]) -> Share:
+        return self._with_past(node, super().share_with(node, more))
 
     def _with_past(self, node: int, present: Share) -> Share:
         value = PAST_WEIGHT * self._past_share(node) + (1.0 - PAST_WEIGHT) * present.value

@@ -72,7 +72,9 @@ class FairPreemption:
 def _queues_with_candidates(ledger: Ledger, preemptor: Preemptor) -> list[int]:
     """The queues that victims may come from; who they would be is looked up when it is a queue's turn to give."""
     queue, tree = preemptor.queue, ledger.tree
-    found = [queue.node] if queue.within_queue != NEVER else []
+    found: list[int] = []
+    if queue.within_queue != NEVER and candidates_in(ledger, queue.node, preemptor, queue.within_queue):
+        found.append(queue.node)
     if queue.has_cohort and queue.reclaim != NEVER:
         for column in preemptor.short_columns:
             found += [node for node in tree.queues_below(queue.root) if node != queue.node and tree.exceeds(node, column)]
@@ -151,7 +153,7 @@ class _Attempt:
     def _share_without(self, admitted: AdmittedWorkload) -> Share:
         rival = self._rivals(admitted.node)[1]
         if rival == admitted.node:
-            return self._shares.share_without(rival, admitted.usage)
+            return self._shares.share_with(rival, {column: -amount for column, amount in admitted.usage.items()})
         mark = self._ledger.checkpoint()
         self._ledger.remove(admitted)
         share = self._shares.share(rival)
@@ -256,17 +258,17 @@ class _Turns:
         return queue
 
     def _highest_queue(self, cohort: int) -> tuple[int | None, Share | None]:
-        best, best_share = None, None
+        best: int | None = None
+        best_share: Share | None = None
+        done, share_of = self._done, self._shares.share
         for queue in self._queues.get(cohort, ()):
-            if queue in self._done:
+            if queue in done:
                 continue
-            share = self._shares.share(queue)
-            if share.is_zero and queue != self._own:
-                self._done.add(queue)
-            elif best_share is not None and share < best_share:
+            share = share_of(queue)
+            if best_share is not None and share < best_share:
                 continue
-            elif not self._candidates(queue):
-                self._done.add(queue)
+            if (share.is_zero and queue != self._own) or not self._candidates(queue):
+                done.add(queue)
             elif best is None or share != best_share or self._order(queue) < self._order(best):
                 best, best_share = queue, share
         return best, best_share

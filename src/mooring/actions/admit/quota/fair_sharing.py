@@ -37,7 +37,7 @@ class Share(NamedTuple):
 
 
 NOTHING = Share(False, 0.0, 0.0)
-NONE_LESS: Mapping[int, int] = {}
+NO_MORE: Mapping[int, int] = {}
 
 
 class Shares:
@@ -66,21 +66,22 @@ class Shares:
             stale[node] = 0
         return self._shares[node]
 
-    def share_without(self, node: int, usage: Mapping[int, int]) -> Share:
-        """The share of a queue, did it not use so much, by column."""
-        return self._compute(node, usage)
+    def share_with(self, node: int, more: Mapping[int, int]) -> Share:
+        """The share of a node, did it use so much more (or less), by column."""
+        return self._compute(node, more)
 
-    def _compute(self, node: int, less: Mapping[int, int] = NONE_LESS) -> Share:
+    def _compute(self, node: int, more: Mapping[int, int] = NO_MORE) -> Share:
         tree = self.tree
         if tree.parent[node] == NO_PARENT:
             return NOTHING
         borrowed: dict[str, int] = {}
-        for column in tree.declared[node]:
-            beyond = tree.usage_of(node, column) - tree.subtree_of(node, column) - less.get(column, 0)
+        for column, beyond in tree.beyond_own(node):
+            if more:
+                beyond += more.get(column, 0)
             if beyond > 0:
                 resource = self._resource_of[column]
                 borrowed[resource] = borrowed.get(resource, 0) + beyond
-        ratio = self.ratio(node, borrowed)
+        ratio = self.ratio(node, borrowed) if borrowed else 0.0
         if ratio == 0:
             return NOTHING
         weight = tree.nodes[node].weight

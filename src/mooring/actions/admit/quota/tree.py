@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mooring.errors import InvariantBroken
+
 UNLIMITED = 2**63 - 1
 NO_PARENT = -1
 
@@ -171,6 +173,11 @@ class QuotaTree:
         at = node * self.width + column
         return self._subtree[at] < self._usage[at] + more
 
+    def beyond_own(self, node: int) -> list[tuple[int, int]]:
+        """By column, how much more a node uses than is its own by right; below 0 where it uses less."""
+        usage, subtree, base = self._usage, self._subtree, node * self.width
+        return [(column, usage[base + column] - subtree[base + column]) for column in self.declared[node]]
+
     def local_available(self, node: int, column: int) -> int:
         at = node * self.width + column
         free = self._local[at] - self._usage[at]
@@ -210,6 +217,20 @@ class QuotaTree:
                 return self.heights[node], self.parent[node] != NO_PARENT
             rest -= self.local_available(node, column)
         return self.heights[path[-1]], False
+
+    def added_at(self, node: int, queue: int, usage: Mapping[int, int]) -> Mapping[int, int]:
+        """By column, what a node would use more, did a queue at or below it use so much more."""
+        width, used, local = self.width, self._usage, self._local
+        for below in self.paths[queue]:
+            if below == node:
+                return usage
+            passed_on = {}
+            for column, amount in usage.items():
+                at = below * width + column
+                absorbed = local[at] - used[at]
+                passed_on[column] = amount if absorbed <= 0 else max(0, amount - absorbed)
+            usage = passed_on
+        raise InvariantBroken(f"node {node} is not above queue {queue}")
 
     def is_within_nominal(self, node: int, columns: Iterable[int]) -> bool:
         width, usage, subtree = self.width, self._usage, self._subtree
