@@ -1,11 +1,12 @@
 """What holds for admission whatever the queues, cohorts and workloads: drawn trees, drawn loads, drawn completions."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_tournament import PlainTournament
 
 from mooring.actions.admit.cycle.cycle import Admission, CycleReport
 from mooring.actions.admit.quota.tree import NO_PARENT, UNLIMITED
@@ -49,18 +50,26 @@ class Story:
     fair_sharing: bool
     finishing: list[list[int]] = field(default_factory=list)
 
-    def admission(self, *, is_reversed: bool = False) -> Admission:
+    def admission(self, *, is_reversed: bool = False, keeps_nominations: bool = True) -> Admission:
         workloads = self.workloads[::-1] if is_reversed else self.workloads
-        return make_admission(self.queues, workloads, cohorts=self.cohorts, fair_sharing=self.fair_sharing)
+        return make_admission(
+            self.queues,
+            workloads,
+            cohorts=self.cohorts,
+            fair_sharing=self.fair_sharing,
+            keeps_nominations=keeps_nominations,
+        )
 
-    def play(self, admission: Admission) -> Iterator[CycleReport]:
-        """Run cycles, yielding after each; victims go at once, and some admitted workloads finish."""
+    def play(self, admission: Admission, *, cycles_to_stop: int = 0) -> Iterator[CycleReport]:
+        """Run cycles, yielding after each; victims go so many cycles later, and some admitted workloads finish."""
+        leaving: list[list[str]] = [[] for _ in range(cycles_to_stop)]
         for number in range(MOST_CYCLES):
             if not admission.pending.has_heads:
                 return
             report = admission.run_cycle(1_000_000.0 + number)
             yield report
-            admission.finish_evictions([found.workload for found in report.preempted])
+            leaving.append([found.workload for found in report.preempted])
+            admission.finish_evictions([key for key in leaving.pop(0) if key in admission.ledger])
             admitted_workloads = sorted(admitted.pending.key for admitted in admission.ledger.admitted_workloads())
             chosen = self.finishing[number] if number < len(self.finishing) else []
             admission.finish(
@@ -233,6 +242,25 @@ def test_the_same_input_gives_the_same_decisions_in_whatever_order_it_comes(stor
 
     assert first == second
     assert [(found.heads, found.outcomes) for found in first] == [(found.heads, found.outcomes) for found in reversed_]
+
+
+@given(stories(), st.integers(0, 3))
+def test_nominations_that_are_kept_are_those_that_would_be_made(story: Story, cycles_to_stop: int) -> None:
+    kept = story.play(story.admission(), cycles_to_stop=cycles_to_stop)
+    made = story.play(story.admission(keeps_nominations=False), cycles_to_stop=cycles_to_stop)
+
+    assert list(kept) == list(made)
+
+
+@given(stories(), st.integers(0, 1))
+def test_turns_by_fair_shares_are_those_of_a_tournament_before_each_of_them(story: Story, cycles_to_stop: int) -> None:
+    fair = replace(story, fair_sharing=True)
+    plain = fair.admission()
+    plain._order = PlainTournament(plain.ledger, plain._shares)
+
+    assert list(fair.play(fair.admission(), cycles_to_stop=cycles_to_stop)) == list(
+        fair.play(plain, cycles_to_stop=cycles_to_stop)
+    )
 
 
 @given(stories())

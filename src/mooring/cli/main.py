@@ -3,6 +3,7 @@
 Exit code 0 on success, 1 on a stated failure, 2 on bad input; what went wrong is one line on standard error.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -79,5 +80,14 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def collect_less_often() -> None:
+    """Let the cyclic collector run after 50,000 new objects instead of 700.
+
+    A cluster is a million objects that stay, in hardly any cycles: to walk them again and again finds nothing.
+    """
+    gc.set_threshold(50_000, 20, 20)
+
+
 def main() -> None:
+    collect_less_often()
     sys.exit(run(sys.argv[1:]))

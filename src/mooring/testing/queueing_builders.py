@@ -177,6 +177,7 @@ def make_admission(
     namespace_labels: Mapping[str, Mapping[str, str]] | None = None,
     fair_sharing: bool = False,
     strategies: Sequence[str] = DEFAULT_STRATEGIES,
+    keeps_nominations: bool = True,
 ) -> Admission:
     """Admission with everything taken in; flavors and local queues that nobody describes are plain ones."""
     if flavors is None:
@@ -190,6 +191,7 @@ def make_admission(
         namespace_labels=namespace_labels,
         fair_sharing=fair_sharing,
         strategies=strategies,
+        keeps_nominations=keeps_nominations,
     )
     for workload in workloads:
         admission.add(workload)

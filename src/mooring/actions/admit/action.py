@@ -195,9 +195,12 @@ class Admit(Action):
                 self._act_on(report, lifecycle, now)
 
     def _act_on(self, report: CycleReport, lifecycle: Lifecycle, now: float) -> None:
+        workloads = lifecycle.workloads
         for key, words in report.words.items():
-            lifecycle.say(lifecycle.workloads[key], words)
-            (self._misplaced.add if words.message == NAMESPACE_MISMATCH else self._misplaced.discard)(key)
+            lifecycle.say(workloads[key], words)
+        if self._misplaced:
+            self._misplaced.difference_update(report.words)
+        self._misplaced.update(key for key, words in report.words.items() if words.message == NAMESPACE_MISMATCH)
         for preempted in report.preempted:
             lifecycle.preempt(preempted, now)
         for admitted in report.admitted:

@@ -69,7 +69,9 @@ class Nominator:
         position = pending.position
         if position is not None and position.cycle < cycle - 1 and position.generation != generation:
             position = None
-        entry = self._kept(pending, queue, position) if self._keeps else None
+        # Where places count as well as quota, other things change the plan too: nodes, and who runs on them.
+        keeps = self._keeps and not queue.topology_flavors
+        entry = self._kept(pending, queue, position) if keeps else None
         if entry is None:
             entry = self._plan(pending, queue, position, None, (cycle, generation))
             self._keep(entry, position)

@@ -77,7 +77,9 @@ def _queues_with_candidates(ledger: Ledger, preemptor: Preemptor) -> list[int]:
         found.append(queue.node)
     if queue.has_cohort and queue.reclaim != NEVER:
         for column in preemptor.short_columns:
-            found += [node for node in tree.queues_below(queue.root) if node != queue.node and tree.exceeds(node, column)]
+            found += [
+                node for node in tree.queues_below(queue.root) if node != queue.node and tree.exceeds(node, column)
+            ]
     return found if len(preemptor.short_columns) == 1 else list(dict.fromkeys(found))
 
 
@@ -114,7 +116,10 @@ class _Attempt:
         preemptor_new, victim_old = self._compare(node)
         if preemptor_new > victim_old:
             # A victim's going can only lower its queue's share, so neither rule would allow any of them.
-            spared.setdefault(node, []).extend(turns.pop_all(node))
+            if turns.are_all_rivals:
+                turns.end()  # the others have no higher a share
+            else:
+                spared.setdefault(node, []).extend(turns.pop_all(node))
             return
         while turns.has(node):
             admitted = turns.pop(node)
@@ -132,6 +137,8 @@ class _Attempt:
                 admitted = turns.pop(node)
                 if self._comes_before(admitted):
                     self._choose(admitted, IN_COHORT_FAIR_SHARING)
+            elif turns.are_all_rivals and preemptor_new >= victim_old:
+                return
             turns.drop(node)
 
     def _choose(self, admitted: AdmittedWorkload, reason: str) -> None:
@@ -222,6 +229,15 @@ class _Turns:
             policy = queue.within_queue if node == self._own else queue.reclaim
             found = self._left[node] = candidates_in(self._ledger, node, self._preemptor, policy)[::-1]
         return found
+
+    @property
+    def are_all_rivals(self) -> bool:
+        """Whether all queues are children of the preemptor's cohort, so that all shares are compared with one."""
+        return not self._tree.child_cohorts[self._root]
+
+    def end(self) -> None:
+        """Nobody else is to give."""
+        self._done.add(self._root)
 
     def has(self, node: int) -> bool:
         return bool(self._candidates(node))
