@@ -218,6 +218,11 @@ class GangTable:
             self._touch(record)
             self.version += 1
 
+    def take_touched(self) -> set[str]:
+        """The gangs to which something happened since this was last asked, by key."""
+        touched, self.touched = self.touched, set()
+        return touched
+
     def of(self, pod_key: str) -> GangRecord | None:
         """The gang of a pod, if it names one."""
         key = self.of_pod.get(pod_key)

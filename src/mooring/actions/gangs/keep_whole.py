@@ -33,7 +33,7 @@ class KeepWhole(Action):
     def run(self, cycle: Cycle) -> list[Decision]:
         cluster, queue, now = cycle.cluster, cycle.queue, cycle.now
         table = cluster.gangs
-        touched, table.touched = table.touched, set()
+        touched = table.take_touched()
         for key in _with_those_around(touched, table):
             queue.gangs.look_again_after(key)
         late = (

@@ -35,7 +35,7 @@ class Held:
     plan: Plan
     kept_out: set[tuple[str, int]] = field(default_factory=set)
     """The profiles and shapes that were refused because of it, with nobody bound since."""
-    gangs: dict[Any, bool] = field(default_factory=dict)
+    gangs_kept_out: dict[Any, bool] = field(default_factory=dict)
     """Whether gangs were, by what they have in common, with nobody bound since."""
 
 
@@ -131,7 +131,7 @@ class Reservation:
         """Others were bound: what was refused before may be another matter now."""
         if self.held is not None:
             self.held.kept_out.clear()
-            self.held.gangs.clear()
+            self.held.gangs_kept_out.clear()
             for entry in entries:
                 self._forecast.saw_start(entry.record.pod, now)
 
@@ -141,11 +141,11 @@ class Reservation:
         if held is None:
             return ""
         alike = self._placer.likeness(cluster, refused)
-        is_kept_out = held.gangs.get(alike)
+        is_kept_out = held.gangs_kept_out.get(alike)
         if is_kept_out is None:
             is_kept_out = not self.lifted(cluster, lambda: self._placer.place_message(cluster, refused))
             if alike is not None:
-                held.gangs[alike] = is_kept_out
+                held.gangs_kept_out[alike] = is_kept_out
         return f"gang {refused.name}: {_kept_for(held)}" if is_kept_out else ""
 
     def is_kept_out(self, entry: Entry) -> bool:
