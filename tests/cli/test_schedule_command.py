@@ -104,7 +104,7 @@ def cluster(write: Call) -> Path:
 def test_the_table_has_a_line_a_workload_a_line_a_pool_and_a_line_a_reason(mooring: Call, cluster: Path) -> None:
     outcome = mooring("schedule", "-f", cluster)
 
-    assert outcome == (0, TABLE, "not read by scheduling: 1 ConfigMap\n")
+    assert outcome == (0, TABLE, "not read, of no concern to scheduling: 1 ConfigMap\n")
 
 
 def test_quiet_leaves_out_the_remarks(mooring: Call, cluster: Path) -> None:
@@ -206,7 +206,7 @@ def test_waiting_is_an_answer_unless_one_asks_for_a_failure(mooring: Call, clust
     assert mooring("schedule", "-f", cluster, "--fail-on-waiting") == (
         1,
         TABLE,
-        "not read by scheduling: 1 ConfigMap\n",
+        "not read, of no concern to scheduling: 1 ConfigMap\n",
     )
 
 

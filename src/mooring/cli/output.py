@@ -48,15 +48,17 @@ def warn(warnings: Sequence[str], *, quiet: bool) -> None:
 
 
 def remark_ignored(ignored: Mapping[str, int], *, quiet: bool) -> None:
-    """Mention the kinds that scheduling does not read, in one line; those that are configuration, in another."""
+    """Mention the kinds that scheduling does not read, and whether that matters; configuration in lines of its own."""
     if not ignored or quiet:
         return
     from mooring.config.settings import CONFIGURATION_KINDS
+    from mooring.model.loading.unread import remarks
 
-    configuration = sorted(kind for kind in ignored if kind.partition(" ")[0] in CONFIGURATION_KINDS)
-    others = ", ".join(f"{count:,} {kind}" for kind, count in sorted(ignored.items()) if kind not in configuration)
-    lines = [f"not read by scheduling: {others}"] if others else []
-    lines += [f"{kind} is configuration, not applied here: give its file with --config" for kind in configuration]
+    configuration = sorted(kind for kind in ignored if kind.partition(".")[0] in CONFIGURATION_KINDS)
+    lines = list(remarks({kind: count for kind, count in ignored.items() if kind not in configuration}))
+    for kind in configuration:
+        name = kind.partition(".")[0]
+        lines.append(f"{name} is configuration, not applied here: give its file with --config")
     for line in lines:
         print(f"\x1b[2m{line}\x1b[0m" if sys.stderr.isatty() else line, file=sys.stderr)
 

@@ -178,8 +178,8 @@ def test_a_mistake_is_named_with_its_field(found: Document, expected: str) -> No
         ),
         pytest.param(
             ray_cluster("ray", queue="team", enableInTreeAutoscaling=True),
-            "(RayCluster default/ray): spec.enableInTreeAutoscaling: expected false for what queues: it gets quota for "
-            "so many pods and no more, found true",
+            "(RayCluster default/ray): spec.enableInTreeAutoscaling: expected false for what queues without "
+            'kueue.x-k8s.io/elastic-job: "true", found true',
             id="a queued RayCluster that grows",
         ),
         pytest.param(

@@ -78,7 +78,7 @@ def test_yaml_and_json_of_the_same_objects_give_equal_manifests(tmp_path: Path) 
     assert from_json == from_yaml == build_manifests(documents)
 
 
-def test_kinds_that_scheduling_does_not_read_are_counted_with_their_group_where_the_name_is_ambiguous() -> None:
+def test_kinds_that_scheduling_does_not_read_are_counted_with_their_group() -> None:
     manifests = build_manifests(
         [
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}},
@@ -87,7 +87,7 @@ def test_kinds_that_scheduling_does_not_read_are_counted_with_their_group_where_
         ]
     )
 
-    assert manifests.ignored == {"ConfigMap": 2, "Job (hpc.example.com/v1)": 1}
+    assert manifests.ignored == {"ConfigMap": 2, "Job.hpc.example.com": 1}
 
 
 def test_null_means_absent() -> None:

@@ -319,7 +319,7 @@ def test_a_queue_of_a_flavor_that_is_missing_is_no_mistake() -> None:
 def test_the_kind_of_another_api_is_not_taken_for_a_queues() -> None:
     manifests = load(document("example.com/v1", "Topology", "dc", {"levels": "many"}), replicated_set())
 
-    assert dict(manifests.ignored) == {"Topology (example.com/v1)": 1}
+    assert dict(manifests.ignored) == {"Topology.example.com": 1}
 
 
 def replicated_set() -> Document:

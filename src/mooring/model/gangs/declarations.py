@@ -36,6 +36,7 @@ from mooring.model.gangs.dialects.kubernetes import pod_group_gang as native_gan
 from mooring.model.gangs.dialects.lws import LeaderWorkerSet, set_gangs
 from mooring.model.gangs.dialects.volcano import Tiers, VolcanoPodGroup, tiers_of
 from mooring.model.gangs.dialects.volcano import pod_group_gang as volcano_gang
+from mooring.model.gangs.dialects.volcano_cron_job import VolcanoCronJob, next_job
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob, volcano_job_gang
 from mooring.model.gangs.gang import Gang
 from mooring.model.gangs.membership import membership, owned_gang_key
@@ -92,6 +93,12 @@ DIALECTS = (
     Dialect(KaiPodGroup, lambda subject, found, around: [kai_gang(found, around.kai_classes)]),
     Dialect(PodGang, lambda subject, found, around: [pod_gang_gang(found)]),
     Dialect(VolcanoJob, lambda subject, found, around: [volcano_job_gang(found, around.tiers)], is_implied=True),
+    Dialect(
+        VolcanoCronJob,
+        lambda subject, found, around: [volcano_job_gang(next_job(found), around.tiers)],
+        is_implied=True,
+        priority_at="",
+    ),
     Dialect(LeaderWorkerSet, lambda subject, found, around: set_gangs(found), is_implied=True, priority_at=""),
     Dialect(
         PodCliqueSet,

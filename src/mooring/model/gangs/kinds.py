@@ -12,9 +12,10 @@ from mooring.model.gangs.dialects.kai import KaiPodGroup
 from mooring.model.gangs.dialects.kubernetes import CompositePodGroup, NativePodGroup, NativeWorkload
 from mooring.model.gangs.dialects.lws import LeaderWorkerSet
 from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
+from mooring.model.gangs.dialects.volcano_cron_job import VolcanoCronJob
 from mooring.model.gangs.dialects.volcano_job import GROUP as VOLCANO_BATCH
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob
-from mooring.model.gangs.dialects.volcano_job_checks import check_job
+from mooring.model.gangs.dialects.volcano_job_checks import check_cron_job, check_job
 from mooring.model.loading.versions import check_version
 from mooring.model.topology.requests import HyperNode
 from mooring.model.validation.terms import Subject
@@ -28,6 +29,7 @@ GANG_KINDS: tuple[tuple[str, str, type[KubeObject]], ...] = (
     (volcano.GROUP, "PodGroup", VolcanoPodGroup),
     (volcano.GROUP, "Queue", Queue),
     (VOLCANO_BATCH, "Job", VolcanoJob),
+    (VOLCANO_BATCH, "CronJob", VolcanoCronJob),
     ("topology.volcano.sh", "HyperNode", HyperNode),
     (coscheduling.GROUP, "PodGroup", CoschedulingPodGroup),
     (coscheduling.OLD_GROUP, "PodGroup", CoschedulingPodGroup),
@@ -47,6 +49,7 @@ _CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     VolcanoPodGroup: volcano.check_pod_group,
     Queue: lambda subject, found: validate_queue(found, subject.place),
     VolcanoJob: check_job,
+    VolcanoCronJob: check_cron_job,
     HyperNode: lambda subject, found: validate_hypernode(found, subject.place),
     CoschedulingPodGroup: coscheduling.check_pod_group,
     KaiPodGroup: kai.check_pod_group,

@@ -72,7 +72,10 @@ _OWNERS_ROLES = (
 )
 """How controllers that know no gangs tell the kinds of their pods apart."""
 _OWNERS_OF_POD_SETS = frozenset(
-    {"Job", "StatefulSet", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob", "RayCluster", "RayJob"}
+    {
+        *("Job", "StatefulSet", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob"),
+        *("RayCluster", "RayJob", "SparkApplication"),
+    }
 )
 """Whose pods of one kind Kueue admits together; pods of a Deployment queue one by one."""
 _RANKS = (

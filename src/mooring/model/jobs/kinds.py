@@ -35,12 +35,14 @@ from mooring.model.jobs.pod_sets import MAIN, PodFinder, PodSetPlan, by_label, l
 from mooring.model.jobs.ray import (
     RayCluster,
     RayJob,
+    RayService,
     is_ray_job_over,
     ray_cluster_members,
     ray_cluster_pod_sets,
     ray_job_members,
     ray_job_pod_sets,
 )
+from mooring.model.jobs.spark import SparkApplication, is_spark_over, spark_members, spark_pod_sets
 from mooring.model.loading.expansion import COMPLETION_INDEX, is_job_over, job_pod_count
 from mooring.model.queued.labels import MIN_PARALLELISM, POD_GROUP_INDEX, positive_count
 
@@ -171,6 +173,8 @@ JOB_KINDS: tuple[JobKind, ...] = (
     ),
     JobKind("kubeflow.org", MpiJob, _whole(mpi_pod_sets, mpi_members), is_training_over, training_priority_class),
     JobKind("ray.io", RayJob, _whole(ray_job_pod_sets, ray_job_members), is_ray_job_over),
+    JobKind("ray.io", RayService, _whole(ray_job_pod_sets, ray_job_members)),
+    JobKind("sparkoperator.k8s.io", SparkApplication, _whole(spark_pod_sets, spark_members), is_spark_over),
     JobKind("ray.io", RayCluster, _whole(ray_cluster_pod_sets, ray_cluster_members)),
     JobKind("leaderworkerset.x-k8s.io", LeaderWorkerSet, _lws_units),
     JobKind("apps", StatefulSet, _whole(_stateful_pod_sets, _stateful_members)),

@@ -1,12 +1,12 @@
-"""RayCluster and RayJob of `ray.io`: a head, groups of workers, and for a job the pod that submits it."""
+"""RayCluster, RayJob and RayService of `ray.io`: a head, groups of workers, and for a job the pod that submits it."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
-from mooring.model.api.meta import KubeObject, ObjectMeta, OwnerReference
+from mooring.model.api.meta import KubeObject, ObjectMeta, OwnerReference, Resources
 from mooring.model.api.pods import Container, Pod, PodSpec, PodTemplateSpec, ResourceRequirements
 from mooring.model.api.workloads import Job, JobSpec
 from mooring.model.jobs.pod_sets import PodFinder, PodSetPlan, label
@@ -19,6 +19,7 @@ NODE_TYPE = "ray.io/node-type"
 NODE_GROUP = "ray.io/group"
 HEAD, SUBMITTER = "head", "submitter"
 HEAD_GROUP = "headgroup"
+AUTOSCALER = "autoscaler"
 K8S_JOB_MODE = "K8sJobMode"
 _MOST_REPLICAS = 2**31 - 1
 
@@ -37,10 +38,15 @@ class WorkerGroupSpec(KubeObject):
     suspend: bool = False
 
 
+class AutoscalerOptions(KubeObject):
+    resources: ResourceRequirements | None = None
+
+
 class RayClusterSpec(KubeObject):
     head_group_spec: HeadGroupSpec
     worker_group_specs: list[WorkerGroupSpec] | None = None
     enable_in_tree_autoscaling: bool = False
+    autoscaler_options: AutoscalerOptions | None = None
     suspend: bool = False
 
 
@@ -86,6 +92,59 @@ class RayJob(KubeObject):
     status: RayJobStatus = msgspec.field(default_factory=RayJobStatus)
 
 
+class RayServiceSpec(KubeObject):
+    ray_cluster_spec: RayClusterSpec = msgspec.field(name="rayClusterConfig")
+    suspend: bool = False
+
+
+class ServiceStatus(KubeObject):
+    ray_cluster_name: str = ""
+
+
+class RayServiceStatus(KubeObject):
+    active_service_status: ServiceStatus = msgspec.field(default_factory=ServiceStatus)
+    pending_service_status: ServiceStatus = msgspec.field(default_factory=ServiceStatus)
+
+    @property
+    def ray_cluster_name(self) -> str:
+        return self.active_service_status.ray_cluster_name or self.pending_service_status.ray_cluster_name
+
+
+class RayService(KubeObject):
+    """A cluster that serves; the next one, which an upgrade brings up beside it, is not foreseen."""
+
+    spec: RayServiceSpec
+    api_version: str = f"{GROUP}/v1"
+    kind: str = "RayService"
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    status: RayServiceStatus = msgspec.field(default_factory=RayServiceStatus)
+
+
+RayOwner: TypeAlias = RayJob | RayService
+"""What has a cluster made for it."""
+
+
+def default_ray_cluster(owner: RayCluster) -> None:
+    _add_autoscaler(owner.spec)
+
+
+def default_ray_owner(owner: RayOwner) -> None:
+    if owner.spec.ray_cluster_spec is not None:
+        _add_autoscaler(owner.spec.ray_cluster_spec)
+
+
+def _add_autoscaler(spec: RayClusterSpec) -> None:
+    """Where a cluster scales itself, the operator puts the autoscaler beside the head, with requests of its own."""
+    head = spec.head_group_spec.template.spec
+    if not spec.enable_in_tree_autoscaling or any(container.name == AUTOSCALER for container in head.containers):
+        return
+    amounts: Resources = {"cpu": "500m", "memory": "512Mi"}
+    resources = None if spec.autoscaler_options is None else spec.autoscaler_options.resources
+    resources = resources or ResourceRequirements(requests=amounts, limits=amounts)
+    image = head.containers[0].image if head.containers else ""
+    head.containers.append(Container(name=AUTOSCALER, image=image, resources=resources))
+
+
 def worker_count(group: WorkerGroupSpec) -> int:
     """How many pods a group has: its replicas within their bounds, each on so many hosts."""
     if group.suspend:
@@ -106,16 +165,20 @@ def ray_cluster_templates(owner: RayCluster) -> Iterator[tuple[str, PodTemplateS
     return _cluster_templates(owner.spec, "spec")
 
 
-def ray_job_templates(owner: RayJob) -> Iterator[tuple[str, PodTemplateSpec]]:
+def ray_job_templates(owner: RayOwner) -> Iterator[tuple[str, PodTemplateSpec]]:
     if owner.spec.ray_cluster_spec is not None:
-        yield from _cluster_templates(owner.spec.ray_cluster_spec, "spec.rayClusterSpec")
+        yield from _cluster_templates(owner.spec.ray_cluster_spec, cluster_path(owner))
     template = _submitter(owner)
     if template is not None:
         yield "spec.submitterPodTemplate", template
 
 
-def is_ray_job_over(owner: RayJob) -> bool:
-    return owner.status.job_deployment_status in ("Complete", "Failed")
+def cluster_path(owner: RayOwner) -> str:
+    return "spec.rayClusterConfig" if isinstance(owner, RayService) else "spec.rayClusterSpec"
+
+
+def is_ray_job_over(owner: RayOwner) -> bool:
+    return isinstance(owner, RayJob) and owner.status.job_deployment_status in ("Complete", "Failed")
 
 
 def _cluster_pod_sets(spec: RayClusterSpec, path: str) -> list[PodSetPlan]:
@@ -132,17 +195,19 @@ def ray_cluster_pod_sets(owner: RayCluster) -> list[PodSetPlan]:
     return _cluster_pod_sets(owner.spec, "spec")
 
 
-def ray_job_pod_sets(owner: RayJob) -> list[PodSetPlan]:
+def ray_job_pod_sets(owner: RayOwner) -> list[PodSetPlan]:
     """Those of its cluster, then the submitter's, unless the operator submits the job itself."""
     spec = owner.spec
-    plans = [] if spec.ray_cluster_spec is None else _cluster_pod_sets(spec.ray_cluster_spec, "spec.rayClusterSpec")
+    plans = [] if spec.ray_cluster_spec is None else _cluster_pod_sets(spec.ray_cluster_spec, cluster_path(owner))
     template = _submitter(owner)
     if template is not None:
         plans.append(PodSetPlan(SUBMITTER, template, 1, "spec.submitterPodTemplate"))
     return plans
 
 
-def _submitter(owner: RayJob) -> PodTemplateSpec | None:
+def _submitter(owner: RayOwner) -> PodTemplateSpec | None:
+    if isinstance(owner, RayService):
+        return None
     return owner.spec.submitter_pod_template if owner.spec.submission_mode == K8S_JOB_MODE else None
 
 
@@ -158,14 +223,15 @@ def ray_cluster_members(owner: RayCluster, pods: PodFinder) -> Mapping[str, list
     return _cluster_members(owner.metadata.namespace, owner.metadata.name, pods)
 
 
-def ray_job_members(owner: RayJob, pods: PodFinder) -> Mapping[str, list[Pod]]:
+def ray_job_members(owner: RayOwner, pods: PodFinder) -> Mapping[str, list[Pod]]:
     namespace, name = owner.metadata.namespace, owner.metadata.name
-    members = _cluster_members(namespace, _cluster_name(owner), pods)
-    members[SUBMITTER] = pods.owned_by("batch", "Job", namespace, name)
+    members = _cluster_members(namespace, cluster_name(owner), pods)
+    if isinstance(owner, RayJob):
+        members[SUBMITTER] = pods.owned_by("batch", "Job", namespace, name)
     return members
 
 
-def _cluster_name(owner: RayJob) -> str:
+def cluster_name(owner: RayOwner) -> str:
     """The name that the operator gave the cluster; before it has, one that stands for it."""
     return owner.status.ray_cluster_name or f"{owner.metadata.name}-raycluster"
 
@@ -208,7 +274,7 @@ def _labels(cluster: str, node_type: str, group: str) -> dict[str, str]:
     }
 
 
-def expand_ray_job(owner: RayJob, owned: Owned) -> list[Pod]:
+def expand_ray_job(owner: RayOwner, owned: Owned) -> list[Pod]:
     """Create the pods of the job's cluster and its submitter, unless the cluster or the submitter's Job is there."""
     spec = owner.spec
     is_suspended = spec.suspend and not queue_name(owner.metadata)
@@ -218,7 +284,7 @@ def expand_ray_job(owner: RayJob, owned: Owned) -> list[Pod]:
     namespace, name = owner.metadata.namespace, owner.metadata.name
     pods: list[Pod] = []
     if spec.ray_cluster_spec is not None and not any(isinstance(found, RayCluster) for found in children):
-        metadata = ObjectMeta(name=_cluster_name(owner), namespace=namespace, owner_references=[_reference(owner)])
+        metadata = ObjectMeta(name=cluster_name(owner), namespace=namespace, owner_references=[_reference(owner)])
         cluster = RayCluster(metadata=metadata, spec=spec.ray_cluster_spec, api_version=owner.api_version)
         present = [pod for pod in owned.get(owner_key(cluster), ()) if not pod.is_terminal]
         pods += _make_cluster_pods(cluster, spec.ray_cluster_spec, present)
@@ -230,7 +296,7 @@ def expand_ray_job(owner: RayJob, owned: Owned) -> list[Pod]:
     return pods
 
 
-def _reference(owner: RayJob) -> OwnerReference:
+def _reference(owner: RayOwner) -> OwnerReference:
     return OwnerReference(
         api_version=owner.api_version,
         kind=owner.kind,

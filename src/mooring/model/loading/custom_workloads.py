@@ -10,6 +10,12 @@ from mooring.model.gangs.dialects.grove_pods import templates_of as clique_templ
 from mooring.model.gangs.dialects.lws import LeaderWorkerSet
 from mooring.model.gangs.dialects.lws import templates_of as leader_worker_templates
 from mooring.model.gangs.dialects.lws_pods import expand_leader_worker_set
+from mooring.model.gangs.dialects.volcano_cron_job import (
+    VolcanoCronJob,
+    cron_job_templates,
+    default_cron_job,
+    expand_cron_job,
+)
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob, default_job, expand_volcano_job
 from mooring.model.gangs.dialects.volcano_job import templates_of as volcano_job_templates
 from mooring.model.jobs.jobset import JobSet, default_job_set, expand_job_set, job_set_templates
@@ -18,11 +24,15 @@ from mooring.model.jobs.mpi import MpiJob, expand_mpi_job, mpi_templates
 from mooring.model.jobs.ray import (
     RayCluster,
     RayJob,
+    RayService,
+    default_ray_cluster,
+    default_ray_owner,
     expand_ray_cluster,
     expand_ray_job,
     ray_cluster_templates,
     ray_job_templates,
 )
+from mooring.model.jobs.spark import SparkApplication, default_spark, expand_spark, spark_templates
 from mooring.model.loading.expansion import Owned
 
 
@@ -51,8 +61,11 @@ CUSTOM_WORKLOADS: tuple[CustomWorkload, ...] = (
     CustomWorkload(JobSet, job_set_templates, expand_job_set, default_job_set),
     *(CustomWorkload(type_, training_templates, expand_training_job) for type_ in TRAINING_KINDS),
     CustomWorkload(MpiJob, mpi_templates, expand_mpi_job),
-    CustomWorkload(RayJob, ray_job_templates, expand_ray_job),
-    CustomWorkload(RayCluster, ray_cluster_templates, expand_ray_cluster),
+    CustomWorkload(RayJob, ray_job_templates, expand_ray_job, default_ray_owner),
+    CustomWorkload(RayService, ray_job_templates, expand_ray_job, default_ray_owner),
+    CustomWorkload(RayCluster, ray_cluster_templates, expand_ray_cluster, default_ray_cluster),
+    CustomWorkload(SparkApplication, spark_templates, expand_spark, default_spark),
+    CustomWorkload(VolcanoCronJob, cron_job_templates, expand_cron_job, default_cron_job),
     CustomWorkload(VolcanoJob, volcano_job_templates, expand_volcano_job, default_job, "spec"),
     CustomWorkload(LeaderWorkerSet, leader_worker_templates, expand_leader_worker_set),
     CustomWorkload(PodCliqueSet, clique_templates, expand_clique_set, default_clique_set, "spec.template"),

@@ -1,4 +1,4 @@
-"""Files, folders and standard input as single documents, each with its place; lists are flattened."""
+"""Files, folders and standard input as single documents, each with its place; lists and wrappers are flattened."""
 
 import json
 import sys
@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from mooring.errors import ManifestError
+from mooring.model.loading.app_wrapper import WRAPPER, WRAPPER_GROUP, unwrap
 from mooring.model.loading.fields import FieldChecks
 from mooring.model.loading.kinds import Source, as_mapping, decode, find_kind
 from mooring.model.loading.places import Place, show
@@ -65,6 +66,10 @@ def flatten(source: Source, place: Place, implied: tuple[str, str] = ("", "")) -
     api_version, kind = head.api_version or implied[0], head.kind or implied[1]
     if not kind:
         raise place.error("kind", expected="a kind such as Pod or Node", found="none")
+    if (api_version.rpartition("/")[0], kind) == (WRAPPER_GROUP, WRAPPER):
+        for index, component in enumerate(unwrap(source, place)):
+            yield from flatten(component, msgspec.structs.replace(place, item=index))
+        return
     if not kind.endswith("List"):
         yield Document(api_version, kind, place, source)
         return

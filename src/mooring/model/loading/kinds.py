@@ -34,7 +34,8 @@ from mooring.model.gangs.kinds import GANG_KINDS
 from mooring.model.jobs.jobset import JobSet
 from mooring.model.jobs.kubeflow import JaxJob, PaddleJob, PyTorchJob, TfJob, XgBoostJob
 from mooring.model.jobs.mpi import MpiJob
-from mooring.model.jobs.ray import RayCluster, RayJob
+from mooring.model.jobs.ray import RayCluster, RayJob, RayService
+from mooring.model.jobs.spark import SparkApplication
 from mooring.model.loading.places import CLUSTER_SCOPED, Place, show
 from mooring.model.loading.yaml_text import MOST_NESTED
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
@@ -89,6 +90,8 @@ KINDS = (
     Kind("kubeflow.org", "JAXJob", JaxJob),
     Kind("ray.io", "RayCluster", RayCluster),
     Kind("ray.io", "RayJob", RayJob),
+    Kind("ray.io", "RayService", RayService),
+    Kind("sparkoperator.k8s.io", "SparkApplication", SparkApplication),
     *(Kind(group, name, type_) for group, name, type_ in GANG_KINDS),
     Kind("kai.scheduler", "Topology", Topology),
 )
@@ -113,8 +116,9 @@ def kind_of_type(type_: type) -> Kind | None:
 
 
 def ignored_name(api_version: str, name: str) -> str:
-    """Name a kind that scheduling does not read, with its group where the bare name would mean another kind."""
-    return f"{name} ({api_version})" if name in _BY_NAME else name
+    """Name a kind that scheduling does not read, as kubectl does: Kind.group, or the kind alone of the core."""
+    group = api_version.rpartition("/")[0]
+    return f"{name}.{group}" if group else name
 
 
 @lru_cache(maxsize=64)

@@ -22,13 +22,14 @@ from mooring.model.api.workloads import (
 )
 from mooring.model.jobs.kinds import JOB_KINDS, JobKind
 from mooring.model.jobs.pod_sets import MAIN, PodSetPlan
-from mooring.model.jobs.ray import RayCluster, RayClusterSpec, RayJob
+from mooring.model.jobs.ray import RayCluster, RayClusterSpec, RayJob, RayService
 from mooring.model.loading.custom_workloads import CUSTOM_WORKLOADS
 from mooring.model.loading.expansion import job_of, job_pod_count, template_of
 from mooring.model.loading.places import Place, show
 from mooring.model.loading.priorities import SYSTEM_CLASSES
 from mooring.model.queued.labels import (
     DEFAULT_QUEUE,
+    ELASTIC_JOB,
     MAX_EXECUTION_SECONDS,
     MIN_PARALLELISM,
     POD_GROUP,
@@ -154,8 +155,10 @@ def _check_job(subject: Subject, kind: JobKind, owner: Any, pod_classes: set[str
         _check_minimum(subject, owner)
     elif isinstance(owner, RayJob):
         _check_ray_job(subject, owner)
+    elif isinstance(owner, RayService):
+        _check_autoscaling(subject, "spec.rayClusterConfig", owner.metadata, owner.spec.ray_cluster_spec)
     elif isinstance(owner, RayCluster):
-        _check_autoscaling(subject, "spec", owner.spec)
+        _check_autoscaling(subject, "spec", owner.metadata, owner.spec)
     wanted = kind.priority_class(owner)
     if wanted and wanted not in pod_classes:
         is_policy = kind.group == "kubeflow.org"
@@ -189,12 +192,13 @@ def _check_ray_job(subject: Subject, owner: RayJob) -> None:
         expected = "true for a job that queues: its cluster must go when it is done"
         subject.refuse("spec.shutdownAfterJobFinishes", expected=expected, found="false")
     if owner.spec.ray_cluster_spec is not None:
-        _check_autoscaling(subject, "spec.rayClusterSpec", owner.spec.ray_cluster_spec)
+        _check_autoscaling(subject, "spec.rayClusterSpec", owner.metadata, owner.spec.ray_cluster_spec)
 
 
-def _check_autoscaling(subject: Subject, path: str, spec: RayClusterSpec) -> None:
-    if spec.enable_in_tree_autoscaling:
-        expected = "false for what queues: it gets quota for so many pods and no more"
+def _check_autoscaling(subject: Subject, path: str, metadata: ObjectMeta, spec: RayClusterSpec) -> None:
+    """A cluster that scales itself has quota for the pods that it has; Kueue lets only elastic jobs ask for more."""
+    if spec.enable_in_tree_autoscaling and (metadata.annotations or {}).get(ELASTIC_JOB) != "true":
+        expected = f'false for what queues without {ELASTIC_JOB}: "true"'
         subject.refuse(f"{path}.enableInTreeAutoscaling", expected=expected, found="true")
 
 

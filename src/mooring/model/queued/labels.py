@@ -19,6 +19,8 @@ RETRIABLE_IN_GROUP = "kueue.x-k8s.io/retriable-in-group"
 ROLE_HASH = "kueue.x-k8s.io/role-hash"
 
 ADMISSION_GATE = "kueue.x-k8s.io/admission"
+ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
+"""The annotation of a job that may grow and shrink while it runs."""
 QUEUE_GATES = frozenset({ADMISSION_GATE, "kueue.x-k8s.io/topology", "kueue.x-k8s.io/elastic-job"})
 """All that admission opens: who is admitted here is also given its place and its share of an elastic job."""
 

@@ -1,5 +1,6 @@
 """Checks of the kinds of jobs that other controllers run, like the webhooks that guard them."""
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,12 +14,13 @@ from mooring.model.jobs.kubeflow import (
     replica_count,
 )
 from mooring.model.jobs.mpi import LAUNCHER, MPI_FIELD, MPI_TYPES, MpiJob
-from mooring.model.jobs.ray import HEAD, RayCluster, RayClusterSpec, RayJob
+from mooring.model.jobs.ray import HEAD, RayCluster, RayClusterSpec, RayJob, RayService
+from mooring.model.jobs.spark import DRIVER, EXECUTOR, SparkApplication, java_bytes
 from mooring.model.loading.places import show
 from mooring.model.loading.versions import check_version
 from mooring.model.validation.pods import check_pod_spec
 from mooring.model.validation.templates import check_count, check_job_spec
-from mooring.model.validation.terms import Subject, check_choice
+from mooring.model.validation.terms import Subject, check_choice, check_resources
 
 SUBMISSION_MODES = ("K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode")
 _MPI_KIND = TrainingKind(MPI_FIELD, MPI_TYPES, (LAUNCHER,), (LAUNCHER,))
@@ -132,11 +134,34 @@ def _check_cluster_spec(subject: Subject, path: str, spec: RayClusterSpec) -> No
         check_pod_spec(subject, f"{here}.template.spec", group.template.spec)
 
 
+def _check_ray_service(subject: Subject, owner: RayService) -> None:
+    _check_cluster_spec(subject, "spec.rayClusterConfig", owner.spec.ray_cluster_spec)
+
+
+def _check_spark(subject: Subject, owner: SparkApplication) -> None:
+    spec = owner.spec
+    for name, part in ((DRIVER, spec.driver), (EXECUTOR, spec.executor)):
+        path = f"spec.{name}"
+        check_count(subject, f"{path}.instances", part.instances)
+        check_count(subject, f"{path}.cores", part.cores)
+        if part.core_request is not None:
+            check_resources(subject, path, {"coreRequest": part.core_request})
+        for field, text in (("memory", part.memory), ("memoryOverhead", part.memory_overhead)):
+            if text is not None and java_bytes(text) is None:
+                expected = "an amount as Java writes it, such as 512m or 2g"
+                subject.refuse(f"{path}.{field}", expected=expected, found=show(text))
+    factor = spec.memory_overhead_factor
+    if factor is not None and not re.fullmatch(r"\d+(\.\d*)?|\.\d+", factor, re.ASCII):
+        subject.refuse("spec.memoryOverheadFactor", expected="a number such as 0.1", found=show(factor))
+
+
 _CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     JobSet: _check_job_set,
     MpiJob: _check_mpi_job,
     RayCluster: _check_ray_cluster,
     RayJob: _check_ray_job,
+    RayService: _check_ray_service,
+    SparkApplication: _check_spark,
     **dict.fromkeys(TRAINING_KINDS, _check_training_job),
 }
 

@@ -48,6 +48,7 @@ from mooring.model.jobs.ray import (
     RayCluster,
     RayClusterSpec,
     RayJob,
+    RayService,
     WorkerGroupSpec,
     ray_cluster_members,
     ray_job_members,
@@ -230,7 +231,7 @@ def _ray_cluster_groups(owner: RayCluster, pods: PodFinder) -> Iterator[Group]:
     yield _ray_group(owner.spec, ray_cluster_members(owner, pods))
 
 
-def _ray_job_groups(owner: RayJob, pods: PodFinder) -> Iterator[Group]:
+def _ray_job_groups(owner: RayJob | RayService, pods: PodFinder) -> Iterator[Group]:
     if owner.spec.ray_cluster_spec is not None:
         yield _ray_group(owner.spec.ray_cluster_spec, ray_job_members(owner, pods))
 
@@ -301,6 +302,7 @@ GROUPERS: dict[type[Any], Callable[[Any, PodFinder], Iterator[Group]]] = {
     PyTorchJob: _pytorch_groups,
     MpiJob: _mpi_groups,
     RayJob: _ray_job_groups,
+    RayService: _ray_job_groups,
     RayCluster: _ray_cluster_groups,
     LeaderWorkerSet: _lws_groups,
     JobSet: _job_set_groups,

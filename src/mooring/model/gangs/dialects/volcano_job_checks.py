@@ -2,6 +2,7 @@
 
 from mooring.model.gangs.checks import check_at_most, check_count, check_dns_label, check_names, check_order
 from mooring.model.gangs.dialects.volcano import check_network
+from mooring.model.gangs.dialects.volcano_cron_job import VolcanoCronJob, next_job
 from mooring.model.gangs.dialects.volcano_job import DependsOn, LifecyclePolicy, TaskSpec, VolcanoJob
 from mooring.model.loading.places import show
 from mooring.model.validation.pods import check_pod_spec
@@ -23,24 +24,28 @@ NUMA_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 ITERATIONS = ("any", "all")
 
 
-def check_job(subject: Subject, job: VolcanoJob) -> None:
+def check_job(subject: Subject, job: VolcanoJob, path: str = "spec") -> None:
     spec = job.spec
     if not spec.tasks:
-        subject.refuse("spec.tasks", expected="at least one task", found="none")
+        subject.refuse(f"{path}.tasks", expected="at least one task", found="none")
     names = [task.name or f"default{index}" for index, task in enumerate(spec.tasks)]
-    check_names(subject, "spec.tasks", names)
+    check_names(subject, f"{path}.tasks", names)
     for index, task in enumerate(spec.tasks):
-        _check_task(subject, f"spec.tasks[{index}]", task)
-    _check_dependencies(subject, names, spec.tasks)
-    _check_policies(subject, "spec.policies", spec.policies)
-    check_count(subject, "spec.minAvailable", spec.min_available)
+        _check_task(subject, f"{path}.tasks[{index}]", task)
+    _check_dependencies(subject, path, names, spec.tasks)
+    _check_policies(subject, f"{path}.policies", spec.policies)
+    check_count(subject, f"{path}.minAvailable", spec.min_available)
     total = sum(task.count for task in spec.tasks)
-    check_at_most(subject, "spec.minAvailable", spec.min_available or 0, total, "the replicas of all tasks")
-    check_network(subject, "spec.networkTopology", spec.network_topology)
+    check_at_most(subject, f"{path}.minAvailable", spec.min_available or 0, total, "the replicas of all tasks")
+    check_network(subject, f"{path}.networkTopology", spec.network_topology)
 
 
-def _check_dependencies(subject: Subject, names: list[str], tasks: list[TaskSpec]) -> None:
-    paths = {name: f"spec.tasks[{index}].dependsOn" for index, name in enumerate(names)}
+def check_cron_job(subject: Subject, found: VolcanoCronJob) -> None:
+    check_job(subject, next_job(found), "spec.jobTemplate.spec")
+
+
+def _check_dependencies(subject: Subject, path: str, names: list[str], tasks: list[TaskSpec]) -> None:
+    paths = {name: f"{path}.tasks[{index}].dependsOn" for index, name in enumerate(names)}
     earlier_of: dict[str, list[str]] = {}
     for name, task in zip(names, tasks, strict=True):
         depends_on = task.depends_on or DependsOn()
@@ -51,12 +56,16 @@ def _check_dependencies(subject: Subject, names: list[str], tasks: list[TaskSpec
 
 
 def _check_policies(subject: Subject, path: str, policies: list[LifecyclePolicy] | None) -> None:
+    seen: set[str] = set()
     for index, policy in enumerate(policies or ()):
         here = f"{path}[{index}]"
         events = {f"{here}.event": policy.event} if policy.event else {}
         events |= {f"{here}.events[{number}]": event for number, event in enumerate(policy.events or ())}
         for field, event in events.items():
             check_choice(subject, field, event, EVENTS)
+            if event in seen:
+                subject.refuse(field, expected="an event that no earlier policy names", found=show(event))
+        seen.update(events.values())
         if events and policy.exit_code is not None:
             subject.refuse(f"{here}.exitCode", expected="none beside an event", found=show(policy.exit_code))
         if not events and not policy.exit_code:
