@@ -28,7 +28,7 @@ class Admitted(Struct, rename="camel", omit_defaults=True):
     flavors: dict[str, list[str]]
     """By resource, the flavors that it is taken from."""
     borrowed: dict[str, float]
-    """By resource, how much its queue uses beyond its nominal quota, now that all is decided."""
+    """By resource, how much it takes of its queue beyond the nominal quota, now that all is decided."""
     message: str
     pending_checks: tuple[str, ...] = ()
     """The admission checks that keep it from starting."""
@@ -126,22 +126,27 @@ def _admitted(found: Admit, workloads: Mapping[str, QueuedWorkload], admission: 
         pods=given,
         asked_pods=given if admitted is None else sum(pod_set.count for pod_set in admitted.pending.pod_sets),
         flavors={resource: list(names) for resource, names in flavors.items()},
-        borrowed={} if admission is None else _borrowed(admission, found.cluster_queue),
+        borrowed={} if admission is None else _borrowed(admission, found.cluster_queue, found.workload),
         message=found.message,
         pending_checks=found.pending_checks,
     )
 
 
-def _borrowed(admission: Admission, queue: str) -> dict[str, float]:
+def _borrowed(admission: Admission, queue: str, key: str) -> dict[str, float]:
+    """What a workload takes of its queue beyond its nominal quota: whoever came to it first has the queue's own."""
     tree, compiled = admission.structure.tree, admission.structure.queues.get(queue)
-    borrowed: dict[str, float] = {}
     if compiled is None or not compiled.has_cohort:
-        return borrowed
+        return {}
+    line = sorted(admission.ledger.admitted_in(compiled.node), key=lambda found: (found.reserved_at, found.pending.uid))
+    borrowed: dict[str, float] = {}
     for column in tree.declared[compiled.node]:
-        beyond = tree.usage_of(compiled.node, column) - tree.nominal_of(compiled.node, column)
-        if beyond > 0:
-            resource = tree.columns[column].resource
-            borrowed[resource] = borrowed.get(resource, 0) + in_units(resource, beyond)
+        nominal, used = tree.nominal_of(compiled.node, column), 0
+        for found in line:
+            before, used = used, used + found.usage.get(column, 0)
+            beyond = max(0, used - nominal) - max(0, before - nominal)
+            if found.pending.key == key and beyond:
+                resource = tree.columns[column].resource
+                borrowed[resource] = borrowed.get(resource, 0) + in_units(resource, beyond)
     return borrowed
 
 

@@ -1,19 +1,23 @@
 """What a pod's gang adds to say of it: the priority that counts, the place it wants, the room there is for it."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 
 from mooring.actions.gangs.explain import explain_gang
 from mooring.actions.gangs.explain_groups import GroupRoom as RoomOfGroup
+from mooring.actions.gangs.forecast import Forecast
+from mooring.actions.gangs.placing import GangPlacer
 from mooring.actions.place.action import Place
 from mooring.engine.cycle import Scheduler
 from mooring.engine.queue.gang_parts import lacking
 from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.engine.verdict import Rejection
+from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod
 from mooring.model.gangs.membership import membership
 from mooring.model.topology.requests import TopologyRequest
-from mooring.report.explain.data import GangAhead, GangStatus, GroupRoom, LevelRoom, Room
+from mooring.report.explain.data import GangAhead, GangStatus, GroupRoom, Leaver, LevelRoom, Room
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.pods import UNBOUND
 
@@ -81,14 +85,14 @@ def _in_words(topology_request: TopologyRequest) -> str:
     return " and ".join(topology_request.words) or "in few domains of the topology"
 
 
-def gang_status(scheduler: Scheduler, key: str) -> GangStatus | None:
+def gang_status(scheduler: Scheduler, key: str, now: float) -> GangStatus | None:
     """What the gang of a pod waits for, if it waits with one."""
     gang = next((found for found in scheduler.queue.gangs if found.has(key)), None)
     place = next((action for action in scheduler.actions if isinstance(action, Place)), None)
     if gang is None or place is None:
         return None
     found = explain_gang(scheduler.cluster, scheduler.queue, gang, place.gangs, place.reservation)
-    return GangStatus(
+    status = GangStatus(
         name=found.name,
         minimum=found.minimum,
         members=found.members,
@@ -98,6 +102,41 @@ def gang_status(scheduler: Scheduler, key: str) -> GangStatus | None:
         groups=[_group(group) for group in found.groups],
         ahead=[GangAhead(ahead.name, ahead.members, ahead.message, ahead.has_reservation) for ahead in found.ahead],
     )
+    if status.groups and status.message:
+        _add_help(status, scheduler, gang, place.gangs, now)
+    return status
+
+
+def _add_help(status: GangStatus, scheduler: Scheduler, gang: GangEntry, placer: GangPlacer, now: float) -> None:
+    """How much room a gang lacks, and who would have to go; or that nothing of the kind would help."""
+    forecast = Forecast(placer)
+    lacks: Counter[str] = Counter()
+    for group in status.groups:
+        for resource, amount in group.requests.items():
+            lacks[resource] += amount * (group.needed - group.fitting)
+    status.lacks = {resource: amount for resource, amount in lacks.items() if amount}
+    if not forecast.could_ever_fit(scheduler.cluster, gang):
+        status.never_fits = _when_empty(scheduler, gang, placer)
+        return
+    plan = forecast.plan(scheduler.cluster, gang, now)
+    if plan is not None:
+        status.starts_without = [
+            Leaver(record.key, record.node_name, "" if math.isinf(end) or end <= now else timestamp_text(end))
+            for end, record in plan.gone
+        ]
+
+
+def _when_empty(scheduler: Scheduler, gang: GangEntry, placer: GangPlacer) -> str:
+    """What a gang would be told if nothing else ran."""
+    cluster = scheduler.cluster
+    mine = {key for part in cluster.gangs.parts_of(gang.root) for key in part.members}
+    checkpoint = cluster.checkpoint()
+    for record in list(cluster.pods.records.values()):
+        if record.row != UNBOUND and record.key not in mine:
+            cluster.release(record.key)
+    message = placer.place_message(cluster, gang)
+    cluster.rollback(checkpoint)
+    return message
 
 
 def _group(group: RoomOfGroup) -> GroupRoom:

@@ -22,6 +22,8 @@ def print_explanation(console: Console, found: PodExplanation, *, every: bool) -
     console.print(_headline(found), soft_wrap=True)
     if found.preemption:
         console.print(found.preemption, soft_wrap=True, highlight=False)
+    if found.hint:
+        console.print(found.hint, style="cyan", soft_wrap=True, highlight=False)
     if found.as_of:
         console.print(f"shown {found.as_of}", style="dim", soft_wrap=True)
     if found.gang is not None:
@@ -71,6 +73,7 @@ def _print_gang(console: Console, gang: GangStatus, *, every: bool) -> None:
         print_table(console, table)
         for group in gang.groups:
             _print_levels(console, group)
+    _print_help(console, gang, every=every)
     if gang.ahead:
         console.print()
         console.print("AHEAD OF IT", style="bold")
@@ -80,6 +83,22 @@ def _print_gang(console: Console, gang: GangStatus, *, every: bool) -> None:
             console.print(f"gang {ahead.gang} ({count(ahead.members, 'member')}){kept}{why}", soft_wrap=True)
         if not every and len(gang.ahead) > MOST_AHEAD:
             console.print(f"... and {count(len(gang.ahead) - MOST_AHEAD, 'more gang')}", style="dim")
+
+
+def _print_help(console: Console, gang: GangStatus, *, every: bool) -> None:
+    """How much it lacks, and who would have to go."""
+    if gang.never_fits:
+        console.print(f"it can never fit, even on an empty cluster: {gang.never_fits}", style="red", soft_wrap=True)
+        return
+    if gang.lacks:
+        missing = sum(group.needed - group.fitting for group in gang.groups)
+        console.print(f"no room for {count(missing, 'member')}: {requests_text(gang.lacks)} in all", soft_wrap=True)
+    if gang.starts_without:
+        shown = gang.starts_without if every else gang.starts_without[:MOST_ROOMY]
+        named = ", ".join(f"{leaver.pod}{f' (until {leaver.end})' if leaver.end else ''}" for leaver in shown)
+        more = len(gang.starts_without) - len(shown)
+        rest = f" and {more:,} more" if more else ""
+        console.print(f"it would start without {named}{rest}", style="cyan", soft_wrap=True)
 
 
 def _room(group: GroupRoom, *, every: bool) -> str:
@@ -156,7 +175,10 @@ def _print_remedies(console: Console, found: PodExplanation) -> None:
     console.print("WHAT WOULD MAKE IT FIT", style="bold")
     if not found.remedies:
         refused_by_several = sum(len(node.verdicts) > 1 for node in found.nodes)
-        console.print(f"no single change: {count(refused_by_several, 'node')} refuse for several reasons at once")
+        several = (
+            f": {count(refused_by_several, 'node')} refuse for several reasons at once" if refused_by_several else ""
+        )
+        console.print(f"no single change{several}")
         return
     for remedy in found.remedies[:MOST_REMEDIES]:
         named = ", ".join(remedy.nodes[:MOST_NAMED]) + (", ..." if len(remedy.nodes) > MOST_NAMED else "")

@@ -98,6 +98,16 @@ class GroupRoom(Struct, rename="camel"):
     levels: list[LevelRoom]
 
 
+class Leaver(Struct, rename="camel", omit_defaults=True):
+    """A pod that runs where a gang could go."""
+
+    pod: str
+    """namespace/name"""
+    node: str
+    end: str = ""
+    """When it is over, if it says so."""
+
+
 class GangAhead(Struct, rename="camel"):
     gang: str
     members: int
@@ -105,7 +115,7 @@ class GangAhead(Struct, rename="camel"):
     has_reservation: bool
 
 
-class GangStatus(Struct, rename="camel"):
+class GangStatus(Struct, rename="camel", omit_defaults=True):
     """The gang that a pod waits with."""
 
     name: str
@@ -117,6 +127,12 @@ class GangStatus(Struct, rename="camel"):
     """What it asks of the topology, in words."""
     groups: list[GroupRoom]
     ahead: list[GangAhead]
+    lacks: dict[str, int] = {}
+    """What those members ask for, in a column's units, that find no room now."""
+    never_fits: str = ""
+    """Why it could not start even if nothing else ran; empty if it could."""
+    starts_without: list[Leaver] = []
+    """Who would have to be gone for it to start, in the order in which they are likely to end."""
 
 
 class PodExplanation(Struct, rename="camel", omit_defaults=True):
@@ -145,6 +161,8 @@ class PodExplanation(Struct, rename="camel", omit_defaults=True):
     weights: dict[str, int]
     nodes: list[NodeAnswer]
     """The best first, then the others, those nearest to fitting first."""
+    hint: str = ""
+    """Where to learn more of what it waits for."""
     preemption: str = ""
     """What evicting others would do for it."""
     evicted: list[str] = []

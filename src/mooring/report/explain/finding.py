@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from mooring.engine.cycle import Scheduler
 from mooring.engine.explain import Explanation, explain
+from mooring.engine.queue.parked import Parked
+from mooring.engine.queue.shared import share_queue
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Decision, Evict
 from mooring.report.explain.data import GangStatus
@@ -35,11 +37,12 @@ class Finding:
     evicted: tuple[str, ...] = ()
     gang_place: str = ""
     is_capped: bool = False
+    hint: str = ""
 
     @property
     def wants_node(self) -> bool:
         """Whether it waits for want of a node, so that a change to one could help."""
-        if self.state not in ("waiting", "gated") or self.explanation is None or self.is_capped:
+        if self.state not in ("waiting", "gated") or self.explanation is None or self.is_capped or self.hint:
             return False
         return not len(self.explanation.evaluation.feasible)
 
@@ -63,11 +66,13 @@ def find_waiting(record: PodRecord, scheduler: Scheduler, now: float) -> Finding
     """What a pod waits for when everything is decided."""
     pod = record.pod
     explanation = explain(scheduler.profiles[pod.spec.scheduler_name], scheduler.cluster, record.shape)
-    gang = gang_status(scheduler, record.key)
+    gang = gang_status(scheduler, record.key, now)
     for entry, rejection in scheduler.queue.gated():
         if entry.record is record:
-            message = why_waits(scheduler, pod.key) or WhyHeld(scheduler).of(entry, rejection)
-            return Finding(pod, "gated", "", message, AT_THE_END, explanation, gang=gang)
+            said = why_waits(scheduler, pod.key)
+            hint = _queue_hint(scheduler, pod.key) if said else ""
+            message = said or WhyHeld(scheduler).of(entry, rejection)
+            return Finding(pod, "gated", "", message, AT_THE_END, explanation, gang=gang, hint=hint)
     parked = next((found for found in scheduler.queue.parked() if pod.key in found.by_pod), None)
     if parked is not None and parked.verdict is not None:
         message = "; ".join(parked.verdict.reasons)
@@ -85,7 +90,21 @@ def find_waiting(record: PodRecord, scheduler: Scheduler, now: float) -> Finding
         gang=gang,
         preemption=_preemption(record, scheduler, now),
         is_capped=is_capped,
+        hint=_share_hint(scheduler, parked) if parked is not None and is_capped else "",
     )
+
+
+def _queue_hint(scheduler: Scheduler, pod: str) -> str:
+    """Where to see what a workload without quota waits for."""
+    tenants = scheduler.cluster.tenants
+    workload = tenants.workloads[tenants.workload_of[pod]].workload
+    queue = f"{workload.metadata.namespace}/{workload.spec.queue_name}"
+    return f"mooring queues --queue {queue} shows who is before it, and who would have to give back"
+
+
+def _share_hint(scheduler: Scheduler, parked: Parked) -> str:
+    name = next((found for turn in parked.turns() if (found := share_queue(scheduler.cluster, turn))), "")
+    return f"mooring queues --queue {name} shows what the queue holds and deserves" if name else ""
 
 
 def find_running(record: PodRecord, scheduler: Scheduler) -> Finding:

@@ -17,6 +17,9 @@ from mooring.report.explain.data import (
 )
 from mooring.report.explain.finding import Finding
 
+ROOM = "NodeResourcesFit"
+"""Whose remedies make room."""
+
 
 def describe(finding: Finding) -> PodExplanation:
     pod, explanation = finding.pod, finding.explanation
@@ -35,10 +38,11 @@ def describe(finding: Finding) -> PodExplanation:
         feasible=0 if evaluation is None else len(evaluation.feasible),
         refused=None if evaluation is None or evaluation.refused is None else _verdict(evaluation.refused),
         refusals=[] if explanation is None else count_refusals(explanation),
-        remedies=_remedies(explanation) if explanation is not None and finding.wants_node else [],
+        remedies=_remedies(finding, explanation) if explanation is not None and finding.wants_node else [],
         choice=None if explanation is None else _choice(finding, explanation),
         weights={} if explanation is None else _weights(explanation),
         nodes=[] if explanation is None else _nodes(explanation),
+        hint=finding.hint,
         preemption=finding.preemption,
         evicted=list(finding.evicted),
         gang_place=finding.gang_place,
@@ -67,9 +71,13 @@ def count_refusals(explanation: Explanation) -> list[RefusalCount]:
     ]
 
 
-def _remedies(explanation: Explanation) -> list[Remedy]:
+def _remedies(finding: Finding, explanation: Explanation) -> list[Remedy]:
+    """The single changes that open nodes; of a gang, room for one member is of no use, and left out."""
+    is_one_of_many = finding.gang is not None and sum(group.needed for group in finding.gang.groups) > 1
     return [
-        Remedy(remedy.plugin, remedy.change, len(remedy.nodes), list(remedy.nodes)) for remedy in explanation.remedies
+        Remedy(remedy.plugin, remedy.change, len(remedy.nodes), list(remedy.nodes))
+        for remedy in explanation.remedies
+        if not (is_one_of_many and remedy.plugin == ROOM)
     ]
 
 

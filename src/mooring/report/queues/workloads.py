@@ -90,13 +90,40 @@ class WorkloadsByQueue:
         outlook = self._outlook(queue, pending)
         found.outlook = outlook.hopeless
         if outlook.has_quota:
-            namespace = first.key.partition("/")[0]
-            is_behind = queue.is_strict and pending is not first
-            behind = f", but {namespace} {owner_name(self._queued, first.key)} is before it" if is_behind else ""
-            found.outlook = f"{HAS_QUOTA}{behind}"
+            found.outlook = f"{HAS_QUOTA}{self._but(queue, pending, first)}"
         found.gives_back = [self._given_back(concession) for concession in outlook.concessions]
         if outlook.pods and sum(outlook.pods) < found.pods:
             found.starts_with = sum(outlook.pods)
+        return found
+
+    def _but(self, queue: Queue, pending: PendingWorkload, first: PendingWorkload) -> str:
+        """Why a workload waits though there is quota: whoever is before it in a strict queue, or holds it elsewhere."""
+        if queue.is_strict and pending is not first:
+            return f", but {self._who(first)} is before it"
+        holding = [f"{self._who(head)} of queue {head.queue_name}" for head in self._heads_in_the_way(queue, pending)]
+        if not holding:
+            return ""
+        return f", but it is kept for {', '.join(holding)}, first in line there and still short of some"
+
+    def _who(self, pending: PendingWorkload) -> str:
+        return f"{pending.key.partition('/')[0]} {owner_name(self._queued, pending.key)}"
+
+    def _heads_in_the_way(self, queue: Queue, pending: PendingWorkload) -> list[PendingWorkload]:
+        """The first in line of other queues of the same tree, beside whom a workload does not fit: each of them
+        reserves what it is to get in a cycle, also while others have yet to give it back."""
+        admission, ledger = self._admission, self._admission.ledger
+        wanted = admission.what_if(pending, queue).assignment.usage
+        found = []
+        for other in admission.structure.queues.values():
+            line = admission.pending.lines[other.name].in_order(with_parked=True)
+            if other is queue or other.root != queue.root or not line:
+                continue
+            mark = ledger.checkpoint()
+            ledger.add_usage(other.node, admission.what_if(line[0], other).assignment.usage)
+            is_in_the_way = not ledger.fits(queue.node, wanted)
+            ledger.rollback(mark)
+            if is_in_the_way:
+                found.append(line[0])
         return found
 
     def _outlook(self, queue: Queue, pending: PendingWorkload) -> Outlook:
