@@ -130,13 +130,11 @@ def _when_empty(scheduler: Scheduler, gang: GangEntry, placer: GangPlacer) -> st
     """What a gang would be told if nothing else ran."""
     cluster = scheduler.cluster
     mine = {key for part in cluster.gangs.parts_of(gang.root) for key in part.members}
-    checkpoint = cluster.checkpoint()
-    for record in list(cluster.pods.records.values()):
-        if record.row != UNBOUND and record.key not in mine:
-            cluster.release(record.key)
-    message = placer.place_message(cluster, gang)
-    cluster.rollback(checkpoint)
-    return message
+    with cluster.what_if():
+        for record in list(cluster.pods.records.values()):
+            if record.row != UNBOUND and record.key not in mine:
+                cluster.release(record.key)
+        return placer.place_message(cluster, gang)
 
 
 def _group(group: RoomOfGroup) -> GroupRoom:
