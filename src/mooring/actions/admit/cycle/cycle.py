@@ -310,6 +310,6 @@ class Admission:
     def what_if(self, pending: PendingWorkload, queue: Queue) -> Entry:
         """What would be done for a waiting workload, were its queue this one; nothing changes."""
         self._nominator.forget()
-        entry = self._nominator.nominate(replace(pending, position=None), queue, self.cycle)
+        entry = self._nominator.nominate(replace(pending, position=None, nomination=None), queue, self.cycle)
         self._nominator.forget()
         return entry
