@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from mooring.model.gangs.gang import Gang, Membership
 from mooring.model.gangs.membership import membership
-from mooring.model.loading.collection import Manifests
 from mooring.model.loading.manifests import build_manifests
+from mooring.model.loading.picture import Manifests
 
 Document = dict[str, Any]
 POD = {"containers": [{"name": "main"}]}

@@ -20,6 +20,7 @@ from mooring.model.api.volumes import (
 )
 from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 from mooring.model.gangs.gang import Gang
+from mooring.model.loading.places import CLUSTER_SCOPED
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.model.topology.requests import HyperNode
 
@@ -164,3 +165,11 @@ Event: TypeAlias = (
     | WorkloadSeen
     | WorkloadLost
 )
+
+
+def object_key(found: Related) -> str:
+    """The key of an object among those of its kind: namespace/name, or the name alone for kinds without a namespace."""
+    metadata = found.metadata
+    if found.kind in CLUSTER_SCOPED or not metadata.namespace:
+        return metadata.name
+    return f"{metadata.namespace}/{metadata.name}"

@@ -18,21 +18,9 @@ from mooring.model.api.volumes import (
 )
 from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 from mooring.model.events import Related
+from mooring.model.events import object_key as object_key
 from mooring.model.topology.requests import HyperNode
 from mooring.model.what_matters import is_same_to_engine
-
-CLUSTER_WIDE = (
-    "Namespace",
-    "PriorityClass",
-    "PersistentVolume",
-    "StorageClass",
-    "CSINode",
-    "CSIDriver",
-    "VolumeAttachment",
-    "Topology",
-    "HyperNode",
-    "Queue",
-)
 
 
 class RelatedObjects:
@@ -97,13 +85,6 @@ class RelatedObjects:
 
     def services_in(self, namespace: str) -> Iterator[Service]:
         return (service for service in self.services.values() if service.metadata.namespace == namespace)
-
-
-def object_key(found: Related) -> str:
-    metadata = found.metadata
-    if found.kind in CLUSTER_WIDE or not metadata.namespace:
-        return metadata.name
-    return f"{metadata.namespace}/{metadata.name}"
 
 
 def selected_pod_keys(found: Related) -> Iterator[str]:

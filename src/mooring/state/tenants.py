@@ -8,6 +8,7 @@ from typing import Any
 
 from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from mooring.model.api.pods import Pod
+from mooring.model.queued.gathering import is_same_workload
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.model.what_matters import is_same_to_engine
 
@@ -67,7 +68,7 @@ class TenantTable:
     def put_workload(self, workload: QueuedWorkload) -> None:
         key = workload.workload.key
         known = self.workloads.get(key)
-        if known is not None and _is_same_workload(known, workload):
+        if known is not None and is_same_workload(known, workload):
             self.workloads[key] = workload
             return
         self._leave_pods(key)
@@ -137,11 +138,3 @@ class TenantTable:
             self._start += len(self._touched) - kept
             del self._touched[:-kept]
         self._touched.append(key)
-
-
-def _is_same_workload(known: QueuedWorkload, found: QueuedWorkload) -> bool:
-    return (
-        known.pods == found.pods
-        and known.owner_key == found.owner_key
-        and is_same_to_engine(known.workload, found.workload)
-    )

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from mooring.model.loading.collection import Manifests
 from mooring.model.loading.manifests import build_manifests
+from mooring.model.loading.picture import Manifests
 
 Document = dict[str, Any]
 

@@ -14,11 +14,10 @@ from mooring.model.events import (
     PodSeen,
     WorkloadLost,
     WorkloadSeen,
+    object_key,
 )
 from mooring.model.loading.manifests import Manifests
 from mooring.model.queued.workloads import queued_workloads
-from mooring.state.loading import related_objects
-from mooring.state.related import object_key
 
 
 def differences(before: Manifests, after: Manifests) -> Iterator[Event]:
@@ -26,7 +25,7 @@ def differences(before: Manifests, after: Manifests) -> Iterator[Event]:
 
     Only what changed in the manifests has happened: where a scheduler has put pods in between is not their business.
     """
-    old, new = ({(found.kind, object_key(found)): found for found in related_objects(m)} for m in (before, after))
+    old, new = ({(found.kind, object_key(found)): found for found in m.related()} for m in (before, after))
     yield from (ObjectLost(*key) for key in old if key not in new)
     yield from (ObjectSeen(found) for key, found in new.items() if old.get(key) != found)
     old_nodes, new_nodes = ({node.metadata.name: node for node in m.nodes} for m in (before, after))

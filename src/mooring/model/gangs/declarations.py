@@ -5,12 +5,11 @@ controller would make such an object; the pods' own annotations. A gang that pod
 here: its pods wait for somebody who does.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mooring.model.api.kueue import Topology
-from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod, PodSpec
 from mooring.model.api.policies import PriorityClass
 from mooring.model.api.volcano_queue import Queue
@@ -18,11 +17,10 @@ from mooring.model.api.workloads import Job
 from mooring.model.gangs.dialects.annotations import Member, declared_by_pods, with_topology_requests
 from mooring.model.gangs.dialects.coscheduling import CoschedulingPodGroup
 from mooring.model.gangs.dialects.coscheduling import pod_group_gang as coscheduling_gang
-from mooring.model.gangs.dialects.grove import ClusterTopologyBinding, PodCliqueSet, PodGang
-from mooring.model.gangs.dialects.grove_gangs import Bindings, bindings_of, clique_set_gangs, pod_gang_gang
+from mooring.model.gangs.dialects.grove import PodCliqueSet, PodGang
+from mooring.model.gangs.dialects.grove_gangs import Bindings, clique_set_gangs, pod_gang_gang
 from mooring.model.gangs.dialects.kai import KaiPodGroup
 from mooring.model.gangs.dialects.kai import pod_group_gang as kai_gang
-from mooring.model.gangs.dialects.kai_pods import with_kai_classes
 from mooring.model.gangs.dialects.koordinator import with_koordinator
 from mooring.model.gangs.dialects.kubernetes import (
     CompositePodGroup,
@@ -34,15 +32,17 @@ from mooring.model.gangs.dialects.kubernetes import (
 )
 from mooring.model.gangs.dialects.kubernetes import pod_group_gang as native_gang
 from mooring.model.gangs.dialects.lws import LeaderWorkerSet, set_gangs
-from mooring.model.gangs.dialects.volcano import Tiers, VolcanoPodGroup, tiers_of
+from mooring.model.gangs.dialects.volcano import Tiers, VolcanoPodGroup
 from mooring.model.gangs.dialects.volcano import pod_group_gang as volcano_gang
 from mooring.model.gangs.dialects.volcano_cron_job import VolcanoCronJob, next_job
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob, volcano_job_gang
 from mooring.model.gangs.gang import Gang
 from mooring.model.gangs.membership import membership, owned_gang_key
 from mooring.model.loading.expansion import controller_of
+from mooring.model.loading.picture import Identity, identity_of
 from mooring.model.loading.places import Place, show
 from mooring.model.loading.priorities import Priorities
+from mooring.model.loading.tables import Tables
 from mooring.model.topology.requests import HyperNode
 from mooring.model.validation.terms import Subject
 from mooring.model.validation.topology import validate_hypernode_tree, validate_topology_labels
@@ -109,40 +109,60 @@ DIALECTS = (
 )
 
 
-def check_trees(placed: Placed, nodes: Iterable[Node]) -> None:
+def check_trees(placed: Placed, tables: Tables) -> None:
     """Refuse what is wrong with groups, topologies and queues between them, each of which is right as such."""
     check_composite_tree(placed(CompositePodGroup))
     validate_topology_labels(placed(Topology))
     hypernodes = placed(HyperNode)
     if hypernodes:
-        validate_hypernode_tree(hypernodes, {node.name: node.metadata.labels for node in nodes})
+        validate_hypernode_tree(hypernodes, tables.labels_by_node())
     validate_queue_tree(placed(Queue))
 
 
-def gangs_of(
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """The gangs of a picture, and who had a say in each."""
+
+    gangs: list[Gang]
+    members: Mapping[str, list[Member]]
+    """By key, of every gang that some pod names."""
+    declared_by: Mapping[Identity, list[str]]
+    """The keys of the gangs that an object declares, or would if they had members and nobody else did."""
+
+
+def declarations_of(
     placed: Placed,
     pods: Iterable[Pod],
     jobs: Iterable[Job],
-    priorities: Priorities,
+    tables: Tables,
     place_of: Callable[[Pod], Place],
-) -> list[Gang]:
-    """Every gang that is declared, in the order of DIALECTS, then those that only their pods declare."""
+    *,
+    made: Container[Identity] = (),
+    checks: bool = True,
+) -> Declarations:
+    """Every gang that is declared, in the order of DIALECTS, then those that only their pods declare.
+
+    What objects declare that are not given, but `made` of others, counts if it has members. With `checks`, gangs and
+    members that contradict each other are refused.
+    """
     members = members_by_gang(pods)
-    around = Surroundings(
-        tiers_of(found for found, _ in placed(HyperNode)),
-        bindings_of(found for found, _ in placed(ClusterTopologyBinding)),
-        members,
-        with_kai_classes(priorities).by_name,
-    )
+    around = Surroundings(tables.tiers, tables.bindings, members, tables.kai_priorities.by_name)
     gangs: dict[str, Gang] = {}
+    declared_by: dict[Identity, list[str]] = {}
     for dialect in DIALECTS:
         for found, place in placed(dialect.type):
+            identity = identity_of(found)
+            is_implied = dialect.is_implied or identity in made
+            keys = declared_by.setdefault(identity, [])
             for gang in dialect.gangs(Subject(found, place), found, around):
-                if not dialect.is_implied or (gang.key in members and gang.key not in gangs):
-                    gangs[gang.key] = _with_priority(gang, dialect, found, place, priorities)
+                keys.append(gang.key)
+                if not is_implied or (gang.key in members and gang.key not in gangs):
+                    known = tables.kai_priorities if dialect.type is KaiPodGroup else tables.priorities
+                    gangs[gang.key] = _with_priority(gang, dialect, found, place, known)
     if members:
-        _check_tasks(placed)
-        _check_priorities((gangs[native_gang(found).key] for found, _ in placed(NativePodGroup)), members, place_of)
+        if checks:
+            _check_tasks(placed)
+            _check_priorities((gangs[native_gang(found).key] for found, _ in placed(NativePodGroup)), members, place_of)
         by_key = {
             owned_gang_key(job.api_version, job.kind, job.metadata.namespace, job.metadata.name): job for job in jobs
         }
@@ -154,10 +174,11 @@ def gangs_of(
         coscheduling_gang(found).key: found.metadata.annotations or {} for found, _ in placed(CoschedulingPodGroup)
     }
     first_of = {key: found[0].pod for key, found in members.items()}
-    return [
+    complete = [
         with_topology_requests(gang, members[gang.key], place_of) if gang.key in members else gang
         for gang in with_koordinator(gangs, on_groups, first_of, place_of)
     ]
+    return Declarations(complete, members, declared_by)
 
 
 def members_by_gang(pods: Iterable[Pod]) -> dict[str, list[Member]]:
@@ -182,8 +203,7 @@ def _with_priority(gang: Gang, dialect: Dialect, found: Any, place: Place, prior
     )
     if not spec.priority_class_name and spec.priority is None:
         return replace(gang, preemption_policy=spec.preemption_policy)
-    known = with_kai_classes(priorities) if dialect.type is KaiPodGroup else priorities
-    known.resolve(spec, place, found, dialect.priority_at)
+    priorities.resolve(spec, place, found, dialect.priority_at)
     return replace(gang, priority=spec.priority, preemption_policy=spec.preemption_policy)
 
 

@@ -1,28 +1,21 @@
-"""Objects collected kind by kind, then completed together: priorities, replicas, workloads' pods, storage."""
+"""Objects that are read together, completed together: priorities, workloads' pods, storage, gangs, what queues.
+
+The catalog collects a whole cluster, or those few objects that have to do with a change.
+"""
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
-from mooring.errors import ManifestError
-from mooring.model.api.kueue import QUEUEING_KINDS, Workload, default_queueing
-from mooring.model.api.meta import Namespace, ObjectMeta
-from mooring.model.api.nodes import Node
+from mooring.model.api.kueue import Workload
+from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import Pod, PodSpec
-from mooring.model.api.policies import PodDisruptionBudget, PriorityClass, Service
-from mooring.model.api.volcano_queue import Queue, default_queue
-from mooring.model.api.volumes import (
-    CsiDriver,
-    CsiNode,
-    CsiStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
+from mooring.model.api.policies import PriorityClass
+from mooring.model.api.volumes import PersistentVolume, PersistentVolumeClaim
 from mooring.model.api.workloads import (
     CronJob,
     DaemonSet,
@@ -32,24 +25,19 @@ from mooring.model.api.workloads import (
     ReplicationController,
     StatefulSet,
 )
-from mooring.model.gangs.declarations import check_trees, gangs_of
+from mooring.model.gangs.declarations import Declarations, check_trees, declarations_of
 from mooring.model.gangs.dialects.annotations import carry_annotations
 from mooring.model.gangs.dialects.kai import KaiPodGroup
 from mooring.model.gangs.dialects.kai_grouper import GROUPERS, group_pods
-from mooring.model.gangs.dialects.kai_pods import default_kai_pod, with_kai_classes
-from mooring.model.gangs.gang import Gang
+from mooring.model.gangs.dialects.kai_pods import PRIORITY_CLASS as KAI_PRIORITY_CLASS
+from mooring.model.gangs.dialects.kai_pods import QUEUE as KAI_QUEUE
+from mooring.model.gangs.dialects.kai_pods import default_kai_pod
+from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.jobs.pod_sets import PodFinder
+from mooring.model.loading.arrival import complete
 from mooring.model.loading.custom_workloads import CUSTOM_WORKLOADS, custom_workload, spec_path
 from mooring.model.loading.daemons import expand_daemon_set
-from mooring.model.loading.defaults import (
-    DEFAULT_NAMESPACE,
-    default_job,
-    default_namespace,
-    default_node,
-    default_pod_spec,
-    default_storage,
-)
-from mooring.model.loading.documents import Document
+from mooring.model.loading.defaults import default_storage
 from mooring.model.loading.expansion import (
     expand_job,
     expand_replicas,
@@ -60,213 +48,146 @@ from mooring.model.loading.expansion import (
     replica_set_of,
     template_of,
 )
-from mooring.model.loading.kinds import Kind, decode, find_kind, ignored_name, kind_of_type
-from mooring.model.loading.label_keys import merge_label_keys
+from mooring.model.loading.kinds import kind_of_type
+from mooring.model.loading.picture import Identity, Manifests, Source, identity_of
 from mooring.model.loading.places import Place, describe
-from mooring.model.loading.priorities import Priorities, collect_priorities
-from mooring.model.loading.replicas import expand_node, expand_pod
+from mooring.model.loading.priorities import check_global_defaults
+from mooring.model.loading.tables import Tables
 from mooring.model.queued.checks import name_default_queues, validate_queued
 from mooring.model.queued.workloads import hold_queued
 from mooring.model.quotas.admission import admit_to_namespaces
-from mooring.model.quotas.objects import LimitRange
-from mooring.model.quotas.refusals import Refusal
-from mooring.model.validation.objects import validate
 
 KindT = TypeVar("KindT")
 
+WITH_TEMPLATE = (Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job)
+WORKLOAD_TYPES: tuple[type[Any], ...] = (
+    *(Deployment, ReplicaSet, ReplicationController, StatefulSet, Job, CronJob),
+    *(custom.type for custom in CUSTOM_WORKLOADS),
+    DaemonSet,
+)
+"""The kinds that controllers turn into pods, in the order in which the pods are made."""
 
-@dataclass(slots=True)
-class Manifests:
-    """Everything that scheduling reads, by kind, in the order given; pods of workloads follow the bare pods.
 
-    Terminal pods are in the list: callers skip them. Replicas share their specs, so a spec must not be changed.
-    """
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What became of the objects of a collection."""
 
-    nodes: list[Node] = field(default_factory=list)
-    pods: list[Pod] = field(default_factory=list)
-    namespaces: list[Namespace] = field(default_factory=list)
-    services: list[Service] = field(default_factory=list)
-    priority_classes: list[PriorityClass] = field(default_factory=list)
-    pod_disruption_budgets: list[PodDisruptionBudget] = field(default_factory=list)
-    persistent_volumes: list[PersistentVolume] = field(default_factory=list)
-    persistent_volume_claims: list[PersistentVolumeClaim] = field(default_factory=list)
-    storage_classes: list[StorageClass] = field(default_factory=list)
-    csi_nodes: list[CsiNode] = field(default_factory=list)
-    csi_drivers: list[CsiDriver] = field(default_factory=list)
-    csi_storage_capacities: list[CsiStorageCapacity] = field(default_factory=list)
-    volume_attachments: list[VolumeAttachment] = field(default_factory=list)
-    deployments: list[Deployment] = field(default_factory=list)
-    replica_sets: list[ReplicaSet] = field(default_factory=list)
-    replication_controllers: list[ReplicationController] = field(default_factory=list)
-    stateful_sets: list[StatefulSet] = field(default_factory=list)
-    daemon_sets: list[DaemonSet] = field(default_factory=list)
-    jobs: list[Job] = field(default_factory=list)
-    cron_jobs: list[CronJob] = field(default_factory=list)
-    gangs: list[Gang] = field(default_factory=list)
-    """Every gang that anything declares, in whichever dialect."""
-    others: dict[type[Any], list[Any]] = field(default_factory=dict)
-    """All further kinds, by type; see `of`."""
-    refused: list[Refusal] = field(default_factory=list)
-    """What the quotas and limits of its namespace keep out; not in the other lists."""
-    ignored: Counter[str] = field(default_factory=Counter)
-    """How many objects there were of each kind that scheduling does not read."""
-
-    def of(self, type_: type[KindT]) -> list[KindT]:
-        """The objects of a kind that has no list of its own, in the order given."""
-        return self.others.setdefault(type_, [])
+    manifests: Manifests
+    declarations: Declarations
+    made_by: Mapping[Identity, Identity]
+    """Whose each object is that was not given, but made."""
 
 
 class Collection:
-    """Objects as they come in, each checked on its own; `finish` does what needs all of them."""
+    """Some objects with their places; `finish` takes the steps that need all of them. The objects stay as they are."""
 
-    def __init__(self) -> None:
+    def __init__(self, tables: Tables, *, expands: bool = True, remade: Mapping[str, int] | None = None) -> None:
+        self._tables = tables
+        self._expands = expands
+        """Whether to make the pods that controllers would make, and to refuse what contradicts each other."""
+        self._remade = remade or {}
         self._manifests = Manifests()
         self._places: dict[type[Any], list[Place]] = {}
-        self._first: dict[tuple[type[Any], str, str], Place] = {}
-        self._generated: Counter[tuple[str, str, str]] = Counter()
-        self._unless_limited: list[tuple[str, ManifestError]] = []
-        """By namespace: what is wrong unless it has a LimitRange, which may fill it in."""
+        self._made_by: dict[Identity, Identity] = {}
+        self._ranks: dict[Identity, tuple[int, int]] = {}
+        self._resolved: dict[tuple[int, str | None, bool], tuple[PodSpec, PodSpec]] = {}
 
-    def add_document(self, document: Document) -> None:
-        kind = find_kind(document.api_version, document.kind)
-        if kind is None:
-            self._manifests.ignored[ignored_name(document.api_version, document.kind)] += 1
-            return
-        self.add(kind, decode(document.source, kind.type, document.place, kind.name), document.place)
+    def include(self, sources: Iterable[tuple[Identity, Source]]) -> None:
+        """Take in objects that are complete as such, in the order in which they came."""
+        lists: dict[type[Any], tuple[list[Any], list[Place], Callable[[Any], Any] | None]] = {}
+        for identity, source in sources:
+            type_ = identity[0]
+            if type_ not in lists:
+                places = self._places[type_] = []
+                lists[type_] = self._manifests.all_of(type_), places, _copying(type_)
+            objects, places, copy = lists[type_]
+            objects.append(source.object if copy is None else copy(source.object))
+            places.append(source.place)
+            if source.doubt is not None and self._expands and not self._tables.limits(identity[1]):
+                raise source.doubt
+            self._ranks[identity] = source.rank
 
-    def add(self, kind: Kind, found: Any, place: Place) -> None:
-        """Check one object, give it its own defaults, and keep it with its place."""
-        found.kind = kind.name
-        metadata = found.metadata
-        if kind.is_namespaced and not metadata.namespace:
-            metadata.namespace = DEFAULT_NAMESPACE
-        if errors := validate(found, place):
-            self._unless_limited.append((metadata.namespace, errors[0]))
-        if not metadata.name:
-            self._generate_name(kind.name, found)
-        if isinstance(found, Pod):
-            default_pod_spec(found.spec)
-        elif (template := template_of(found)) is not None:
-            default_pod_spec(template.spec)
-            if isinstance(found, Job | CronJob):
-                default_job(found if isinstance(found, Job) else found.spec.job_template)
-            if isinstance(found, ReplicationController) and not found.spec.selector:
-                found.spec.selector = template.metadata.labels
-        elif (custom := custom_workload(kind.type)) is not None:
-            if custom.default is not None:
-                custom.default(found)
-            for _, template in custom.templates(found):
-                default_pod_spec(template.spec)
-        elif kind.type in QUEUEING_KINDS:
-            default_queueing(found)
-        elif isinstance(found, Queue):
-            default_queue(found)
-        self._list_of(kind).append(found)
-        self._places.setdefault(kind.type, []).append(place)
-        if kind.type not in (Pod, Node):  # their names count once replicas have theirs
-            self._claim_name(found, place)
-
-    def finish(self) -> Manifests:
-        """Take the steps that need all objects, in the order in which they need one another."""
-        manifests = self._manifests
-        self._check_limited()
-        priorities = collect_priorities(self._placed(PriorityClass, manifests.priority_classes))
-        self._resolve_priorities(priorities)
-        name_default_queues(manifests)
-        validate_queued(self._placed_any)
-        self._expand_nodes()
-        self._expand_bare_pods()
-        self._expand_workloads()
+    def finish(self) -> Collected:
+        """Take the steps in the order in which they need one another."""
+        manifests, tables = self._manifests, self._tables
+        self._resolve_priorities()
+        name_default_queues(manifests, tables)
+        if self._expands:
+            check_global_defaults(self._placed(PriorityClass))
+            validate_queued(self._placed, tables)
+            self._expand_workloads()
+        self._name_remade()
         self._group_kai_pods()
-        for namespace in manifests.namespaces:
-            default_namespace(namespace)
-        default_storage(manifests.storage_classes, manifests.persistent_volume_claims, manifests.persistent_volumes)
-        self._declare_gangs(priorities)
-        hold_queued(manifests, {workload.key: place for workload, place in self._placed_others(Workload)})
-        manifests.refused = admit_to_namespaces(manifests)
-        return manifests
+        default_storage(tables.default_class, manifests.persistent_volume_claims, manifests.persistent_volumes)
+        declarations = self._declare_gangs()
+        manifests.gangs = declarations.gangs
+        claimed = hold_queued(manifests, tables, {workload.key: place for workload, place in self._placed(Workload)})
+        self._rank(claimed)
+        if self._expands:
+            manifests.refused = admit_to_namespaces(manifests)
+        return Collected(manifests, declarations, self._made_by)
 
-    def _check_limited(self) -> None:
-        limited = {found.metadata.namespace for found in self._manifests.of(LimitRange)}
-        for namespace, error in self._unless_limited:
-            if namespace not in limited:
-                raise error
+    def _rank(self, claimed: set[str]) -> None:
+        """Say of whatever queues which came first: what was given, then what was made, in the order of its makers."""
+        ranks = self._manifests.ranks
+        made: Counter[Identity] = Counter()
+        for pod in self._manifests.pods if claimed else ():
+            if pod.key in claimed:
+                identity = identity_of(pod)
+                maker = self._made_by.get(identity)
+                if maker is None:
+                    ranks[identity] = (0, *self._ranks[identity])
+                else:
+                    made[maker] += 1
+                    ranks[identity] = (1 + WORKLOAD_TYPES.index(maker[0]), *self._ranks[maker], made[maker])
+        for kind in JOB_KINDS:
+            for owner in self._manifests.all_of(kind.type):
+                identity = identity_of(owner)
+                maker = self._made_by.get(identity)
+                ranks[identity] = (0, *self._ranks[identity]) if maker is None else (1, *self._ranks[maker])
 
-    def _list_of(self, kind: Kind) -> list[Any]:
-        found: list[Any] = getattr(self._manifests, kind.list_name) if kind.list_name else self._manifests.of(kind.type)
-        return found
+    def _placed(self, type_: type[KindT], /) -> list[tuple[KindT, Place]]:
+        """The objects that were given, with their places; those that are made stand behind them in the lists."""
+        return list(zip(self._manifests.all_of(type_), self._places.get(type_, ()), strict=False))
 
-    def _placed(self, type_: type[KindT], objects: Iterable[KindT]) -> list[tuple[KindT, Place]]:
-        return list(zip(objects, self._places.get(type_, ()), strict=True))
+    # Priorities.
 
-    def _placed_others(self, type_: type[KindT]) -> list[tuple[KindT, Place]]:
-        return self._placed(type_, self._manifests.of(type_))
-
-    def _placed_any(self, type_: type[Any]) -> list[tuple[Any, Place]]:
-        kind = kind_of_type(type_)
-        assert kind is not None
-        return self._placed(type_, self._list_of(kind))
-
-    def _generate_name(self, kind_name: str, found: Any) -> None:
-        """Count where the API server would draw lots: the same manifests give the same names."""
-        metadata = found.metadata
-        key = (kind_name, metadata.namespace, metadata.generate_name)
-        metadata.name = f"{metadata.generate_name}{self._generated[key]}"
-        self._generated[key] += 1
-
-    def _claim_name(self, found: Any, place: Place) -> None:
-        key = (type(found), found.metadata.namespace, found.metadata.name)
-        first = self._first.setdefault(key, place)
-        if first is not place:
-            raise place.error(
-                "metadata.name",
-                expected="a name that is not taken",
-                found=f"{describe(found)}, which {first} has already",
-                subject=found,
-            )
-
-    def _resolve_priorities(self, priorities: Priorities) -> None:
-        kai = with_kai_classes(priorities)
-
-        def known(metadata: ObjectMeta, spec: PodSpec, owner: Any = None) -> Priorities:
-            return kai if default_kai_pod(metadata, spec, kai, owner) else priorities
-
-        for pod, place in self._placed_any(Pod):
-            known(pod.metadata, pod.spec).resolve(pod.spec, place, pod)
-        for type_ in (Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job, CronJob):
+    def _resolve_priorities(self) -> None:
+        for pod, place in self._placed(Pod):
+            self._resolve_pod(pod, place)
+        for type_ in (*WITH_TEMPLATE, CronJob):
             path = "spec.jobTemplate.spec.template.spec" if type_ is CronJob else "spec.template.spec"
-            for owner, place in self._placed_any(type_):
+            for owner, place in self._placed(type_):
                 template = template_of(owner)
                 if template is not None:
-                    known(template.metadata, template.spec, owner).resolve(template.spec, place, owner, path)
+                    self._resolve(template.metadata, template.spec, place, owner, path)
         for custom in CUSTOM_WORKLOADS:
-            for owner, place in self._placed_any(custom.type):
+            for owner, place in self._placed(custom.type):
                 if custom.class_at:
-                    priorities.resolve(custom.named_class(owner), place, owner, custom.class_at)
+                    self._tables.priorities.resolve(custom.named_class(owner), place, owner, custom.class_at)
                 for path, template in custom.templates(owner):
-                    known(template.metadata, template.spec, owner).resolve(template.spec, place, owner, spec_path(path))
+                    self._resolve(template.metadata, template.spec, place, owner, spec_path(path))
 
-    def _expand_nodes(self) -> None:
-        nodes: list[Node] = []
-        for node, place in self._placed(Node, self._manifests.nodes):
-            for found in expand_node(node, place):
-                default_node(found)
-                self._claim_replica(found, node, place)
-                nodes.append(found)
-        self._manifests.nodes = nodes
+    def _resolve_pod(self, pod: Pod, place: Place) -> None:
+        """Pods that share a spec, and what else decides on their priority, share the new one."""
+        labels = pod.metadata.labels or {}
+        key = id(pod.spec), labels.get(KAI_PRIORITY_CLASS), KAI_QUEUE in labels
+        known = self._resolved.get(key)
+        if known is None:
+            known = self._resolved[key] = (
+                pod.spec,
+                replace(pod.spec),
+            )  # with the first: its id is good while it is there
+            self._resolve(pod.metadata, known[1], place, pod, "spec")
+        pod.spec = known[1]
 
-    def _expand_bare_pods(self) -> None:
-        pods: list[Pod] = []
-        for pod, place in self._placed(Pod, self._manifests.pods):
-            for found in expand_pod(pod, place):
-                found.spec = merge_label_keys(found.spec, found.metadata.labels or {})
-                self._claim_replica(found, pod, place)
-                pods.append(found)
-        self._manifests.pods = pods
+    def _resolve(self, metadata: ObjectMeta, spec: PodSpec, place: Place, subject: Any, path: str) -> None:
+        tables = self._tables
+        owner = None if isinstance(subject, Pod) else subject
+        is_kai = default_kai_pod(metadata, spec, tables.kai_priorities, owner)
+        (tables.kai_priorities if is_kai else tables.priorities).resolve(spec, place, subject, path)
 
-    def _claim_replica(self, found: Any, original: Any, place: Place) -> None:
-        # A place of its own for each replica: two of one manifest with one name are duplicates too.
-        self._claim_name(found, place if found is original else replace(place))
+    # Pods that controllers make.
 
     def _expand_workloads(self) -> None:
         """Create what the controllers would, outer ones first: a Deployment's ReplicaSet, a CronJob's Job."""
@@ -274,32 +195,60 @@ class Collection:
         custom_owners = (owner for custom in CUSTOM_WORKLOADS for owner in manifests.of(custom.type))
         owners = (*manifests.replica_sets, *manifests.stateful_sets, *manifests.jobs, *custom_owners)
         owned = index_owned([*manifests.pods, *owners])
-        for deployment, place in self._placed(Deployment, manifests.deployments):
+        given_sets, given_jobs = list(manifests.replica_sets), list(manifests.jobs)
+        for deployment in manifests.deployments:
             if owner_key(deployment) not in owned:
                 replica_set = replica_set_of(deployment)
-                self._add_pods(expand_replicas(replica_set, owned, name=deployment.metadata.name), place)
-                manifests.replica_sets.append(replica_set)
-        listed = len(self._places.get(ReplicaSet, ()))
-        for replica_set, place in self._placed(ReplicaSet, manifests.replica_sets[:listed]):
-            self._add_pods(expand_replicas(replica_set, owned), place)
-        for controller, place in self._placed(ReplicationController, manifests.replication_controllers):
-            self._add_pods(expand_replicas(controller, owned), place)
-        for stateful_set, place in self._placed(StatefulSet, manifests.stateful_sets):
+                self._add_pods(expand_replicas(replica_set, owned, name=deployment.metadata.name), deployment)
+                self._add(replica_set, deployment)
+        replicated: list[ReplicaSet | ReplicationController] = [*given_sets, *manifests.replication_controllers]
+        for owner in replicated:
+            self._add_pods(expand_replicas(owner, owned), owner)
+        for stateful_set in manifests.stateful_sets:
             pods, claims = expand_stateful_set(stateful_set, owned)
-            self._add_pods(pods, place)
-            self._add_claims(claims, place)
-        for job, place in self._placed(Job, manifests.jobs):
-            self._add_pods(expand_job(job, owned), place)
-        for cron_job, place in self._placed(CronJob, manifests.cron_jobs):
+            self._add_pods(pods, stateful_set)
+            self._add_claims(claims, stateful_set)
+        for job in given_jobs:
+            self._add_pods(expand_job(job, owned), job)
+        for cron_job in manifests.cron_jobs:
             if owner_key(cron_job) not in owned and not cron_job.spec.suspend:
                 job = job_of(cron_job)
-                self._add_pods(expand_job(job, owned), place)
-                manifests.jobs.append(job)
+                self._add_pods(expand_job(job, owned), cron_job)
+                self._add(job, cron_job)
         for custom in CUSTOM_WORKLOADS:
-            for owner, place in self._placed(custom.type, manifests.of(custom.type)):
-                self._add_pods(custom.expand(owner, owned), place)
-        for daemon_set, place in self._placed(DaemonSet, manifests.daemon_sets):
-            self._add_pods(expand_daemon_set(daemon_set, manifests.nodes, owned), place)
+            for found in manifests.of(custom.type):
+                self._add_pods(custom.expand(found, owned), found)
+        for daemon_set in manifests.daemon_sets:
+            self._add_pods(expand_daemon_set(daemon_set, self._tables.nodes(), owned), daemon_set)
+
+    def _add(self, found: Any, maker: Any) -> None:
+        """Keep what a controller makes behind what is given."""
+        self._made_by[identity_of(found)] = identity_of(maker)
+        self._manifests.all_of(type(found)).append(found)
+
+    def _add_pods(self, pods: Sequence[Pod], maker: Any) -> None:
+        by = identity_of(maker)
+        for pod in pods:
+            identity = identity_of(pod)
+            if identity in self._made_by or identity in self._ranks:
+                raise taken(pod, self._place_of(maker), self._place_of(pod))
+            self._made_by[identity] = by
+        self._manifests.pods += pods
+
+    def _add_claims(self, claims: Iterable[PersistentVolumeClaim], maker: StatefulSet) -> None:
+        """Keep the claims that are not given; a given one is the user's word on how it is bound."""
+        for claim in claims:
+            identity = identity_of(claim)
+            if identity not in self._ranks and identity not in self._made_by:
+                self._add(claim, maker)
+
+    def _name_remade(self) -> None:
+        """A pod that was deleted and made again is another one, though of the same name."""
+        for pod in self._manifests.pods if self._remade else ():
+            if pod.key in self._remade and not pod.metadata.uid:
+                pod.metadata = replace(pod.metadata, uid=f"{pod.key}-{self._remade[pod.key]}")
+
+    # Gangs.
 
     def _group_kai_pods(self) -> None:
         """Make the PodGroups that KAI's pod-grouper would; those that are given stay as they are."""
@@ -307,30 +256,64 @@ class Collection:
         kind = kind_of_type(KaiPodGroup)
         assert kind is not None
         for type_ in GROUPERS:
-            for owner, place in self._placed_any(type_):
+            for owner, place in self._placed(type_):
                 for group in group_pods(owner, pods):
-                    if (KaiPodGroup, group.metadata.namespace, group.metadata.name) not in self._first:
-                        self.add(kind, group, place)
+                    if identity_of(group) not in self._ranks:
+                        complete(kind, group, place)
+                        self._add(group, owner)
+                        self._places.setdefault(KaiPodGroup, []).append(place)
 
-    def _declare_gangs(self, priorities: Priorities) -> None:
+    def _declare_gangs(self) -> Declarations:
         manifests = self._manifests
         custom_owners = (owner for custom in CUSTOM_WORKLOADS for owner in manifests.of(custom.type))
         owners = (*manifests.deployments, *manifests.replica_sets, *manifests.stateful_sets, *manifests.jobs)
         carry_annotations((*owners, *custom_owners), manifests.pods)
-        check_trees(self._placed_others, manifests.nodes)
-        manifests.gangs = gangs_of(self._placed_others, manifests.pods, manifests.jobs, priorities, self._place_of)
+        if self._expands:
+            check_trees(self._placed, self._tables)
+        return declarations_of(
+            self._placed,
+            manifests.pods,
+            manifests.jobs,
+            self._tables,
+            self._place_of,
+            made=self._made_by,
+            checks=self._expands,
+        )
 
-    def _place_of(self, pod: Pod) -> Place:
-        return self._first[Pod, pod.metadata.namespace, pod.metadata.name]
+    def _place_of(self, found: Any) -> Place:
+        """Where an object stood, or the one that it is made for; asked only when something is wrong."""
+        identity = identity_of(found)
+        identity = self._made_by.get(identity, identity)
+        placed = zip(self._manifests.all_of(identity[0]), self._places[identity[0]], strict=False)
+        return next(place for each, place in placed if identity_of(each) == identity)
 
-    def _add_pods(self, pods: Iterable[Pod], place: Place) -> None:
-        for pod in pods:
-            self._claim_name(pod, replace(place))
-            self._manifests.pods.append(pod)
 
-    def _add_claims(self, claims: Iterable[PersistentVolumeClaim], place: Place) -> None:
-        """Keep the claims that are not given; a given one is the user's word on how it is bound."""
-        for claim in claims:
-            if (PersistentVolumeClaim, claim.metadata.namespace, claim.metadata.name) not in self._first:
-                self._claim_name(claim, place)
-                self._manifests.persistent_volume_claims.append(claim)
+def taken(found: Any, place: Place, first: Place) -> Exception:
+    """The complaint about an object whose name another has."""
+    return place.error(
+        "metadata.name",
+        expected="a name that is not taken",
+        found=f"{describe(found)}, which {first} has already",
+        subject=found,
+    )
+
+
+def _copy_with_template(found: Any) -> Any:
+    template = found.spec.template
+    copied = replace(template, metadata=replace(template.metadata), spec=replace(template.spec))
+    return replace(found, metadata=replace(found.metadata), spec=replace(found.spec, template=copied))
+
+
+def _copying(type_: type[Any]) -> Callable[[Any], Any] | None:
+    """How to copy objects of a type as deep as the steps of a collection change them; None if they change nothing."""
+    if type_ is Pod:
+        return lambda found: replace(found, metadata=replace(found.metadata))
+    if type_ in WITH_TEMPLATE:
+        return _copy_with_template
+    if type_ is CronJob or custom_workload(type_) is not None:
+        return lambda found: msgspec.convert(msgspec.to_builtins(found), type_)
+    if type_ in (PersistentVolume, PersistentVolumeClaim):
+        return lambda found: replace(
+            found, metadata=replace(found.metadata), spec=replace(found.spec), status=replace(found.status)
+        )
+    return None

@@ -137,24 +137,27 @@ def default_namespace(namespace: Namespace) -> None:
     namespace.metadata.labels = labels
 
 
+def default_storage_class(storage_class: StorageClass) -> None:
+    storage_class.volume_binding_mode = storage_class.volume_binding_mode or "Immediate"
+
+
 def default_storage(
-    classes: Iterable[StorageClass], claims: Iterable[PersistentVolumeClaim], volumes: Iterable[PersistentVolume]
+    default_class: str | None, claims: Iterable[PersistentVolumeClaim], volumes: Iterable[PersistentVolume]
 ) -> None:
     """Fill in storage, and let claims that name their volume be bound to it.
 
     In a cluster the volume controller binds such a claim and records it on both sides. Offline nobody does, and whoever
     writes `volumeName` means the volume to be used: so a claim with a volume name and no phase counts as bound, and its
-    volume as taken. A phase that is given is believed.
+    volume as taken. A phase that is given is believed. `default_class` names the class of claims that name none.
     """
-    default_class = _default_class(classes)
     by_name = {volume.metadata.name: volume for volume in volumes}
     for volume in by_name.values():
         volume.spec.volume_mode = volume.spec.volume_mode or "Filesystem"
     for claim in claims:
         spec = claim.spec
         spec.volume_mode = spec.volume_mode or "Filesystem"
-        if spec.storage_class_name is None and default_class is not None:
-            spec.storage_class_name = default_class.metadata.name
+        if spec.storage_class_name is None:
+            spec.storage_class_name = default_class
         if not claim.status.phase:
             claim.status.phase = "Bound" if spec.volume_name else "Pending"
             if spec.volume_name:
@@ -175,17 +178,17 @@ def _bind(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> None
         )
 
 
-def _default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
-    """Find the default class; of several the newest, then the first by name, as the admission plugin picks."""
-    found: list[StorageClass] = []
-    for storage_class in classes:
-        storage_class.volume_binding_mode = storage_class.volume_binding_mode or "Immediate"
-        annotations = storage_class.metadata.annotations or {}
-        if any(annotations.get(name) == "true" for name in DEFAULT_CLASS_ANNOTATIONS):
-            found.append(storage_class)
+def default_class(classes: Iterable[StorageClass]) -> str | None:
+    """Name the default class; of several the newest, then the first by name, as the admission plugin picks."""
+    found = [storage_class for storage_class in classes if _is_default(storage_class)]
     found.sort(key=lambda storage_class: storage_class.metadata.name)
     found.sort(key=lambda storage_class: storage_class.metadata.creation_timestamp or "", reverse=True)
-    return found[0] if found else None
+    return found[0].metadata.name if found else None
+
+
+def _is_default(storage_class: StorageClass) -> bool:
+    annotations = storage_class.metadata.annotations or {}
+    return any(annotations.get(name) == "true" for name in DEFAULT_CLASS_ANNOTATIONS)
 
 
 def default_job(job: Job | JobTemplateSpec) -> None:

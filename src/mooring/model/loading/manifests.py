@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
-from mooring.model.loading.collection import Collection, Manifests
+from mooring.model.loading.catalog import Catalog
 from mooring.model.loading.documents import flatten, read_documents
 from mooring.model.loading.fields import FieldChecks
 from mooring.model.loading.kinds import kind_of_type
+from mooring.model.loading.picture import Manifests
 from mooring.model.loading.places import Place, show
 
 __all__ = ["Manifests", "build_manifests", "collector_paused", "load_manifests"]
@@ -24,10 +25,10 @@ __all__ = ["Manifests", "build_manifests", "collector_paused", "load_manifests"]
 def load_manifests(paths: Sequence[str | Path], checks: FieldChecks | None = None) -> Manifests:
     """Read manifests from files, folders (recursive) and `-` for standard input."""
     with collector_paused():
-        collection = Collection()
+        catalog = Catalog()
         for document in read_documents(paths, checks):
-            collection.add_document(document)
-        return collection.finish()
+            catalog.add_document(document)
+        return catalog.picture()
 
 
 def build_manifests(documents: Iterable[Any], source: str = "<memory>") -> Manifests:
@@ -36,18 +37,18 @@ def build_manifests(documents: Iterable[Any], source: str = "<memory>") -> Manif
     Error messages number the documents from 1, after `source`.
     """
     with collector_paused():
-        collection = Collection()
+        catalog = Catalog()
         for number, document in enumerate(documents, start=1):
             place = Place(source, number)
             kind = kind_of_type(type(document))
             if kind is not None:
-                collection.add(kind, document, place)
+                catalog.add(kind, document, place)
             elif isinstance(document, dict | bytes | msgspec.Raw):
                 for found in flatten(document, place):
-                    collection.add_document(found)
+                    catalog.add_document(found)
             else:
                 raise place.error("", expected="an object", found=show(document))
-        return collection.finish()
+        return catalog.picture()
 
 
 @contextmanager

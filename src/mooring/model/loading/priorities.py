@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from mooring.model.api.pods import Pod, PodSpec
 from mooring.model.api.policies import PriorityClass
@@ -21,11 +22,11 @@ class Priorities:
     by_name: dict[str, PriorityClass]
     default: PriorityClass | None = None
 
-    def resolve(self, spec: PodSpec, place: Place, subject: object, path: str = "spec") -> None:
+    def resolve(self, spec: PodSpec, place: Place, subject: Any, path: str = "spec") -> None:
         """Set a spec's priority and preemption policy.
 
         A priority that is given stays: scenarios give it directly, and pods dumped from a cluster carry it even where
-        their class was not dumped with them. Only a pod that is yet to be placed and contradicts its class is refused.
+        their class was not dumped with them. Only what is yet to be created and contradicts its class is refused.
         """
         name = spec.priority_class_name
         if not name:
@@ -36,7 +37,7 @@ class Priorities:
                 spec.priority = 0
         elif name in self.by_name:
             found = self.by_name[name]
-            if spec.priority not in (None, found.value) and not spec.node_name:
+            if spec.priority not in (None, found.value) and not spec.node_name and not _exists(subject):
                 raise place.error(
                     f"{path}.priority",
                     expected=f"{found.value}, the value of class {name}, or no priority",
@@ -58,14 +59,25 @@ class Priorities:
         spec.preemption_policy = spec.preemption_policy or found.preemption_policy
 
 
-def collect_priorities(classes: Iterable[tuple[PriorityClass, Place]]) -> Priorities:
-    """Gather the classes and add the system's own; two global defaults are a mistake."""
+def _exists(subject: Any) -> bool:
+    """Whether an object is on a cluster already: what its class was worth then is not for us to ask."""
+    return bool(subject.metadata.resource_version)
+
+
+def collect_priorities(classes: Iterable[PriorityClass]) -> Priorities:
+    """Gather the classes and add the system's own; of several global defaults the lowest counts."""
     by_name = {name: PriorityClass(value=value) for name, value in SYSTEM_CLASSES.items()}
     for name, system_class in by_name.items():
         system_class.metadata.name = name
+    by_name |= {found.metadata.name: found for found in classes}
+    defaults = (found for found in by_name.values() if found.global_default)
+    return Priorities(by_name, min(defaults, key=lambda found: found.value, default=None))
+
+
+def check_global_defaults(classes: Iterable[tuple[PriorityClass, Place]]) -> None:
+    """Two global defaults are a mistake."""
     default: PriorityClass | None = None
     for found, place in classes:
-        by_name[found.metadata.name] = found
         if found.global_default and default is not None:
             raise place.error(
                 "globalDefault",
@@ -74,7 +86,6 @@ def collect_priorities(classes: Iterable[tuple[PriorityClass, Place]]) -> Priori
                 subject=found,
             )
         default = found if found.global_default else default
-    return Priorities(by_name, default)
 
 
 PREEMPTABLE = "volcano.sh/preemptable"

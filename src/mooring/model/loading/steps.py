@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from mooring.model.api.meta import ObjectMeta, TypeMeta
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
-from mooring.model.loading.collection import Collection, Manifests
+from mooring.model.loading.catalog import Catalog
 from mooring.model.loading.documents import Document, read_documents
 from mooring.model.loading.expansion import controller_of
 from mooring.model.loading.fields import FieldChecks
 from mooring.model.loading.kinds import decode
+from mooring.model.loading.picture import Manifests
 from mooring.model.loading.places import CLUSTER_SCOPED, Place
 from mooring.model.loading.replicas import REPLICAS, WITHOUT, expand_node, expand_pod
 
@@ -80,10 +81,10 @@ class _Story:
                 self._copies[identity] = None
 
     def collect(self) -> Manifests:
-        collection = Collection()
+        catalog = Catalog()
         for document in self._known.values():
-            collection.add_document(document)
-        manifests = collection.finish()
+            catalog.add_document(document)
+        manifests = catalog.picture()
         for pod in manifests.pods if self._remade else ():
             if pod.key in self._remade and not pod.metadata.uid:
                 pod.metadata = replace(pod.metadata, uid=f"{pod.key}-{self._remade[pod.key]}")

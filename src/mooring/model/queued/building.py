@@ -2,11 +2,10 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from mooring.model.api.kueue import GROUP, WorkloadPriorityClass
+from mooring.model.api.kueue import GROUP
 from mooring.model.api.kueue_workload import (
     PodSet,
     PriorityClassReference,
@@ -18,7 +17,7 @@ from mooring.model.api.kueue_workload import (
 from mooring.model.api.meta import ObjectMeta, OwnerReference, timestamp_seconds
 from mooring.model.api.pods import Pod, PodTemplateSpec
 from mooring.model.jobs.pod_sets import PodSetPlan, topology_request
-from mooring.model.loading.priorities import SYSTEM_CLASSES
+from mooring.model.loading.tables import Tables
 from mooring.model.queued.labels import (
     DEFAULT_PRIORITY_CLASS,
     MAX_EXECUTION_SECONDS,
@@ -26,9 +25,6 @@ from mooring.model.queued.labels import (
     positive_count,
     queue_name,
 )
-
-if TYPE_CHECKING:
-    from mooring.model.loading.collection import Manifests
 
 _LONGEST_NAME = 247
 """A name may have 253 characters; the hash and the dash before it take six."""
@@ -49,16 +45,15 @@ def workload_name(kind: str, group: str, name: str, uid: str = "") -> str:
 
 
 class WorkloadBuilder:
-    """Builds Workloads, and counts them: of two that are equal in everything else, the first built came first."""
+    """Builds Workloads, with uids that sort: of two that are equal in everything else, the lower one came first."""
 
-    def __init__(self, manifests: "Manifests") -> None:
-        self._classes = {found.metadata.name: found for found in manifests.of(WorkloadPriorityClass)}
-        self._pod_classes = SYSTEM_CLASSES | {found.metadata.name: found.value for found in manifests.priority_classes}
-        self._built = 0
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
 
     def build(
         self,
         name: str,
+        uid: str,
         metadata: ObjectMeta,
         owners: list[OwnerReference],
         plans: Sequence[PodSetPlan],
@@ -66,7 +61,6 @@ class WorkloadBuilder:
         pod_class: str = "",
     ) -> Workload:
         """Build the Workload of what `metadata` describes; `pod_class` is the PriorityClass that it names itself."""
-        self._built += 1
         reference, priority = self._priority(metadata, plans, pod_class)
         reclaimable = [ReclaimablePod(name=plan.name, count=plan.reclaimable) for plan in plans if plan.reclaimable]
         created = metadata.creation_timestamp
@@ -74,7 +68,7 @@ class WorkloadBuilder:
             metadata=ObjectMeta(
                 name=name,
                 namespace=metadata.namespace,
-                uid=f"{self._built:08}",
+                uid=uid,
                 creation_timestamp=created if timestamp_seconds(created) is not None else None,
                 annotations=_handed_down(metadata.annotations),
                 owner_references=owners,
@@ -94,7 +88,7 @@ class WorkloadBuilder:
     ) -> tuple[PriorityClassReference | None, int]:
         """A class of workloads before one of pods; the job's own word before that of its first pod set."""
         named = (metadata.labels or {}).get(PRIORITY_CLASS, DEFAULT_PRIORITY_CLASS)
-        found = self._classes.get(named)
+        found = self._tables.workload_class(named)
         if found is not None:
             return PriorityClassReference(group=GROUP, kind="WorkloadPriorityClass", name=named), found.value
         specs = [plan.template.spec for plan in plans]
@@ -105,7 +99,8 @@ class WorkloadBuilder:
             return None, fallback
         reference = PriorityClassReference(group="scheduling.k8s.io", kind="PriorityClass", name=name)
         # A class that is not listed may still have left its value on the pods, as in a dump.
-        return reference, self._pod_classes.get(name, fallback)
+        known = self._tables.priorities.by_name.get(name)
+        return reference, fallback if known is None else known.value
 
 
 def _handed_down(annotations: Mapping[str, str] | None) -> dict[str, str] | None:

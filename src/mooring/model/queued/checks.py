@@ -7,10 +7,9 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from mooring.model.api.kueue import Cohort, LocalQueue, Workload, WorkloadPriorityClass
+from mooring.model.api.kueue import Cohort, Workload
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import Pod, PodTemplateSpec
-from mooring.model.api.policies import PriorityClass
 from mooring.model.api.workloads import (
     CronJob,
     DaemonSet,
@@ -26,7 +25,7 @@ from mooring.model.jobs.ray import RayCluster, RayClusterSpec, RayJob, RayServic
 from mooring.model.loading.custom_workloads import CUSTOM_WORKLOADS
 from mooring.model.loading.expansion import job_of, job_pod_count, template_of
 from mooring.model.loading.places import Place, show
-from mooring.model.loading.priorities import SYSTEM_CLASSES
+from mooring.model.loading.tables import Tables
 from mooring.model.queued.labels import (
     DEFAULT_QUEUE,
     ELASTIC_JOB,
@@ -47,7 +46,7 @@ from mooring.model.validation.kueue_workload import MOST_POD_SETS
 from mooring.model.validation.terms import Subject
 
 if TYPE_CHECKING:
-    from mooring.model.loading.collection import Manifests
+    from mooring.model.loading.picture import Manifests
 
 Placed = Callable[[type[Any]], list[tuple[Any, Place]]]
 """The objects of a kind, each with its place."""
@@ -56,24 +55,19 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9]
 _LONGEST_NAME = 253
 
 
-def name_default_queues(manifests: "Manifests") -> None:
+def name_default_queues(manifests: "Manifests", tables: Tables) -> None:
     """Put jobs that name no queue in their namespace's default one, where it has one.
 
     Kueue does so for the kinds of jobs that it manages; what serves (StatefulSets, Deployments, pods) must ask for it.
     """
-    namespaces = {
-        found.metadata.namespace for found in manifests.of(LocalQueue) if found.metadata.name == DEFAULT_QUEUE
-    }
-    if not namespaces:
-        return
     for kind in JOB_KINDS:
         if kind.type is StatefulSet:
             continue
-        for owner in manifests.jobs if kind.type is Job else manifests.of(kind.type):
-            if owner.metadata.namespace in namespaces and not owner.metadata.owner_references:
+        for owner in manifests.all_of(kind.type):
+            if tables.has_default_queue(owner.metadata.namespace) and not owner.metadata.owner_references:
                 _name_default_queue(owner.metadata)
     for cron_job in manifests.cron_jobs:
-        if cron_job.metadata.namespace in namespaces:
+        if tables.has_default_queue(cron_job.metadata.namespace):
             _name_default_queue(cron_job.spec.job_template.metadata)
 
 
@@ -91,12 +85,12 @@ class _Part(Subject, frozen=True):
         super().refuse(f"{self.prefix}{field}", expected=expected, found=found)
 
 
-def validate_queued(placed: Placed) -> None:
+def validate_queued(placed: Placed, tables: Tables) -> None:
     """Raise ManifestError for the first contradiction among queues and what queues in them."""
     validate_cohort_tree(placed(Cohort))
-    _check_admissions(placed)
-    classes = {found.metadata.name for found, _ in placed(WorkloadPriorityClass)}
-    pod_classes = {*SYSTEM_CLASSES, *(found.metadata.name for found, _ in placed(PriorityClass))}
+    _check_admissions(placed, tables)
+    classes = tables.workload_class_names()
+    pod_classes = set(tables.priorities.by_name)
     for kind in JOB_KINDS:
         for owner, place in placed(kind.type):
             if queue_name(owner.metadata):
@@ -116,14 +110,12 @@ def validate_queued(placed: Placed) -> None:
     _check_pod_templates(placed, classes)
 
 
-def _check_admissions(placed: Placed) -> None:
+def _check_admissions(placed: Placed, tables: Tables) -> None:
     """A Workload holds quota of the ClusterQueue that its LocalQueue stands for, or of none."""
-    queues = {
-        (found.metadata.namespace, found.metadata.name): found.spec.cluster_queue for found, _ in placed(LocalQueue)
-    }
     for workload, place in placed(Workload):
         admission = workload.status.admission
-        queue = queues.get((workload.metadata.namespace, workload.spec.queue_name))
+        local = tables.local_queue(workload.metadata.namespace, workload.spec.queue_name)
+        queue = local.spec.cluster_queue if local is not None else None
         if admission is not None and queue is not None and admission.cluster_queue != queue:
             raise place.error(
                 "status.admission.clusterQueue",

@@ -6,7 +6,7 @@ What has its workload is not looked at again: the Jobs of a JobSet and the pods 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -16,18 +16,21 @@ from mooring.model.api.pods import Pod
 from mooring.model.jobs.kinds import JOB_KINDS, JobKind
 from mooring.model.jobs.pod_sets import MAIN, PodFinder
 from mooring.model.loading.expansion import OwnerKey, controller_of, index_owned, owner_key
-from mooring.model.loading.kinds import kind_of_type
+from mooring.model.loading.picture import Manifests, identity_of
+from mooring.model.loading.tables import Tables
 from mooring.model.queued.building import WorkloadBuilder, latest_creation, workload_name
 from mooring.model.queued.given import GivenWorkloads
 from mooring.model.queued.labels import PRIORITY_CLASS, QUEUE_NAME, pod_group, queue_name
 from mooring.model.queued.pods import PodGroup, gather_groups, pod_plan
 from mooring.model.queued.running import RunningWorkload
-
-if TYPE_CHECKING:
-    from mooring.model.loading.collection import Manifests
+from mooring.model.what_matters import is_same_to_engine
 
 POD_GROUP_KIND = "PodGroup"
 """How the owner of a group of plain pods is called: it is no object, only a name that they share."""
+
+
+_DEPLOYMENTS, _PODS, _GROUPS = range(len(JOB_KINDS), len(JOB_KINDS) + 3)
+"""The stages of the walk after those of the jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,54 +44,61 @@ class QueuedWorkload:
     """Keys of the pods that are not over, by the name of their pod set."""
 
 
-def objects_of(manifests: "Manifests", type_: type[Any]) -> Sequence[Any]:
-    """All objects of a kind, whichever list holds them."""
-    kind = kind_of_type(type_)
-    if kind is None or not kind.list_name:
-        return manifests.of(type_)
-    found: Sequence[Any] = getattr(manifests, kind.list_name)
-    return found
+def is_same_workload(old: QueuedWorkload, new: QueuedWorkload) -> bool:
+    """Whether nothing changed that admission reads."""
+    return old.pods == new.pods and old.owner_key == new.owner_key and is_same_to_engine(old.workload, new.workload)
 
 
 class Gathering:
     """The walk. `claimed` and `incomplete` are filled as the workloads are taken from it."""
 
-    def __init__(self, manifests: "Manifests") -> None:
+    def __init__(self, manifests: Manifests, tables: Tables) -> None:
         self._manifests = manifests
         self._finder = PodFinder(manifests.pods)
-        self._builder = WorkloadBuilder(manifests)
-        self._running = RunningWorkload(manifests)
+        self._builder = WorkloadBuilder(tables)
+        self._running = RunningWorkload(tables)
         self._given = GivenWorkloads(manifests.of(Workload))
         self._parents: dict[OwnerKey, ObjectMeta] | None = None
         self.claimed: set[str] = set()
         """The pods that queue, by key."""
         self.incomplete: list[PodGroup] = []
         """Groups of plain pods that lack some of their pods."""
+        self.ownerless: set[str] = set()
+        """The Workloads of whatever is not here, by key."""
 
     def workloads(self) -> Iterator[QueuedWorkload]:
-        for kind in JOB_KINDS:
-            for owner in objects_of(self._manifests, kind.type):
+        for stage, kind in enumerate(JOB_KINDS):
+            for owner in self._manifests.all_of(kind.type):
                 if queue_name(owner.metadata) and not self._is_part_of_queued(owner.metadata):
-                    yield from self._job_workloads(kind, owner)
+                    yield from self._job_workloads(stage, kind, owner)
         yield from self._deployment_workloads()
         yield from self._pod_workloads()
         for workload in self._given.left():
+            self.ownerless.add(workload.key)
             yield QueuedWorkload(
                 workload, _owner_of(workload), {pod_set.name: [] for pod_set in workload.spec.pod_sets}
             )
 
-    def _job_workloads(self, kind: JobKind, owner: Any) -> Iterator[QueuedWorkload]:
+    def _job_workloads(self, stage: int, kind: JobKind, owner: Any) -> Iterator[QueuedWorkload]:
         key, metadata = owner_key(owner), owner.metadata
         reference = _reference(owner.api_version, owner.kind, metadata)
-        for unit in kind.units(owner):
+        for number, unit in enumerate(kind.units(owner)):
             members = unit.members(self._finder)
             self.claimed.update(pod.key for pods in members.values() for pod in pods)
             name = workload_name(owner.kind, kind.group, unit.name, metadata.uid)
             given = self._given.find(metadata, reference, name, f"{owner.kind.lower()}-{unit.name}-")
             if kind.is_over(owner) or not any(plan.count for plan in unit.pod_sets):
                 continue
+            uid = self._uid(stage, owner) + (f"-{number:06}" if number else "")
             build = partial(
-                self._builder.build, name, metadata, [reference], unit.pod_sets, members, kind.priority_class(owner)
+                self._builder.build,
+                name,
+                uid,
+                metadata,
+                [reference],
+                unit.pod_sets,
+                members,
+                kind.priority_class(owner),
             )
             yield from self._workload(given, build, key, members)
 
@@ -100,7 +110,7 @@ class Gathering:
             for replica_set in owned.get(owner_key(deployment), ()):
                 namespace, name = replica_set.metadata.namespace, replica_set.metadata.name
                 for pod in self._finder.owned_by("apps", "ReplicaSet", namespace, name):
-                    yield from self._single(pod, deployment.metadata)
+                    yield from self._single(_DEPLOYMENTS, pod, deployment.metadata)
 
     def _pod_workloads(self) -> Iterator[QueuedWorkload]:
         """Pods that name a queue and belong to nobody who does, alone or in groups."""
@@ -112,7 +122,7 @@ class Gathering:
             if group:
                 grouped.append((group, pod))
             else:
-                yield from self._single(pod, pod.metadata)
+                yield from self._single(_PODS, pod, pod.metadata)
         for found in gather_groups(grouped):
             self.claimed.update(pod.key for pod in found.pods)
             given = self._given.named(found.namespace, found.name)
@@ -123,7 +133,7 @@ class Gathering:
             else:
                 yield from self._group(found, given)
 
-    def _single(self, pod: Pod, queued: ObjectMeta) -> Iterator[QueuedWorkload]:
+    def _single(self, stage: int, pod: Pod, queued: ObjectMeta) -> Iterator[QueuedWorkload]:
         if pod.is_terminal or pod.key in self.claimed:
             return
         self.claimed.add(pod.key)
@@ -135,7 +145,8 @@ class Gathering:
         key, members = ("Pod", metadata.namespace, metadata.name), {MAIN: [pod]}
         reference = _reference("v1", "Pod", metadata)
         given = self._given.find(metadata, reference, name, f"pod-{metadata.name}-")
-        build = partial(self._builder.build, name, metadata, [reference], [pod_plan(pod)], members)
+        uid = self._uid(stage, pod)
+        build = partial(self._builder.build, name, uid, metadata, [reference], [pod_plan(pod)], members)
         yield from self._workload(given, build, key, members)
 
     def _group(self, group: PodGroup, given: Workload | None) -> Iterator[QueuedWorkload]:
@@ -144,7 +155,8 @@ class Gathering:
         # It is a group since its last pod came.
         metadata = replace(group.pods[0].metadata, creation_timestamp=latest_creation(pods))
         references = [replace(_reference("v1", "Pod", found), controller=False) for found in pods]
-        build = partial(self._builder.build, group.name, metadata, references, group.pod_sets(), members)
+        uid = self._uid(_GROUPS, group.pods[0])
+        build = partial(self._builder.build, group.name, uid, metadata, references, group.pod_sets(), members)
         yield from self._workload(given, build, (POD_GROUP_KIND, group.namespace, group.name), members)
 
     def _workload(
@@ -166,6 +178,12 @@ class Gathering:
             keys = {names[0]: [found for pods in keys.values() for found in pods]}
         yield QueuedWorkload(workload, key, {name: keys.get(name, []) for name in names})
 
+    def _uid(self, stage: int, found: Any) -> str:
+        """A uid that sorts as the walk goes: by stage, then in the order given."""
+        stage_of_maker, number, *further = self._manifests.ranks.get(identity_of(found), (0, 0))
+        text = f"{stage:02}{stage_of_maker:02}{number:08}"
+        return "-".join((text, *(f"{each:06}" for each in further))) if any(further) else text
+
     def _is_part_of_queued(self, metadata: ObjectMeta) -> bool:
         """Whether something above it queues, so that it is admitted with that."""
         owner = controller_of(metadata) if metadata.owner_references else None
@@ -185,7 +203,7 @@ class Gathering:
         if self._parents is None:
             manifests = self._manifests
             lists: list[Sequence[Any]] = [manifests.deployments, manifests.replica_sets]
-            lists += [objects_of(manifests, kind.type) for kind in JOB_KINDS]
+            lists += [manifests.all_of(kind.type) for kind in JOB_KINDS]
             self._parents = {owner_key(found): found.metadata for each in lists for found in each}
         return self._parents.get(key)
 

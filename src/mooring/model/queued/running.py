@@ -1,9 +1,8 @@
 """Work that runs already holds quota, even where no Workload says so: its pods' nodes tell which flavors it has."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from mooring.model.api.kueue import ClusterQueue, LocalQueue, ResourceFlavor, ResourceGroup
+from mooring.model.api.kueue import ClusterQueue, ResourceGroup
 from mooring.model.api.kueue_workload import (
     ADMITTED,
     QUOTA_RESERVED,
@@ -15,10 +14,8 @@ from mooring.model.api.kueue_workload import (
 )
 from mooring.model.api.meta import Resources
 from mooring.model.api.pods import Pod
+from mooring.model.loading.tables import Tables
 from mooring.model.values.requests import CPU, PODS, pod_requests, to_column_units
-
-if TYPE_CHECKING:
-    from mooring.model.loading.collection import Manifests
 
 Members = Mapping[str, Sequence[Pod]]
 
@@ -30,23 +27,17 @@ def is_running(pod: Pod) -> bool:
 class RunningWorkload:
     """Gives work that runs the admission that it must have had."""
 
-    def __init__(self, manifests: "Manifests") -> None:
-        self._local = {
-            (found.metadata.namespace, found.metadata.name): found.spec.cluster_queue
-            for found in manifests.of(LocalQueue)
-        }
-        self._queues = {found.metadata.name: found for found in manifests.of(ClusterQueue)}
-        self._flavors = {found.metadata.name: found for found in manifests.of(ResourceFlavor)}
-        self._nodes = manifests.nodes
-        self._labels: dict[str, Mapping[str, str]] | None = None
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
 
     def admit(self, workload: Workload, members: Members) -> None:
         """Note on a workload of running pods what it holds; leave it waiting if no queue could have given it that."""
         running = [pod for pods in members.values() for pod in pods if is_running(pod)]
         if not running:
             return
-        name = self._local.get((workload.metadata.namespace, workload.spec.queue_name), "")
-        queue = self._queues.get(name)
+        local = self._tables.local_queue(workload.metadata.namespace, workload.spec.queue_name)
+        name = local.spec.cluster_queue if local is not None else ""
+        queue = self._tables.cluster_queue(name)
         if queue is None:
             return
         assignments = []
@@ -66,7 +57,7 @@ class RunningWorkload:
     def _assign(self, pod_set: PodSet, pod: Pod, queue: ClusterQueue) -> PodSetAssignment | None:
         amounts = {name: nanos for name, nanos in pod_requests(Pod(spec=pod_set.template.spec)).items() if nanos > 0}
         each = {name: to_column_units(name, nanos) for name, nanos in amounts.items()}
-        labels = self._node_labels(pod.spec.node_name)
+        labels = self._tables.node_labels(pod.spec.node_name)
         flavors: dict[str, str] = {}
         for group in queue.spec.resource_groups or ():
             wanted = [name for name in group.covered_resources if name in each or name == PODS]
@@ -82,15 +73,10 @@ class RunningWorkload:
     def _matching(self, group: ResourceGroup, labels: Mapping[str, str]) -> str | None:
         """The first flavor of a group that the node is of."""
         for option in group.flavors:
-            flavor = self._flavors.get(option.name)
+            flavor = self._tables.flavor(option.name)
             if flavor is not None and _contains(labels, (flavor.spec.node_labels or {}).items()):
                 return option.name
         return None
-
-    def _node_labels(self, node: str) -> Mapping[str, str]:
-        if self._labels is None:
-            self._labels = {found.metadata.name: found.metadata.labels or {} for found in self._nodes}
-        return self._labels.get(node, {})
 
 
 def _contains(labels: Mapping[str, str], wanted: Iterable[tuple[str, str]]) -> bool:

@@ -4,15 +4,16 @@ A Workload that the manifests hold is used as it is; for the rest one is built a
 out. `hold_queued` makes the pods wait until their work is admitted; `resume` lets one go.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
 from mooring.model.api.kueue import ResourceFlavor
 from mooring.model.api.kueue_workload import ADMITTED, PodSetAssignment, Workload
 from mooring.model.api.pods import Pod, Toleration
+from mooring.model.loading.picture import Manifests
 from mooring.model.loading.places import Place
+from mooring.model.loading.tables import Tables
 from mooring.model.queued.gates import ResumeError as ResumeError
 from mooring.model.queued.gates import flavor_terms as flavor_terms
 from mooring.model.queued.gates import hold_pods, merge_selectors
@@ -23,36 +24,34 @@ from mooring.model.queued.gathering import QueuedWorkload as QueuedWorkload
 from mooring.model.queued.labels import ROLE_HASH, pod_group
 from mooring.model.queued.pods import PodGroup, role_hash
 
-if TYPE_CHECKING:
-    from mooring.model.loading.collection import Manifests
 
-
-def queued_workloads(manifests: "Manifests") -> list[QueuedWorkload]:
+def queued_workloads(manifests: Manifests) -> list[QueuedWorkload]:
     """Find all work that queues or holds quota, jobs first, then pods, then Workloads of whatever is not here."""
-    return list(Gathering(manifests).workloads())
+    return list(Gathering(manifests, Tables.of(manifests)).workloads())
 
 
-def incomplete_groups(manifests: "Manifests") -> list[PodGroup]:
+def incomplete_groups(manifests: Manifests) -> list[PodGroup]:
     """The groups of plain pods that no Workload can be made for yet; their `problem` says why."""
-    gathering = Gathering(manifests)
+    gathering = Gathering(manifests, Tables.of(manifests))
     for _ in gathering.workloads():
         pass
     return gathering.incomplete
 
 
-def hold_queued(manifests: "Manifests", places: Mapping[str, Place]) -> None:
+def hold_queued(manifests: Manifests, tables: Tables, places: Mapping[str, Place]) -> set[str]:
     """Make pods wait whose workload is not admitted, and let those go whose workload is; pods that run are left alone.
+
+    Return the keys of all pods that queue.
 
     `places` says where the Workloads stood, by key. Raise ManifestError for one that was given flavors on which its
     pods do not want to run.
     """
-    gathering = Gathering(manifests)
+    gathering = Gathering(manifests, tables)
     workloads = list(gathering.workloads())
     if not gathering.claimed:
-        return
+        return set()
     by_key = {pod.key: pod for pod in manifests.pods if pod.key in gathering.claimed}
     _name_roles(by_key)
-    flavors = {found.metadata.name: found for found in manifests.of(ResourceFlavor)}
     started: set[str] = set()
     for queued in workloads:
         workload = queued.workload
@@ -62,7 +61,7 @@ def hold_queued(manifests: "Manifests", places: Mapping[str, Place]) -> None:
             pods = _let_go(assignment, [by_key[key] for key in queued.pods.get(assignment.name, ())])
             started.update(pod.key for pod in pods)
             try:
-                _start(pods, *admission_terms(workload, assignment, flavors))
+                _start(pods, *admission_terms(workload, assignment, tables.flavor))
             except ResumeError as error:
                 place = places.get(workload.key)
                 if place is None:  # nobody wrote this admission down; it is only what the other pods' nodes suggest
@@ -71,6 +70,7 @@ def hold_queued(manifests: "Manifests", places: Mapping[str, Place]) -> None:
                 expected = f"flavors that the pods of pod set {assignment.name} can run on"
                 raise place.error("status.admission", expected=expected, found=str(error), subject=workload) from error
     hold_pods(pod for key, pod in by_key.items() if key not in started and _is_waiting(pod))
+    return gathering.claimed
 
 
 def _is_waiting(pod: Pod) -> bool:
@@ -94,10 +94,12 @@ def _let_go(assignment: PodSetAssignment, pods: list[Pod]) -> list[Pod]:
 
 
 def admission_terms(
-    workload: Workload, assignment: PodSetAssignment, flavors: Mapping[str, ResourceFlavor]
+    workload: Workload, assignment: PodSetAssignment, flavor: Callable[[str], ResourceFlavor | None]
 ) -> tuple[dict[str, str], list[Toleration]]:
     """What flavors and admission checks add to the pods of a pod set."""
-    node_selector, tolerations = flavor_terms(flavors, (assignment.flavors or {}).values())
+    names = (assignment.flavors or {}).values()
+    flavors = {name: found for name in names if (found := flavor(name)) is not None}
+    node_selector, tolerations = flavor_terms(flavors, names)
     for check in workload.status.admission_checks or ():
         for update in check.pod_set_updates or ():
             if update.name == assignment.name:

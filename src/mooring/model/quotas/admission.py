@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mooring.model.api.pods import Pod
 from mooring.model.api.volumes import PersistentVolumeClaim
 from mooring.model.loading.expansion import controller_of
-from mooring.model.loading.kinds import KINDS, Kind
+from mooring.model.loading.kinds import KINDS
 from mooring.model.quotas.namespace_limits import NamespaceLimits
 from mooring.model.quotas.namespace_quotas import NamespaceQuotas
 from mooring.model.quotas.object_usage import CLAIMS
@@ -21,7 +21,7 @@ from mooring.model.quotas.refusals import RESOURCE_QUOTA, Refusal, forbid, objec
 from mooring.model.quotas.resource_names import resource_name, resource_of
 
 if TYPE_CHECKING:
-    from mooring.model.loading.collection import Manifests
+    from mooring.model.loading.picture import Manifests
 
 _ALWAYS_THERE = (CoreResourceQuota, LimitRange)
 """The rules themselves are in force before anything else is created."""
@@ -77,7 +77,8 @@ class _Admission:
 
     def run(self, manifests: "Manifests") -> list[Refusal]:
         """Admit what users create, then what controllers make of it, then pods."""
-        lists = [_list_of(manifests, kind) for kind in KINDS if kind.is_namespaced and kind.type is not Pod]
+        types = dict.fromkeys(kind.type for kind in KINDS if kind.is_namespaced and kind.type is not Pod)
+        lists: list[list[Any]] = [manifests.all_of(type_) for type_ in types]
         for objects in (*lists, manifests.pods):
             self._count_existing(objects)
         for objects in lists:
@@ -117,11 +118,6 @@ class _Admission:
             needed += [(CLAIMS, f"{namespace}/{claim.claim_name}") for claim in claims if claim is not None]
         cause = next((self._refused[identity] for identity in needed if identity in self._refused), None)
         return None if cause is None else Refusal(object_key(found), cause.message, cause.message, cause.plugin, found)
-
-
-def _list_of(manifests: "Manifests", kind: Kind) -> list[Any]:
-    found: list[Any] = getattr(manifests, kind.list_name) if kind.list_name else manifests.of(kind.type)
-    return found
 
 
 def _identity(found: Any) -> tuple[str, str]:

@@ -1,0 +1,345 @@
+"""The catalog: objects in, one by one, as they are added, changed or deleted; out, what the engine is to be told.
+
+There is one translation. Manifests are put into an empty catalog, and its `picture` is taken; a driver that follows a
+world puts and removes what it sees, and asks for the `changes` from time to time. Only what has to do with a change is
+translated again: which that is, `links.py` and `neighbours.py` know.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from mooring.errors import ManifestError
+from mooring.model.api.kueue import ClusterQueue, LocalQueue
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
+from mooring.model.api.policies import PriorityClass
+from mooring.model.events import Event
+from mooring.model.gangs.dialects.grove import ClusterTopologyBinding
+from mooring.model.loading.arrival import complete, stands_for
+from mooring.model.loading.collection import Collected, Collection, taken
+from mooring.model.loading.documents import Document
+from mooring.model.loading.expansion import OwnerKey
+from mooring.model.loading.kinds import Kind, decode, find_kind, ignored_name, kind_of_type
+from mooring.model.loading.links import ALL_OF, Entry, Links, Ties
+from mooring.model.loading.neighbours import Neighbours
+from mooring.model.loading.picture import Identity, Manifests, Source, identity_of
+from mooring.model.loading.places import Place
+from mooring.model.loading.published import Published, Slot, outputs_of
+from mooring.model.loading.tables import TABLE_TYPES, Tables
+from mooring.model.queued.gathering import Gathering
+from mooring.model.topology.requests import HyperNode
+from mooring.model.what_matters import is_same
+
+_READ_BY_OTHERS = (ClusterQueue, LocalQueue)
+"""Tables whose entries are read against further ones: what changes those, changes whoever reads these."""
+Former = tuple[Ties, frozenset[str]]
+"""What an object was tied to before it changed, and the gangs that it had a part in."""
+
+
+class Catalog:
+    """Everything that was put, and what has been told of it.
+
+    Where it `expands`, workloads become the pods that their controllers would create, quotas and limits of namespaces
+    are applied, and what contradicts itself is refused: for manifests, that nobody has accepted yet. Where it does not,
+    controllers and the API server have done all that, and a contradiction is a problem of those that it is about.
+    """
+
+    def __init__(self, *, expands: bool = True) -> None:
+        self._expands = expands
+        self._sources: dict[Identity, Source] = {}
+        self._copies: dict[Identity, list[Identity]] = {}
+        """What each manifest with replicas stands for."""
+        self._tables = Tables()
+        self._ranked = 0
+        self._generated: Counter[tuple[str, str, str]] = Counter()
+        self._ignored: Counter[str] = Counter()
+        self._remade: Counter[str] = Counter()
+        self._links: Links | None = None  # from the first change on: who only takes a picture has no use for them
+        self._published = Published()
+        self._made: dict[Identity, list[Identity]] = {}
+        """By workload, what was made for it when it was last translated."""
+        self._maker: dict[Identity, Identity] = {}
+        self._changed: defaultdict[Identity, list[Former]] = defaultdict(list)
+        """Who has to be translated again, with what it was tied to before."""
+        self.problems: list[ManifestError] = []
+        """Why some objects could not be translated when they were last tried; what was told of them before stands."""
+        self.translated = 0
+        """How many objects the last changes were about, with all that had to be translated again for them."""
+
+    # In.
+
+    def add_document(self, document: Document) -> None:
+        """Take in a document of some manifests; kinds that scheduling does not read are counted."""
+        kind = find_kind(document.api_version, document.kind)
+        if kind is None:
+            self._ignored[ignored_name(document.api_version, document.kind)] += 1
+            return
+        self.add(kind, decode(document.source, kind.type, document.place, kind.name), document.place)
+
+    def add(self, kind: Kind, found: Any, place: Place) -> None:
+        """Take in an object (it is taken over) that must be the only one of its name."""
+        doubt = self._complete(kind, found, place)
+        self._ranked += 1
+        for number, (each, where) in enumerate(self._stands_for(found, place)):
+            known = self._sources.get(identity_of(each))
+            if known is not None:
+                raise taken(each, where, known.place)
+            self._store(Source(each, where, (self._ranked, number), doubt))
+
+    def put(self, found: Any, place: Place) -> None:
+        """Take in an object as it is now; it takes the place of the one of its kind and name."""
+        kind = kind_of_type(type(found))
+        if kind is None:
+            raise place.error("", expected="a kind that scheduling reads", found=type(found).__name__)
+        doubt = self._complete(kind, found, place)
+        original = identity_of(found)
+        former = self._copies.pop(original, [original])
+        copies = self._stands_for(found, place)
+        first = next((known for identity in former if (known := self._sources.get(identity)) is not None), None)
+        self._ranked += 1
+        rank = self._ranked if first is None else first.rank[0]
+        for number, (each, where) in enumerate(copies):
+            self._store(Source(each, where, (rank, number), doubt))
+        for identity in set(former).difference(identity_of(each) for each, _ in copies):
+            self._drop(identity)
+
+    def remove(self, type_: type[Any], namespace: str, name: str) -> bool:
+        """Take an object away, with everything that it stood for; False if it was not there."""
+        original = (type_, namespace, name)
+        dropped = [self._drop(identity) for identity in self._copies.pop(original, [original])]
+        return any(dropped)
+
+    def make_anew(self, pod: str) -> None:
+        """The pod of this key was deleted: whatever has its name from now on is another one."""
+        self._remade[pod] += 1
+        namespace, _, name = pod.partition("/")
+        identity = (Pod, namespace, name)
+        self._note(self._maker.get(identity, identity))
+
+    def _complete(self, kind: Kind, found: Any, place: Place) -> ManifestError | None:
+        doubt = complete(kind, found, place)
+        if not found.metadata.name:
+            self._generate_name(kind.name, found)
+        return doubt
+
+    def _stands_for(self, found: Any, place: Place) -> list[tuple[Any, Place]]:
+        copies = stands_for(found, place)
+        if len(copies) != 1 or copies[0][0] is not found:
+            self._copies[identity_of(found)] = [identity_of(each) for each, _ in copies]
+        return copies
+
+    def _generate_name(self, kind_name: str, found: Any) -> None:
+        """Count where the API server would draw lots: the same manifests give the same names."""
+        metadata = found.metadata
+        key = (kind_name, metadata.namespace, metadata.generate_name)
+        metadata.name = f"{metadata.generate_name}{self._generated[key]}"
+        self._generated[key] += 1
+
+    def _store(self, source: Source) -> None:
+        identity = identity_of(source.object)
+        known = self._sources.get(identity)
+        if known is not None and is_same(known.object, source.object):
+            known.object, known.place = source.object, source.place
+            return
+        self._sources[identity] = source
+        self._change(identity, known, source.object)
+        if self._links is not None:
+            self._links.put(source.object)
+
+    def _drop(self, identity: Identity) -> bool:
+        known = self._sources.pop(identity, None)
+        if known is None:
+            return False
+        self._change(identity, known, None)
+        if self._links is not None:
+            self._links.remove(identity)
+        return True
+
+    # What a change means for others.
+
+    def _change(self, identity: Identity, known: Source | None, found: Any) -> None:
+        """Keep the tables, and note who has to be translated again: the object itself, and who is read against it."""
+        before = None
+        if identity[0] in TABLE_TYPES:
+            before = self._worked_out(identity[0])
+            if found is not None:
+                self._tables.put(self._sources[identity])
+            elif known is not None:
+                self._tables.remove(known.object)
+        links = self._links
+        if links is None:
+            return
+        for entry in self._entries(identity, known, found, before):
+            self._touch(entry)
+        self._note(identity)
+        ties = links.ties(identity)
+        if ties is not None:
+            self._changed[identity].append((ties, links.gangs(identity)))
+        if identity in self._maker:  # whose name it takes
+            self._note(self._maker[identity])
+
+    def _note(self, identity: Identity) -> None:
+        self._changed[identity] = self._changed[identity]
+
+    def _worked_out(self, type_: type[Any]) -> Any:
+        """What is worked out from all objects of a kind, where that is what others read."""
+        if self._links is None or type_ not in ALL_OF:
+            return None
+        tables = self._tables
+        if type_ is PriorityClass:
+            return tables.priorities.default
+        if type_ is HyperNode:
+            return tables.tiers
+        return tables.bindings if type_ is ClusterTopologyBinding else tables.default_class
+
+    def _entries(self, identity: Identity, known: Source | None, found: Any, before: Any) -> Iterator[Entry]:
+        """The entries of tables that are not what they were."""
+        type_ = identity[0]
+        if type_ is Node:
+            if known is None or found is None or not _is_same_place(known.object, found):
+                yield identity
+                yield ALL_OF[Node]
+        elif type_ in TABLE_TYPES:
+            yield identity
+            if type_ in ALL_OF and self._worked_out(type_) != before:
+                yield ALL_OF[type_]
+
+    def _touch(self, entry: Entry) -> None:
+        assert self._links is not None
+        for identity in self._links.readers.get(entry, ()):
+            self._note(identity)
+            if identity[0] in _READ_BY_OTHERS:
+                self._touch(identity)
+
+    # Out.
+
+    def picture(self) -> Manifests:
+        """Everything as it is now, translated as a whole."""
+        manifests = self._collect(self._in_order(self._sources)).manifests
+        manifests.ignored = Counter(self._ignored)
+        return manifests
+
+    def changes(self) -> list[Event]:
+        """What the engine has not been told yet; the first time, everything."""
+        if self._links is None:
+            self._links = Links(expands=self._expands)
+            for identity, source in self._sources.items():
+                self._links.put(source.object)
+                self._note(identity)
+        self.problems, self.translated = [], 0
+        try:
+            events, _ = self._translate(self._changed)
+            self._changed.clear()
+        except ManifestError:
+            if self._expands:
+                raise
+            events = self._translate_apart()
+        return events
+
+    def _translate_apart(self) -> list[Event]:
+        """Translate one thing after another, so that only those are left out that something is wrong with."""
+        events: list[Event] = []
+        for identity in list(self._changed):
+            if identity not in self._changed:  # somebody else brought it along
+                continue
+            try:
+                found, again = self._translate({identity: self._changed[identity]})
+            except ManifestError as error:
+                self.problems.append(error)
+                continue  # it is tried again with the next changes
+            events += found
+            for done in (identity, *again):
+                self._changed.pop(done, None)
+        return events
+
+    def _translate(self, changed: Mapping[Identity, Iterable[Former]]) -> tuple[list[Event], Iterable[Identity]]:
+        """Translate what changed and what has to do with it; the events, and who was translated."""
+        links = self._links
+        assert links is not None
+        around = Neighbours(links, self._object, self._tables, expands=self._expands)
+        around.reach(changed)
+        for former in changed.values():
+            for ties, gangs in former:
+                around.reach_former(ties, gangs)
+        while True:
+            collected = self._collect(self._in_order((*around.again, *around.context)))
+            parts = _parts_in_gangs(collected, around.again)
+            if not around.reach_gangs(gang for member_of, declares in parts.values() for gang in member_of | declares):
+                break
+        self.translated += len(around.again)
+        slots = self._slots(around, collected)
+        for identity in around.again:
+            links.note_gangs(identity, *parts[identity])
+        outputs = outputs_of(collected, Gathering(collected.manifests, self._tables))
+        return self._published.replace(slots, outputs), around.again
+
+    def _in_order(self, identities: Iterable[Identity]) -> list[tuple[Identity, Source]]:
+        known = self._sources
+        found = [(identity, known[identity]) for identity in identities if identity in known]
+        found.sort(key=lambda pair: pair[1].rank)
+        return found
+
+    def _collect(self, sources: Iterable[tuple[Identity, Source]]) -> Collected:
+        collection = Collection(self._tables, expands=self._expands, remade=self._remade)
+        collection.include(sources)
+        return collection.finish()
+
+    def _object(self, identity: Identity) -> Any:
+        source = self._sources.get(identity)
+        return None if source is None else source.object
+
+    def _slots(self, around: Neighbours, collected: Collected) -> list[Slot]:
+        """On whose account everything is that this translation is about, before and now."""
+        made: defaultdict[Identity, list[Identity]] = defaultdict(list)
+        for identity, maker in collected.made_by.items():
+            made[maker].append(identity)
+        slots: list[Slot] = [*around.gangs, *around.pod_groups()]
+        for identity in around.again:
+            before, now = self._made.pop(identity, []), made.get(identity, [])
+            for old in before:
+                self._maker.pop(old, None)
+            for new in now:
+                self._maker[new] = identity
+            if now:
+                self._made[identity] = now
+            slots += [identity, *map(_owner_key, (identity, *before, *now))]
+        return slots
+
+
+def _parts_in_gangs(
+    collected: Collected, identities: Iterable[Identity]
+) -> dict[Identity, tuple[frozenset[str], frozenset[str]]]:
+    """By object, the gangs that it or its pods are members of, and those that it declares."""
+    member_of: defaultdict[Identity, set[str]] = defaultdict(set)
+    for gang, members in collected.declarations.members.items():
+        for pod, _ in members:
+            identity = identity_of(pod)
+            member_of[collected.made_by.get(identity, identity)].add(gang)
+    declares: defaultdict[Identity, set[str]] = defaultdict(set)
+    for identity, gangs in collected.declarations.declared_by.items():
+        declares[collected.made_by.get(identity, identity)].update(gangs)
+    # A gang of gangs that no object declares is declared by all that have a part in those.
+    declared = set(chain(*declares.values()))
+    whole_of = {
+        gang.key: gang.parent for gang in collected.declarations.gangs if gang.parent and gang.parent not in declared
+    }
+    for identity in {*member_of, *declares} if whole_of else ():
+        parts = member_of[identity] | declares[identity]
+        declares[identity].update(whole_of[gang] for gang in parts if gang in whole_of)
+    return {
+        identity: (frozenset(member_of.get(identity, ())), frozenset(declares.get(identity, ())))
+        for identity in identities
+    }
+
+
+def _owner_key(identity: Identity) -> OwnerKey:
+    kind = kind_of_type(identity[0])
+    assert kind is not None
+    return kind.name, *identity[1:]
+
+
+def _is_same_place(old: Node, new: Node) -> bool:
+    """Whether a node is the same to those who ask which pods belong there: flavors, daemons, HyperNodes."""
+    return old.metadata.labels == new.metadata.labels and old.spec.taints == new.spec.taints
