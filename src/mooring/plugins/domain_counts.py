@@ -38,10 +38,9 @@ class DomainCount:
             self.add(*cluster.bound_pods())
 
     def add(self, shapes: NDArray[np.integer], rows: NDArray[np.integer], signs: NDArray[np.int64] | int = 1) -> bool:
-        effects = self.effects.values()
+        amounts = self.effects.at(shapes)
         if not self.effects.any:
             return False
-        amounts = effects[shapes]
         matter = amounts != 0
         if self._eligible is not None:
             matter &= self._eligible[rows]

@@ -4,7 +4,6 @@ import weakref
 from collections.abc import Iterator
 from functools import partial
 
-import msgspec
 import numpy as np
 
 from mooring.engine.asking import FEW
@@ -42,10 +41,26 @@ class InterPodAffinityArgs(KubeObject, forbid_unknown_fields=True):
             yield "hardPodAffinityWeight", "a whole number from 0 to 100", str(self.hard_pod_affinity_weight)
 
 
-class TermsOfShapes(msgspec.Struct):
-    """Compiled terms by shape id: compiled once, asked for every pair of shapes."""
+class TermsOfShapes:
+    """Compiled terms by shape id: compiled once, asked for many pairs of shapes."""
 
-    known: dict[int, Terms]
+    def __init__(self) -> None:
+        self.known: dict[int, Terms] = {}
+        self.anti_affinity_keys: dict[str, None] = {}
+        """The topology keys of all required anti-affinity, and of all else that counts for scores."""
+        self.preferred_keys: dict[str, None] = {}
+        self.affinity_keys: dict[str, None] = {}
+        self._read = 0
+
+    def catch_up(self, cluster: ClusterView) -> None:
+        """Note the topology keys of the shapes that appeared."""
+        shapes = cluster.shapes_with_pod_affinity
+        for shape in shapes[self._read :]:
+            terms = self.of(shape)
+            self.anti_affinity_keys |= dict.fromkeys(term.topology_key for term in terms.anti_affinity)
+            self.preferred_keys |= dict.fromkeys(term.topology_key for term in terms.preferred)
+            self.affinity_keys |= dict.fromkeys(term.topology_key for term in terms.affinity)
+        self._read = len(shapes)
 
     def of(self, shape: Shape) -> Terms:
         terms = self.known.get(shape.id)
@@ -89,13 +104,14 @@ class InterPodAffinity(SupposingFilter, QuickMask, PreScore):
 
     def __init__(self, args: InterPodAffinityArgs | None = None) -> None:
         super().__init__(args)
-        self._terms = TermsOfShapes({})
+        self._terms = TermsOfShapes()
         self._terms_of_cluster: weakref.ref[ClusterView] | None = None
 
     def _terms_in(self, cluster: ClusterView) -> TermsOfShapes:
         # Shape ids mean something within one cluster only; and a new cluster may get the id() of one that is gone.
         if self._terms_of_cluster is None or self._terms_of_cluster() is not cluster:
-            self._terms, self._terms_of_cluster = TermsOfShapes({}), weakref.ref(cluster)
+            self._terms, self._terms_of_cluster = TermsOfShapes(), weakref.ref(cluster)
+        self._terms.catch_up(cluster)
         return self._terms
 
     # Filter.
@@ -106,18 +122,22 @@ class InterPodAffinity(SupposingFilter, QuickMask, PreScore):
         wanted = tuple(term.resolved(related) for term in own.affinity)
         unwanted = tuple(term.resolved(related) for term in own.anti_affinity)
 
-        in_all = cluster.effects(("in all", wanted), partial(_is_in_all, wanted, cluster))
+        selected = cluster.shapes_selected_by
+        among = selected(wanted[0].selector) if wanted else []
+        in_all = cluster.effects(("in all", wanted), partial(_is_in_all, wanted, cluster), among)
         affinity = [DomainCount(cluster, term.topology_key, in_all) for term in wanted]
         anti_affinity = [
             DomainCount(
-                cluster, term.topology_key, cluster.effects(("in", term), partial(_is_in_all, (term,), cluster))
+                cluster,
+                term.topology_key,
+                cluster.effects(("in", term), partial(_is_in_all, (term,), cluster), selected(term.selector)),
             )
             for term in unwanted
         ]
         existing = []
-        for key in _anti_affinity_keys(cluster, terms_of):
+        for key in terms_of.anti_affinity_keys:
             against = partial(_anti_terms_against, pod, cluster, terms_of, key)
-            effects = cluster.effects(("against", pod.as_selected, key), against, with_pod_affinity=True)
+            effects = cluster.effects(("against", pod.as_selected, key), against, cluster.shapes_speaking_of(pod))
             if effects.any:
                 existing.append(DomainCount(cluster, key, effects))
         if not (affinity or anti_affinity or existing):
@@ -199,15 +219,20 @@ class InterPodAffinity(SupposingFilter, QuickMask, PreScore):
             return SKIP
         resolved = tuple(term.resolved(cluster.related) for term in own)
         keys = dict.fromkeys(term.topology_key for term in resolved)
-        keys |= dict.fromkeys(_preferred_keys(cluster, terms_of, bool(self.args.hard_pod_affinity_weight)))
+        keys |= terms_of.preferred_keys
         hard = self.args.hard_pod_affinity_weight
+        if hard:
+            keys |= terms_of.affinity_keys
         parts = []
         for key in keys:
             mine = tuple(term for term in resolved if term.topology_key == key)
             effects = cluster.effects(
                 ("preference", pod.as_selected, mine, hard, key),
                 partial(_preference, pod, mine, hard, cluster, terms_of, key),
-                with_pod_affinity=not mine,
+                [
+                    *cluster.shapes_speaking_of(pod),
+                    *(found for term in mine for found in cluster.shapes_selected_by(term.selector)),
+                ],
             )
             # A key that only other pods' terms bring matters only if some of them speak of this pod.
             if mine or effects.any:
@@ -249,29 +274,12 @@ def _is_in_all(terms: tuple[Term, ...], cluster: ClusterView, other: Shape) -> i
     return int(all(term.matches(other, cluster.related) for term in terms))
 
 
-def _anti_affinity_keys(cluster: ClusterView, terms_of: TermsOfShapes) -> Iterator[str]:
-    seen = set[str]()
-    for shape in cluster.shapes_with_pod_affinity:
-        for term in terms_of.of(shape).anti_affinity:
-            if term.topology_key not in seen:
-                seen.add(term.topology_key)
-                yield term.topology_key
-
-
 def _anti_terms_against(pod: Shape, cluster: ClusterView, terms_of: TermsOfShapes, key: str, other: Shape) -> int:
     """How many required anti-affinity terms of another pod, on this key, keep the pod away."""
     if other.affinity is None:
         return 0
     terms = terms_of.of(other).anti_affinity
     return sum(term.topology_key == key and term.matches(pod, cluster.related) for term in terms)
-
-
-def _preferred_keys(cluster: ClusterView, terms_of: TermsOfShapes, hard_counts: bool) -> Iterator[str]:
-    for shape in cluster.shapes_with_pod_affinity:
-        terms = terms_of.of(shape)
-        yield from (term.topology_key for term in terms.preferred)
-        if hard_counts:
-            yield from (term.topology_key for term in terms.affinity)
 
 
 def _preference(

@@ -254,10 +254,12 @@ class Cluster(Intentions):
         """Some rows, or all nodes, as plugins read them."""
         return NodeRows(self.nodes, self.nodes.live_rows() if index is None else index)
 
-    def effects(self, key: Hashable, of: Callable[[Shape], int], *, with_pod_affinity: bool = False) -> ShapeEffects:
+    def effects(
+        self, key: Hashable, of: Callable[[Shape], int], among: Sequence[Sequence[Shape]] | None = None
+    ) -> ShapeEffects:
         """What each shape counts for somebody; see EffectStore."""
         version = (self.related.version, self.shapes_version)
-        return self._effects.get(key, of, version, with_pod_affinity=with_pod_affinity)
+        return self._effects.get(key, of, version, among)
 
     def bound_pods(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The shapes and the rows of all bound pods, as two columns."""

@@ -1,46 +1,79 @@
-"""What each shape means to somebody, as a column over shapes: computed once a shape, gathered for many pods."""
+"""What each shape means to somebody, as a column over shapes: computed once a shape, gathered for many pods.
+
+Most services speak of their own pods only, by a label's value. So who can be meant at all is looked up by labels
+(`ShapeTable.selected_by`, `ShapeTable.speaking_of`) instead of asking about every shape: with a thousand services that
+would be a million questions.
+"""
 
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.state.columns import Column
 from mooring.state.shapes import Shape, ShapeTable
+
+FEW = 4
+"""Up to so many shapes with an effect, comparing is cheaper than a column over all shapes, in time and in memory."""
 
 
 class ShapeEffects:
     """A number for each shape, extended as shapes appear."""
 
-    __slots__ = ("_among", "_column", "_known", "_of", "_shapes", "any")
+    __slots__ = ("_among", "_column", "_effect_of", "_known", "_of", "_shapes")
 
-    def __init__(self, shapes: ShapeTable, of: Callable[[Shape], int], among: Sequence[Shape]) -> None:
-        """`among` are the shapes that can have an effect at all, in order of appearance."""
+    def __init__(self, shapes: ShapeTable, of: Callable[[Shape], int], among: Sequence[Sequence[Shape]]) -> None:
+        """`among` has the shapes that can have an effect at all: lists that grow, each in order of appearance."""
         self._shapes = shapes
         self._of = of
         self._among = among
-        self._column = Column(np.int64, max(64, len(shapes)))
-        self._known = 0
-        self.any = False
-        """Whether any shape so far has an effect; true to the last call of `values`."""
-        self.values()
+        self._known = [0] * len(among)
+        """How far each of the lists has been looked at."""
+        self._effect_of: dict[int, int] = {}
+        self._column = np.zeros(0, np.int64)
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Look at the shapes that appeared."""
+        for index, shapes in enumerate(self._among):
+            known = self._known[index]
+            if known == len(shapes):
+                continue
+            self._known[index] = len(shapes)
+            for shape in shapes[known:]:
+                if effect := self._of(shape):
+                    self._effect_of[shape.id] = effect
+                    self._column = self._column[:0]
+
+    @property
+    def any(self) -> bool:
+        """Whether any shape so far has an effect; true to the last time that somebody asked for one."""
+        return bool(self._effect_of)
 
     def of(self, shape_id: int) -> int:
         """The effect of one shape."""
-        return self.values().item(shape_id)
+        self.catch_up()
+        return self._effect_of.get(shape_id, 0)
+
+    def at(self, shapes: NDArray[np.integer]) -> NDArray[np.int64]:
+        """The effect of each of some shapes, by id: of many pods at once."""
+        self.catch_up()
+        if len(self._effect_of) > FEW:
+            gathered: NDArray[np.int64] = self.values()[shapes]
+            return gathered
+        found = np.zeros(shapes.shape, np.int64)
+        for shape_id, effect in self._effect_of.items():
+            found[shapes == shape_id] = effect
+        return found
 
     def values(self) -> NDArray[np.int64]:
         """One effect a shape id."""
-        while len(self._column.values) < len(self._shapes):
-            self._column.grow(2 * len(self._column.values))
-        while self._known < len(self._among):
-            shape = self._among[self._known]
-            self._known += 1
-            effect = self._of(shape)
-            if effect:
-                self._column.writable[shape.id] = effect
-                self.any = True
-        return self._column.values
+        self.catch_up()
+        if len(self._column) < len(self._shapes):
+            column = np.zeros(max(64, 2 * len(self._shapes)), np.int64)
+            column[list(self._effect_of)] = list(self._effect_of.values())
+            column.flags.writeable = False
+            self._column = column
+        return self._column
 
 
 class EffectStore:
@@ -54,20 +87,23 @@ class EffectStore:
         self._known: dict[Hashable, ShapeEffects] = {}
 
     def get(
-        self, key: Hashable, of: Callable[[Shape], int], version: tuple[int, ...], *, with_pod_affinity: bool = False
+        self,
+        key: Hashable,
+        of: Callable[[Shape], int],
+        version: tuple[int, ...],
+        among: Sequence[Sequence[Shape]] | None = None,
     ) -> ShapeEffects:
         """The effects behind a key, computed by `of` if they are not known for this version of everything else.
 
-        With `with_pod_affinity`, only shapes that have terms about other pods are asked about.
+        With `among`, only the shapes in these lists are asked about.
         """
         if version != self._version or len(self._known) >= self.MOST_KEPT:
             self._version = version
             self._known.clear()
         effects = self._known.get(key)
         if effects is None:
-            among = self._shapes.with_pod_affinity if with_pod_affinity else self._shapes.all
-            effects = self._known[key] = ShapeEffects(self._shapes, of, among)
-        effects.values()  # shapes may have appeared since somebody last asked: `any` must speak of them too
+            effects = self._known[key] = ShapeEffects(self._shapes, of, (self._shapes.all,) if among is None else among)
+        effects.catch_up()  # shapes may have appeared since somebody last asked: `any` must speak of them too
         return effects
 
 

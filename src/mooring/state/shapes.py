@@ -5,7 +5,7 @@ name among the labels of a thousand replicas must not make a thousand shapes. Wh
 are shaped again.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from mooring.model.api.meta import Labels
 from mooring.model.api.pods import Affinity, Pod, PodAffinity, PodAffinityTerm, PodSpec
 from mooring.model.values.requests import CPU, MEMORY, pod_requests, to_column_units, whole_requests
+from mooring.model.values.selectors import Selector, compile_label_selector
 from mooring.state.read_keys import ALL, NOTHING_READ, ReadKeys, ReadLabels
 
 HostPort = tuple[str, str, int]
@@ -177,6 +178,10 @@ class ShapeTable:
         """The label keys that someone selects on, or that a plugin reads."""
         self.with_pod_affinity = list[Shape]()
         """The shapes that have terms about other pods: a new one may concern everybody."""
+        self._labelled: dict[tuple[str, str], list[Shape]] = {}
+        """By label and value, the shapes that have it."""
+        self._asking: dict[tuple[str, str] | None, list[Shape]] = {None: []}
+        """By label and value, the shapes with a term about pods that have it; None: with a term that names none."""
         self._annotations = () if read_keys.annotations is ALL else tuple(sorted(read_keys.annotations))
         self._shape_of: dict[object, Shape] = {}
         self._signature_of: dict[bytes, int] = {}
@@ -218,11 +223,30 @@ class ShapeTable:
         if shape is None:
             shape = Shape(len(self.all), pod, pod.metadata.namespace, labels, terminating, node_name, self.read_keys)
             self._shape_of[key] = shape
-            self.all.append(shape)
-            affinity = shape.affinity
-            if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
-                self.with_pod_affinity.append(shape)
+            self._note(shape)
         return shape
+
+    def _note(self, shape: Shape) -> None:
+        self.all.append(shape)
+        for label in shape.selected_labels.items():
+            self._labelled.setdefault(label, []).append(shape)
+        affinity = shape.affinity
+        if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
+            self.with_pod_affinity.append(shape)
+            terms = (*pod_terms(affinity.pod_affinity), *pod_terms(affinity.pod_anti_affinity))
+            selectors = [compile_label_selector(term.label_selector) for term in terms]
+            for needed in {label: None for selector in selectors for label in _labels_needed(selector)}:
+                self._asking.setdefault(needed, []).append(shape)
+
+    def selected_by(self, selector: Selector) -> list[list[Shape]]:
+        """Lists that have all shapes that a selector may select, and few others; they grow."""
+        needed = _labels_needed(selector)
+        return [self.all if label is None else self._labelled.setdefault(label, []) for label in needed]
+
+    def speaking_of(self, pod: Shape) -> list[list[Shape]]:
+        """Lists that have all shapes with a term that may select a pod, and few others; they grow."""
+        labels = pod.selected_labels.items()
+        return [self._asking[None], *(self._asking.setdefault(label, []) for label in labels)]
 
     def _read_annotations(self, pod: Pod) -> tuple[tuple[str, str], ...]:
         found = pod.metadata.annotations
@@ -255,6 +279,17 @@ class ShapeTable:
         signature = self._signature_of.setdefault(encoded, len(self._signature_of))
         self._last = (spec, signature)
         return signature
+
+
+def _labels_needed(selector: Selector) -> Sequence[tuple[str, str] | None]:
+    """Labels one of which a pod must have to be selected; [None] if it may have any."""
+    if selector.is_nothing:
+        return []
+    named = [found for found in selector.requirements if found.operator == "In"]
+    if not named:
+        return [None]
+    fewest = min(named, key=lambda found: len(found.values))
+    return [(fewest.key, value) for value in sorted(fewest.values)]
 
 
 def _has_ephemeral_claims(spec: PodSpec) -> bool:

@@ -25,6 +25,7 @@ from mooring.model.api.volumes import (
     VolumeAttachment,
 )
 from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
+from mooring.model.values.selectors import Selector
 from mooring.state.effects import ShapeEffects
 from mooring.state.images import Image
 from mooring.state.pods import PodRecord
@@ -173,10 +174,20 @@ class ClusterView:
         """The shapes that have terms about other pods."""
         return self._cluster.shapes.with_pod_affinity
 
-    def effects(self, key: Hashable, of: Callable[[Shape], int], *, with_pod_affinity: bool = False) -> ShapeEffects:
-        """What each shape counts for somebody, computed once a shape: `effects(...).values()[shape ids]`.
+    def shapes_selected_by(self, selector: Selector) -> Sequence[Sequence[Shape]]:
+        """Lists that have all shapes that a selector of pods may select, and few others; they grow."""
+        return self._cluster.shapes.selected_by(selector)
 
-        `key` stands for `of`: the same key, the same numbers, whoever asks. With `with_pod_affinity`, only shapes that
-        have terms about other pods are asked about.
+    def shapes_speaking_of(self, pod: Shape) -> Sequence[Sequence[Shape]]:
+        """Lists that have all shapes with a term that may select a pod, and few others; they grow."""
+        return self._cluster.shapes.speaking_of(pod)
+
+    def effects(
+        self, key: Hashable, of: Callable[[Shape], int], among: Sequence[Sequence[Shape]] | None = None
+    ) -> ShapeEffects:
+        """What each shape counts for somebody, computed once a shape: `effects(...).at(shape ids)`.
+
+        `key` stands for `of`: the same key, the same numbers, whoever asks. With `among`, only the shapes in these
+        lists are asked about, and all others count nothing.
         """
-        return self._cluster.effects(key, of, with_pod_affinity=with_pod_affinity)
+        return self._cluster.effects(key, of, among)

@@ -57,6 +57,6 @@ def test_effects_count_each_shape_once() -> None:
         return int(shape.request("cpu") > 1000)
 
     shapes, _ = cluster.view.bound_pods()
-    counted = cluster.view.effects("large", is_large).values()[shapes]
+    counted = cluster.view.effects("large", is_large).at(shapes)
 
     assert (counted.sum(), len(asked)) == (3, 2)

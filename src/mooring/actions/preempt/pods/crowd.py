@@ -37,13 +37,13 @@ class Shares:
 
     def of(self, share: Share, shapes: Matrix) -> Matrix:
         effects = share if isinstance(share, ShapeEffects) else self._effects(share)
-        return effects.values()[shapes]
+        return effects.at(shapes)
 
     def _effects(self, amount: Amount) -> ShapeEffects:
         effects = self._known.get(amount)
         if effects is None:
             shape_table = self._cluster.shapes
-            effects = self._known[amount] = ShapeEffects(shape_table, share_of(*amount), shape_table.all)
+            effects = self._known[amount] = ShapeEffects(shape_table, share_of(*amount), (shape_table.all,))
         return effects
 
 
