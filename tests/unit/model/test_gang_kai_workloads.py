@@ -181,6 +181,12 @@ def test_subgroups_of_a_leader_worker_set_are_segments(policy: str, roles: tuple
     assert [found[name][1] for name in ("serve-0", "serve-0-2", "serve-0-3")] == [leader, "segment-0", "segment-1"]
 
 
+def test_a_leader_alone_has_no_segments() -> None:
+    text = leader_worker_set(template="subGroupPolicy: {subGroupSize: 1},").replace("size: 5", "size: 1")
+
+    assert read(text).gangs[0].roles == (Role("leader", 1),)
+
+
 def job_set(policy: str = "") -> str:
     job = f"{{parallelism: 2, completions: 2, template: {TEMPLATE}}}"
     return f"""

@@ -91,6 +91,23 @@ def test_spark_says_how_many_executors_and_how_much_memory(spec: str, executor: 
     assert (len(found), found["pi-exec-1"]["memory"]) == (names, memory * MEBIBYTE)
 
 
+def test_an_executor_that_is_done_is_not_made_again() -> None:
+    owner = "[{apiVersion: sparkoperator.k8s.io/v1beta2, kind: SparkApplication, name: pi, uid: '1', controller: true}]"
+    done = f"""
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: pi-exec-1, labels: {{spark-role: executor}}, ownerReferences: {owner}}}
+spec: {{containers: [{{name: main}}]}}
+status: {{phase: Succeeded}}
+"""
+    assert sorted(pod.metadata.name for pod in read(SPARK % ("", "") + done).pods) == [
+        "pi-driver",
+        "pi-exec-1",
+        "pi-exec-2",
+    ]
+
+
 def test_a_spark_application_that_is_over_has_no_pods() -> None:
     assert read(SPARK % ("", "") + "status: {applicationState: {state: COMPLETED}}").pods == []
 

@@ -195,13 +195,13 @@ def spark_members(owner: SparkApplication, pods: PodFinder) -> Mapping[str, list
 
 
 def expand_spark(owner: SparkApplication, owned: Owned) -> list[Pod]:
-    """Create the driver, and the executors that it would ask for, as far as they are missing."""
+    """Create the driver, and the executors that it would ask for, as far as there were none; none is made twice."""
     if is_spark_over(owner) or (owner.spec.suspend and not queue_name(owner.metadata)):
         return []
     name = owner.metadata.name
     # Executors belong to the driver's pod in a cluster, and to the application where it is made here.
     owners = (owner_key(owner), ("Pod", owner.metadata.namespace, f"{name}-driver"))
-    given = [pod for key in owners for pod in owned.get(key, ()) if isinstance(pod, Pod) and not pod.is_terminal]
+    given = [pod for key in owners for pod in owned.get(key, ()) if isinstance(pod, Pod)]
     pods: list[Pod] = []
     for plan in spark_pod_sets(owner):
         stamp = Stamp(owner, plan.template, {ROLE: plan.name, APP_NAME: name, APP_SELECTOR: f"spark-{name}"})

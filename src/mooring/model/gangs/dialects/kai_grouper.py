@@ -245,7 +245,7 @@ def _lws_groups(owner: LeaderWorkerSet, pods: PodFinder) -> Iterator[Group]:
     segment = (
         0 if follows else owner.sub_group_size or _size(owner.annotation(SEGMENT_SIZE) or template.get(SEGMENT_SIZE))
     )
-    if segment:
+    if segment and workers:
         sub_groups, role_of = _lws_segments(owner, segment, _segment_place(owner, template))
     else:
         sub_groups = [SubGroup(name=LEADER, min_member=1)]
