@@ -33,7 +33,7 @@ from mooring.engine.plugin import (
     Skip,
     normalize_by_highest,
 )
-from mooring.engine.verdict import Rejection
+from mooring.engine.verdict import Rejection, Wait
 from mooring.errors import PluginError
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
@@ -81,5 +81,6 @@ __all__ = [
     "Scores",
     "Shape",
     "Skip",
+    "Wait",
     "normalize_by_highest",
 ]

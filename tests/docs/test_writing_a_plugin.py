@@ -13,6 +13,7 @@ from mooring.errors import ConfigError
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Wait
+from mooring.model.events import NodeSeen, PodSeen
 from mooring.model.loading.picture import Manifests
 from mooring.testing.builders import GPU, make_node, make_pod, make_pods
 
@@ -95,6 +96,32 @@ def test_pods_wait_for_an_address_when_their_racks_have_none_left(files: Path) -
     )
     assert [d for d in decisions if isinstance(d, Wait)] == [Wait("default/pod-2", message, ("AddressPool",))]
     assert "default/other" in [decision.pod for decision in placed]
+
+
+def test_a_pod_that_waits_for_a_gpu_node_is_not_tried_again_for_another_node(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(files))
+    scheduler = assemble(plugin_files=[files / "node_class_hint.py"]).new_scheduler()
+    scheduler.load(Manifests(nodes=[classed("plain")], pods=[make_pod("train", resources={GPU: 1})]))
+    scheduler.cycle(0.0)
+
+    scheduler.handle(NodeSeen(classed("other")))
+    assert scheduler.cycle(100.0) == []
+
+    scheduler.handle(NodeSeen(classed("gpus", "gpu")))
+    assert scheduler.cycle(200.0) == [Bind("default/train", "gpus")]
+
+
+def test_a_pod_waits_in_its_place_until_it_is_approved(files: Path) -> None:
+    scheduler = assemble(plugin_files=[files / "approval.py"]).new_scheduler()
+    scheduler.load(Manifests(nodes=[make_node("a")], pods=[make_pod("train")]))
+    message = "waits in its place for the permission of Approval, 600 s at most: example.com/approved is missing"
+    assert scheduler.cycle(0.0) == [Wait("default/train", message, ("Approval",), "a")]
+
+    scheduler.handle(PodSeen(make_pod("train", annotations={"example.com/approved": "yes"})))
+
+    assert scheduler.cycle(60.0) == [Bind("default/train", "a")]
 
 
 def test_the_tests_on_the_page_pass(files: Path) -> None:

@@ -1,14 +1,16 @@
 """From a chosen node to a pod that may be bound: reserve, permit, prepare, bind, tell."""
 
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from mooring.engine.asking import faults_of
-from mooring.engine.plugin import AfterChoice, Reserve
+from mooring.engine.asking import ask_pre_filter, faults_of
+from mooring.engine.plugin import SKIP, AfterChoice, Permit, Plugin, PreFilter, Reserve
 from mooring.engine.profile import Profile
-from mooring.engine.verdict import Rejection, Verdict
+from mooring.engine.verdict import Rejection, Verdict, Wait
+from mooring.errors import WrongAnswer
 from mooring.state.cluster import Cluster
-from mooring.state.pods import PodRecord
+from mooring.state.pods import UNBOUND, PodRecord
 from mooring.state.shapes import Shape
 from mooring.state.views import PodView
 
@@ -17,14 +19,11 @@ Step = TypeVar("Step", bound=AfterChoice)
 
 def needs_steps(profile: Profile, shape: Shape) -> bool:
     """Whether any plugin has something to do for such a pod once its node is chosen."""
-    steps: tuple[tuple[AfterChoice, ...], ...] = (
-        profile.reserve,
-        profile.permit,
-        profile.pre_bind,
-        profile.bind,
-        profile.post_bind,
-    )
-    return any(True for plugins in steps for _ in _concerned(plugins, shape))
+    return any(True for _ in _concerned(_all_steps(profile), shape))
+
+
+def _all_steps(profile: Profile) -> tuple[AfterChoice, ...]:
+    return (*profile.reserve, *profile.permit, *profile.pre_bind, *profile.bind, *profile.post_bind)
 
 
 def _concerned(plugins: Sequence[Step], shape: Shape) -> Iterator[Step]:
@@ -36,68 +35,131 @@ def _concerned(plugins: Sequence[Step], shape: Shape) -> Iterator[Step]:
             yield plugin
 
 
-def take_steps(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A pod that has taken its place on a row, on its way through the steps."""
+
+    profile: Profile
+    cluster: Cluster
+    record: PodRecord
+    row: int
+    gathered: Mapping[Plugin, Any]
+    """What plugins that gather before they filter have for the pod, for their own steps."""
+
+    @classmethod
+    def of(cls, profile: Profile, cluster: Cluster, record: PodRecord) -> "Chosen":
+        return cls(profile, cluster, record, record.row, _gather(profile, cluster, record))
+
+    def concerned(self, plugins: Sequence[Step]) -> Iterator[Step]:
+        return _concerned(plugins, self.record.shape)
+
+    def seen_by(self, plugin: Plugin) -> PodView:
+        return PodView.of(self.record, self.gathered.get(plugin))
+
+
+def _gather(profile: Profile, cluster: Cluster, record: PodRecord) -> dict[Plugin, Any]:
+    """What plugins with steps to take gather for a pod, as if it had not taken its place yet."""
+    gathering = [plugin for plugin in _concerned(_all_steps(profile), record.shape) if isinstance(plugin, PreFilter)]
+    if not gathering:
+        return {}
+    with cluster.what_if():
+        if record.row != UNBOUND:
+            cluster.release(record.key)
+        found = {plugin: ask_pre_filter(plugin, record.shape, cluster) for plugin in dict.fromkeys(gathering)}
+    return {plugin: had for plugin, had in found.items() if had is not SKIP and not isinstance(had, Rejection)}
+
+
+def take_steps(profile: Profile, cluster: Cluster, record: PodRecord) -> Verdict | None:
     """Take an assumed pod through every step; who asks undoes it all, by a trial, if a plugin refuses or raises."""
-    refused = reserve(profile, cluster, record, row)
+    chosen = Chosen.of(profile, cluster, record)
+    refused = reserve(chosen)
     for step in AFTER_RESERVE:
-        refused = refused or step(profile, cluster, record, row)
+        refused = refused or step(chosen)
     return refused
 
 
-def reserve(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
+def reserve(chosen: Chosen) -> Verdict | None:
     """Let plugins take what they need for a pod. A trial that is not kept gives it back, the last first."""
-    for plugin in _concerned(profile.reserve, record.shape):
-        cluster.log.note(_give_back, plugin, cluster, record, row)
+    cluster = chosen.cluster
+    for plugin in chosen.concerned(chosen.profile.reserve):
+        cluster.log.note(_give_back, plugin, chosen)
         with faults_of(plugin, "reserve"):
-            changes = plugin.reserve(PodView.of(record), cluster.view, row)
+            changes = plugin.reserve(chosen.seen_by(plugin), cluster.view, chosen.row)
         if isinstance(changes, Rejection):
             return Verdict(plugin.name, changes)
         cluster.observe(*changes)
     return None
 
 
-def unreserve(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> None:
+def unreserve(profile: Profile, cluster: Cluster, record: PodRecord) -> None:
     """A pod was not bound after all: let plugins give back what they reserved for it, the last first."""
-    for plugin in reversed(list(_concerned(profile.reserve, record.shape))):
-        _give_back(plugin, cluster, record, row)
+    chosen = Chosen(profile, cluster, record, record.row, {})
+    for plugin in reversed(list(chosen.concerned(profile.reserve))):
+        _give_back(plugin, chosen)
 
 
-def _give_back(plugin: Reserve, cluster: Cluster, record: PodRecord, row: int) -> None:
+def _give_back(plugin: Reserve, chosen: Chosen) -> None:
     with faults_of(plugin, "unreserve"):
-        changes = plugin.unreserve(PodView.of(record), cluster.view, row)
-    cluster.observe(*changes)
+        changes = plugin.unreserve(chosen.seen_by(plugin), chosen.cluster.view, chosen.row)
+    chosen.cluster.observe(*changes)
 
 
-def permit(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
-    for plugin in _concerned(profile.permit, record.shape):
+def permit(chosen: Chosen) -> Verdict | None:
+    """Ask who may refuse a pod with a reservation, or let it wait: a refusal counts more, then the shortest wait."""
+    held: Verdict | None = None
+    for plugin in chosen.concerned(chosen.profile.permit):
         with faults_of(plugin, "permit"):
-            rejection = plugin.permit(PodView.of(record), cluster.view, row)
-        if rejection is not None:
-            return Verdict(plugin.name, rejection)
-    return None
+            answer = _checked(plugin.permit(chosen.seen_by(plugin), chosen.cluster.view, chosen.row))
+        if isinstance(answer, Rejection):
+            return Verdict(plugin.name, answer)
+        if answer is not None:
+            held = shorter(held, _hold(plugin, answer))
+    return held
 
 
-def prepare(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
-    for plugin in _concerned(profile.pre_bind, record.shape):
+def _checked(answer: Rejection | Wait | None) -> Rejection | Wait | None:
+    if answer is not None and not isinstance(answer, Rejection | Wait):
+        raise WrongAnswer(expected="a Rejection, a Wait or None", found=repr(answer))
+    if isinstance(answer, Wait) and not answer.seconds > 0:
+        raise WrongAnswer(expected="to wait for some time", found=repr(answer))
+    return answer
+
+
+def _hold(plugin: Permit, answer: Wait) -> Verdict:
+    why = f": {answer.reason}" if answer.reason else ""
+    message = f"waits in its place for the permission of {plugin.name}, {answer.seconds:g} s at most{why}"
+    return Verdict(plugin.name, Rejection((message,)), answer.seconds)
+
+
+def shorter(one: Verdict | None, other: Verdict) -> Verdict:
+    """Of two that let a pod wait, the one whose patience ends first."""
+    if one is None or one.hold_seconds is None or other.hold_seconds is None:
+        return other
+    return one if one.hold_seconds <= other.hold_seconds else other
+
+
+def prepare(chosen: Chosen) -> Verdict | None:
+    for plugin in chosen.concerned(chosen.profile.pre_bind):
         with faults_of(plugin, "pre_bind"):
-            rejection = plugin.pre_bind(PodView.of(record), cluster.view, row)
+            rejection = plugin.pre_bind(chosen.seen_by(plugin), chosen.cluster.view, chosen.row)
         if rejection is not None:
             return Verdict(plugin.name, rejection)
     return None
 
 
-def bind(profile: Profile, cluster: Cluster, record: PodRecord, row: int) -> Verdict | None:
+def bind(chosen: Chosen) -> Verdict | None:
+    profile, view = chosen.profile, chosen.cluster.view
     for plugin in profile.bind:
         with faults_of(plugin, "bind"):
-            is_taken = plugin.bind(PodView.of(record), cluster.view, row)
+            is_taken = plugin.bind(chosen.seen_by(plugin), view, chosen.row)
         if is_taken:
             break
     else:
         names = ", ".join(plugin.name for plugin in profile.bind)
         return Verdict(profile.bind[-1].name, Rejection((f"no bind plugin took the pod: {names}",)))
-    for post_bind in _concerned(profile.post_bind, record.shape):
+    for post_bind in chosen.concerned(profile.post_bind):
         with faults_of(post_bind, "post_bind"):
-            post_bind.post_bind(PodView.of(record), cluster.view, row)
+            post_bind.post_bind(chosen.seen_by(post_bind), view, chosen.row)
     return None
 
 

@@ -92,6 +92,7 @@ class Scheduler:
         """When to call `cycle` again even if nothing happens; None if there is no need to."""
         times = [action.next_wake(now) for action in self.actions]
         times += [self.queue.next_wake(now), *(again_at for again_at, _ in self._kept_out.values())]
+        times += [nomination.until for nomination in self.cluster.nominations()]
         return min((time for time in times if time is not None and time > now), default=None)
 
     def take_faults(self) -> list[Fault]:
@@ -204,7 +205,7 @@ class Scheduler:
         if record is None or profile is None or not record.assumed or record.nominated or record.row == UNBOUND:
             return
         try:
-            unreserve(profile, self.cluster, record, record.row)
+            unreserve(profile, self.cluster, record)
         except PluginError as error:
             self.faults.append(Fault(key, error))
 

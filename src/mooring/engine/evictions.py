@@ -30,10 +30,10 @@ def nominate(
     queue: Queue,
     entries: Sequence[Entry],
     rows: Sequence[int],
-    victims: Iterable[PodRecord],
+    victims: Iterable[PodRecord] = (),
     gang: str = "",
 ) -> Nomination:
-    """Let pods hold the rows that others leave for them, and wait no longer in the queue."""
+    """Let pods hold rows, as others leave these for them or until they are permitted to start, and wait in no queue."""
     pods = tuple(_place(cluster, entry, row) for entry, row in zip(entries, rows, strict=True))
     leaving = tuple(victim.leaving for victim in victims if victim.leaving is not None)
     nomination = Nomination(pods, leaving, gang)

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.verdict import Rejection
+from mooring.engine.verdict import Rejection, Wait
 from mooring.errors import ConfigError
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
@@ -239,9 +239,13 @@ class Reserve(AfterChoice):
 
 
 class Permit(AfterChoice):
-    """Lets a pod with a reservation be bound, or refuses it."""
+    """Lets a pod with a reservation be bound, refuses it, or lets it wait in its place for a while.
 
-    def permit(self, pod: PodView, cluster: ClusterView, row: int) -> Rejection | None:
+    A pod that waits is asked about again in every cycle, and bound as soon as all permit plugins allow it. The members
+    of a gang wait together, and are bound together.
+    """
+
+    def permit(self, pod: PodView, cluster: ClusterView, row: int) -> Rejection | Wait | None:
         raise NotImplementedError
 
 

@@ -15,11 +15,21 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """What a permit plugin may answer: not yet. The pod keeps its place, and is given back after so many seconds."""
+
+    seconds: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """A refusal and the plugin behind it."""
 
     plugin: str
     rejection: Rejection
+    hold_seconds: float | None = None
+    """If a permit plugin lets the pod wait: for how long its place is to be held."""
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -120,7 +120,7 @@ class VolumeBinding(PreFilter, PreScore, Reserve):
 
     def reserve(self, pod: PodView, cluster: ClusterView, row: int) -> Sequence[Event]:
         """Let the claims have their volumes, so that the next pod finds them taken."""
-        planned = self.plan(pod.shape, cluster, row)
+        planned = self.plan(pod.prepared, cluster, row)
         node = cluster.node_name(row)
         made = reserve_volumes(cluster.related, pod.key, node, bind=planned.bind, provision=planned.provision)
         return list(made)
@@ -130,10 +130,9 @@ class VolumeBinding(PreFilter, PreScore, Reserve):
         claims = [f"{pod.pod.metadata.namespace}/{name}" for name in names if name is not None]
         return list(release_volumes(cluster.related, pod.key, claims))
 
-    def plan(self, pod: Shape, cluster: ClusterView, row: int) -> VolumePlan:
-        """What binding the pod to this row, which it passed, asks of its claims."""
-        claims = gather_claims(pod.sample, cluster.related)
-        if not isinstance(claims, PodClaims):
+    def plan(self, claims: PodClaims | None, cluster: ClusterView, row: int) -> VolumePlan:
+        """What binding a pod with these claims to this row, which it passed, asks of them."""
+        if claims is None:
             return VolumePlan((), ())
         matches = match_claims(cluster.rows(np.array([row], np.intp)), claims.unbound)
         chosen = [(claim, int(index[0])) for claim, index in matches.found if index[0] != NONE]

@@ -115,7 +115,7 @@ def make_result(
 
 
 def _summary(result: Result, scheduler: Scheduler) -> Summary:
-    bound = sum(1 for record in scheduler.cluster.pods.records.values() if record.node_name)
+    bound = sum(1 for record in scheduler.cluster.pods.records.values() if record.node_name and not record.nominated)
     return Summary(
         nodes=len(scheduler.cluster.nodes),
         placed=len(result.placements),

@@ -13,6 +13,8 @@ from mooring.model.loading.manifests import Manifests
 from mooring.report.gangs import WhyHeld
 from mooring.report.names import Workloads
 
+BEING_MADE_ROOM_FOR = "room is being made for it"
+
 
 class Waiting(Struct, rename="camel", omit_defaults=True):
     pod: str
@@ -125,4 +127,8 @@ def reasons(scheduler: Scheduler) -> list[tuple[Entry, str, tuple[str, ...]]]:
             evaluation = evaluate(parked.profile, scheduler.cluster, parked.entries[0].record.shape)
             message, plugins = evaluation.message(), evaluation.refusing_plugins()
             found += [(entry, message, plugins) for entry in parked.entries]
+    for nomination in scheduler.cluster.nominations():
+        holding = (scheduler.queue.nominated.get(pod.key) for pod in nomination.pods)
+        message, plugins = nomination.message or BEING_MADE_ROOM_FOR, (nomination.plugin,) if nomination.plugin else ()
+        found += [(entry, message, plugins) for entry in holding if entry is not None]
     return sorted(found, key=lambda reason: reason[0])

@@ -26,12 +26,22 @@ class NominatedPod:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Nomination:
-    """Pods for which room is being made, and who has to be gone before. A gang is nominated as a whole."""
+    """Pods that hold room, because it is being made for them, or until they are permitted to start.
+
+    A gang is nominated as a whole.
+    """
 
     pods: tuple[NominatedPod, ...]
     victims: tuple[Leaving, ...]
+    """Who has to be gone before."""
     gang: str = ""
     """The key of the outermost gang; nothing for a pod by itself."""
+    until: float | None = None
+    """When they give up their room, if a permit plugin lets them wait in it."""
+    plugin: str = ""
+    """That plugin."""
+    message: str = ""
+    """Why they wait, then."""
 
 
 class Intentions(Placements):
@@ -99,6 +109,11 @@ class Intentions(Placements):
         for pod in nomination.pods:
             self.hold(pod.key, pod.row)
             self._enter(pod.key, nomination)
+
+    def renominate(self, nomination: Nomination, longer: Nomination) -> None:
+        """Let pods that hold room keep it, for another reason."""
+        for pod in nomination.pods:
+            self._enter(pod.key, longer)
 
     def confirm(self, nomination: Nomination) -> None:
         """The room is there: the pods have it like others that are assumed."""

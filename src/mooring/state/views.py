@@ -6,7 +6,7 @@ A view is made once a cluster and always shows what is there now.
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,14 +48,17 @@ class PodView:
     row: int
     """The row that it is on, or -1."""
     node_name: str
+    prepared: Any = None
+    """In the steps after the choice: what the plugin that is asked returned from `pre_filter` for this pod, before it
+    took its place; None if it gathered nothing, or long after (`unreserve` of a pod that could not be bound)."""
 
     @property
     def priority(self) -> int:
         return self.pod.spec.priority or 0
 
     @classmethod
-    def of(cls, record: PodRecord) -> "PodView":
-        return cls(record.key, record.pod, record.shape, record.row, record.node_name)
+    def of(cls, record: PodRecord, prepared: Any = None) -> "PodView":
+        return cls(record.key, record.pod, record.shape, record.row, record.node_name, prepared)
 
 
 class RelatedView:

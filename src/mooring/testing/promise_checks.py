@@ -447,12 +447,15 @@ def check_what_is_reserved_is_given_back(plugin: Plugin, situation: Situation) -
         if not plugin.applies_to(record.shape):
             continue
         before = _without_versions(cluster)
+        gathered = prepare(plugin, cluster, record.shape).for_filter
+        if gathered is SKIP or isinstance(gathered, Rejection):
+            continue
         with cluster.what_if():
             cluster.assume(record.key, row)
-            taken = plugin.reserve(PodView.of(record), cluster.view, row)
+            taken = plugin.reserve(PodView.of(record, gathered), cluster.view, row)
             if not isinstance(taken, Rejection):
                 cluster.observe(*taken)
-            cluster.observe(*plugin.unreserve(PodView.of(record), cluster.view, row))
+            cluster.observe(*plugin.unreserve(PodView.of(record, gathered), cluster.view, row))
         assert _without_versions(cluster) == before, (
             f"{plugin.name}.unreserve does not give back what reserve took{situation.about(record.shape)}"
         )

@@ -26,8 +26,9 @@ from volume_builders import (
 from mooring.engine.plugin import SKIP
 from mooring.engine.verdict import Rejection
 from mooring.model.api.pods import Pod
-from mooring.plugins.volume_binding import VolumeBinding, VolumeBindingArgs, VolumePlan
+from mooring.plugins.volume_binding import PodClaims, VolumeBinding, VolumeBindingArgs, VolumePlan
 from mooring.state.cluster import Cluster
+from mooring.state.shapes import Shape
 
 UNREACHABLE = "node(s) didn't match PersistentVolume's node affinity"
 NOT_FOUND = "node(s) didn't find available persistent volumes to bind"
@@ -46,6 +47,12 @@ def reasons(cluster: Cluster, pod: Pod = POD) -> dict[str, tuple[str, ...]]:
 def scores(cluster: Cluster, pod: Pod = POD, args: VolumeBindingArgs | None = None) -> list[int]:
     plugin, shape, nodes = VolumeBinding(args), cluster.shape_for(pod), cluster.rows()
     return [int(score) for score in plugin.score(shape, nodes, plugin.pre_score(shape, cluster.view, nodes))]
+
+
+def plan(cluster: Cluster, shape: Shape, row: int) -> VolumePlan:
+    claims = VolumeBinding().pre_filter(shape, cluster.view)
+    assert isinstance(claims, PodClaims)
+    return VolumeBinding().plan(claims, cluster.view, row)
 
 
 # Refused before any node is looked at.
@@ -186,7 +193,7 @@ def test_the_smallest_volume_that_serves_is_chosen_on_each_node() -> None:
     )
     shape = cluster.shape_for(POD)
 
-    plans = [VolumeBinding().plan(shape, cluster.view, row) for row in cluster.rows().index.tolist()]
+    plans = [plan(cluster, shape, row) for row in cluster.rows().index.tolist()]
 
     assert plans == [
         VolumePlan(bind=(("default/data", "small"),), provision=()),
@@ -207,7 +214,7 @@ def test_two_claims_of_a_pod_do_not_get_the_same_volume_and_the_smaller_is_serve
     pod = make_pod(claims=["big", "little"])
 
     assert reasons(cluster, pod) == {"b": (NOT_FOUND,)}
-    assert VolumeBinding().plan(cluster.shape_for(pod), cluster.view, 0) == VolumePlan(
+    assert plan(cluster, cluster.shape_for(pod), 0) == VolumePlan(
         bind=(("default/little", "small"), ("default/big", "large")), provision=()
     )
 
@@ -222,7 +229,7 @@ def test_a_claim_gets_the_volume_that_was_made_for_it_or_none() -> None:
     )
 
     assert reasons(cluster) == {"b": (NOT_FOUND,)}
-    assert VolumeBinding().plan(cluster.shape_for(POD), cluster.view, 0).bind == (("default/data", "mine"),)
+    assert plan(cluster, cluster.shape_for(POD), 0).bind == (("default/data", "mine"),)
 
 
 def test_a_volume_made_for_an_earlier_claim_of_that_name_is_not_this_ones() -> None:
@@ -241,9 +248,7 @@ def test_a_volume_is_made_where_the_class_allows() -> None:
     cluster = make_cluster(*NODES, make_class("wait", zones=["z1"]), make_claim("data"))
 
     assert reasons(cluster) == {"b": (NOT_FOUND,)}
-    assert VolumeBinding().plan(cluster.shape_for(POD), cluster.view, 0) == VolumePlan(
-        bind=(), provision=("default/data",)
-    )
+    assert plan(cluster, cluster.shape_for(POD), 0) == VolumePlan(bind=(), provision=("default/data",))
     assert scores(cluster) == [0, 0]
 
 

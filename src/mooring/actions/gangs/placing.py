@@ -18,6 +18,7 @@ from mooring.actions.gangs.topology.located import Located
 from mooring.actions.place.batches import Batches
 from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.binding import needs_steps
+from mooring.engine.permits import Hold
 from mooring.engine.plugin import Change
 from mooring.engine.queue.queue import Entry, GangEntry, Queue
 from mooring.model.api.meta import Resources
@@ -39,6 +40,8 @@ class GangOutcome:
     message: str = ""
     helped_by: Change = Change.ANY
     moved_by: Callable[[Shape], bool] = lambda shape: True
+    hold: Hold | None = None
+    """Set if there is room for them, and a permit plugin lets them wait in it."""
 
 
 class GangPlacer:
@@ -62,13 +65,17 @@ class GangPlacer:
         message = known or _lacks_resources(cluster, gang)
         if not message:
             # 2. Whoever wants a certain place tries it with all members first, so that the place has room for them.
+            steps = Steps(cluster)
             more = self._as_many_as_fit(cluster, gang, needed)
-            if more and self._try(cluster, gang, grouped(more, cluster.gangs), Steps(cluster)) is None:
+            if more and self._try(cluster, gang, grouped(more, cluster.gangs), steps) is None:
                 return GangOutcome(more)
             # 3. All that it needs, or nothing.
-            message = self._try(cluster, gang, groups, Steps(cluster)) or ""
-            if not message:
-                return GangOutcome(needed)
+            if not steps.holds:
+                message = self._try(cluster, gang, groups, steps) or ""
+                if not message:
+                    return GangOutcome(needed)
+            if steps.holds:
+                return GangOutcome(hold=steps.holds[-1])
             # 4. Of gangs of which it takes only some, perhaps others.
             others = self._other_parts(cluster, gang, needed)
             if others:
@@ -147,6 +154,10 @@ class GangPlacer:
                 return message
             stepping = [entry for group in groups if _has_steps(group) for entry in group.entries]
             refused = steps.bind(stepping)
+            if refused is not None and refused.hold_seconds is not None:
+                members = [entry for group in groups for entry in group.entries]
+                steps.holds.append(Hold(tuple(members), tuple(entry.record.row for entry in members), refused))
+                return f"one of them {'; '.join(refused.reasons)}"
             if refused is not None:
                 return f"{refused.plugin} refuses one of them: {'; '.join(refused.reasons)}"
             trial.keep()

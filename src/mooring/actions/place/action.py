@@ -14,6 +14,7 @@ from mooring.actions.preempt.action import Preemption
 from mooring.config.batching import BatchingArgs, batch_limit
 from mooring.engine.action import Action, Cycle
 from mooring.engine.evaluate import evaluate
+from mooring.engine.permits import hold_room
 from mooring.engine.plugin import Change
 from mooring.engine.queue.hints import queueing_hint
 from mooring.engine.queue.queue import Entry, GangEntry, Parked, Queue, Turn
@@ -99,7 +100,10 @@ class Place(Action):
                 self.reservation.note_bound(outcome.placed, cycle.now)
             # 5. The rest has room made for it, or waits for something that could help, or for its turn.
             for entry, verdict in outcome.rejected:
-                queue.park_alone(entry, verdict)
+                if verdict.hold_seconds is None:
+                    queue.park_alone(entry, verdict)
+            if outcome.hold is not None:
+                decisions += _unsaid(hold_room(cycle, outcome.hold), told)
             if outcome.refused:
                 decisions += _unsaid(self._room_for(cycle, outcome.refused), told)
             queue.put_back(outcome.untried)
@@ -162,14 +166,19 @@ class Place(Action):
         gang = queue.pop_gang()
         self.reservation.let_go_of(gang, cluster)
         outcome = GangOutcome()
+        held: list[Decision] = []
         with cycle.attempt(gang) as attempt:
             outcome = self.gangs.place(cluster, gang)
-            if not outcome.placed:
+            if outcome.hold is not None:
+                held = hold_room(cycle, outcome.hold, gang.root.key)
+            elif not outcome.placed:
                 message = self.reservation.message_for(cluster, gang) or outcome.message
                 queue.park_gang(gang, message, outcome.helped_by, outcome.moved_by)
             attempt.keep()
         if attempt.error is not None:
             return 0, []
+        if outcome.hold is not None:
+            return 0, held
         if not outcome.placed:
             made = self._room_for(cycle, [gang])
             if queue.nothing_happened_for(gang):

@@ -12,8 +12,10 @@ from mooring.actions.preempt.pods.search import Search, refusals
 from mooring.engine.action import Cycle
 from mooring.engine.binding import needs_steps
 from mooring.engine.evictions import is_held, withdraw
+from mooring.engine.permits import go_on_waiting
 from mooring.engine.plugin import Change
 from mooring.engine.queue.queue import Entry
+from mooring.engine.verdict import Verdict
 from mooring.model.decisions import Bind, Decision
 from mooring.state.cluster import Cluster
 from mooring.state.intentions import Nomination
@@ -37,11 +39,16 @@ def _bind(cycle: Cycle, search: Search, nomination: Nomination) -> list[Decision
     cluster, queue = cycle.cluster, cycle.queue
     entries = [queue.nominated[pod.key] for pod in nomination.pods]
     is_bound = False
+    refused: Verdict | None = None
     with cycle.attempt() as attempt:
         cluster.confirm(nomination)
-        is_bound = _is_whole(cluster, nomination) and fits(search, entries) and _take_steps(cluster, entries)
+        if _is_whole(cluster, nomination) and fits(search, entries):
+            refused = _take_steps(cluster, entries)
+            is_bound = refused is None
         if is_bound:
             attempt.keep()
+    if refused is not None and refused.hold_seconds is not None:
+        return go_on_waiting(cycle, nomination, refused)
     if not is_bound:
         withdraw(cluster, queue, nomination)
         queue.note(Change.POD_GONE)
@@ -87,8 +94,12 @@ def fits(search: Search, entries: list[Entry]) -> bool:
     return MembersInPlace(cluster, wants).all_fit()
 
 
-def _take_steps(cluster: Cluster, entries: list[Entry]) -> bool:
-    """Take all pods through the steps after the choice of a node; tell whether no plugin refuses one."""
+def _take_steps(cluster: Cluster, entries: list[Entry]) -> Verdict | None:
+    """Take all pods through the steps after the choice of a node; say who refuses one."""
     stepping = [entry for entry in entries if needs_steps(entry.profile, entry.record.shape)]
     steps = Steps(cluster)
-    return all(steps.reserve(entry) is None for entry in stepping) and steps.bind(stepping) is None
+    for entry in stepping:
+        refused = steps.reserve(entry)
+        if refused is not None:
+            return refused
+    return steps.bind(stepping)

@@ -31,7 +31,7 @@ class Parked:
     since: float = 0.0
     """When the first of them was set aside."""
     is_capped: bool = False
-    """It is their queue's share that refused them: evicting others from nodes would not help."""
+    """It is their queue's share that refused them, or a permit: evicting others from nodes would not help."""
     again_at: float = math.inf
     """When they are to be tried again though nothing has happened."""
     is_fault: bool = False

@@ -132,11 +132,13 @@ def find_placed(
     together = members_with(gangs, record.key)
     evicted = [found.pod for found in decisions if isinstance(found, Evict) and found.preemptor in together]
     for_whom = "it" if len(together) == 1 else "its gang"
+    held = scheduler.cluster.nomination_of(record.key)
+    message = f"it {held.message}" if held is not None and held.message else ""
     return Finding(
         record.pod,
         "placed",
         record.node_name,
-        f"room is made for {for_whom} by evicting {', '.join(evicted)}" if evicted else "",
+        f"room is made for {for_whom} by evicting {', '.join(evicted)}" if evicted else message,
         WHEN_PLACED if explanation is None else AS_MET,
         explain_without(scheduler, record) if explanation is None else explanation,
         record.row,

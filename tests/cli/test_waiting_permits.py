@@ -1,0 +1,56 @@
+"""A permit plugin that lets a pod wait, seen through the commands."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+Call = Callable[..., Any]
+
+PLUGIN = """
+from mooring.plugin import Permit, Wait
+
+
+class Approval(Permit):
+    def permit(self, pod, cluster, row):
+        return None if (pod.pod.metadata.annotations or {}).get("approved") else Wait(60)
+"""
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, annotations: {{{notes}}}}}
+spec: {{containers: [{{name: c, image: x, resources: {{requests: {{cpu: 4}}}}}}]}}
+"""
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: node}\nstatus: {allocatable: {cpu: 4, pods: 9}}\n"
+MESSAGE = "waits in its place for the permission of Approval, 60 s at most"
+APPROVED = 'approved: "yes"'
+
+
+def first_files(write: Call) -> list[str]:
+    """A node for one pod, two pods, and a plugin that lets the first of them wait."""
+    pods = [POD.format(name="first", notes=""), POD.format(name="second", notes=APPROVED)]
+    return ["-f", write("---\n".join([NODE, *pods]), "first.yaml"), "--plugin", write(PLUGIN, "approval.py")]
+
+
+def test_a_pod_that_waits_in_its_place_is_shown_waiting(mooring: Call, write: Call) -> None:
+    result = json.loads(mooring("schedule", *first_files(write), "-o", "json").out)
+
+    messages = {pod["pod"]: pod["message"] for pod in result["waiting"]}
+    assert (result["summary"]["waiting"], result["summary"]["alreadyBound"]) == (2, 0)
+    assert messages == {"first": MESSAGE, "second": "0/1 nodes are available: 1 Insufficient cpu."}
+
+
+def test_it_is_bound_if_it_is_allowed_in_time_and_gives_way_if_it_is_not(mooring: Call, write: Call) -> None:
+    approved = write(POD.format(name="first", notes=APPROVED), "approved.yaml")
+
+    in_time = mooring("schedule", "-q", *first_files(write), "--then", f"30s:{approved}")
+    too_late = mooring("schedule", "-q", *first_files(write), "--then", f"90s:{approved}")
+
+    assert "Pod/first" in in_time.out.partition("STEP 2")[2]
+    assert "Pod/second" in too_late.out.partition("STEP 2")[2]
+    assert (in_time.code, too_late.code) == (0, 0)
+
+
+def test_explain_says_that_it_holds_its_place(mooring: Call, write: Call) -> None:
+    outcome = mooring("explain", "first", *first_files(write))
+
+    assert outcome.out.startswith(f"pod default/first goes to node: it {MESSAGE}\n")
