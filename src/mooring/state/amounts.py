@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.errors import InputError
+
 LARGEST = 1 << 46
+LARGEST_SUM = 1 << 62
+"""No row may hold more: the next pod would not wrap around yet."""
 
 ALLOCATABLE, REQUESTED, NONZERO, FREE, SPARE = range(5)
 KINDS = {"allocatable": ALLOCATABLE, "requested": REQUESTED, "nonzero": NONZERO, "free": FREE, "spare": SPARE}
@@ -125,6 +129,9 @@ class Amounts:
         self._room -= amount
         if self._room < 0:
             largest = self._integers[REQUESTED:].max(axis=(0, 2), initial=0).tolist()
+            if max(largest) > LARGEST_SUM:
+                found = f"{max(largest)} of a resource"
+                raise InputError(f"the pods of one node: expected to take at most {LARGEST_SUM} in all, found {found}")
             self._inexact |= {code for code, found in enumerate(largest) if found > LARGEST}
             self._room = LARGEST - max(found for found in (0, *largest) if found <= LARGEST)
 
@@ -146,6 +153,11 @@ class Amounts:
         taken = REQUESTED if kind == FREE else NONZERO
         left: NDArray[Any] = self.gather(ALLOCATABLE, lines, rows) - self.gather(taken, lines, rows)
         return left
+
+
+def exact_sum(column: NDArray[np.int64]) -> int:
+    """The sum of a column over many rows, which may exceed an int64."""
+    return (int((column >> 32).sum()) << 32) + int((column & 0xFFFFFFFF).sum())
 
 
 def _pick(source: NDArray[Any], lines: Lines, rows: NDArray[np.intp] | int) -> NDArray[Any]:

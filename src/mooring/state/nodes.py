@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mooring.model.api.nodes import Node, Taint
 from mooring.model.values.quantity import parse_quantity, to_units
-from mooring.model.values.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, in_columns, to_column_units
+from mooring.model.values.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, in_columns, to_node_units
 from mooring.state.amounts import ALLOCATABLE, KINDS, REQUESTED, AmountColumn, Amounts, Lines, Taken
 from mooring.state.columns import Column, Interner
 from mooring.state.images import Image, add_images, forget_images
@@ -31,6 +31,9 @@ TIE_BITS = 24
 
 PLACES = ""
 """Instead of a resource's name: places for pods. A node allows so many, and each pod takes one."""
+
+MOST_PODS = 2**31 - 1
+"""A node allows no more, whatever it says: room is counted in pods, over all nodes."""
 
 
 class LabelColumn:
@@ -237,11 +240,11 @@ class NodeTable:
     def _describe(self, row: int, node: Node) -> None:
         written = node.status.allocatable or node.status.capacity or {}
         amounts = {
-            self.resource_code(name): to_column_units(name, parse_quantity(text))
+            self.resource_code(name): to_node_units(name, parse_quantity(text))
             for name, text in written.items()
             if in_columns(name)
         }
-        amounts[self.resource_code(PLACES)] = to_units(parse_quantity(written.get(PODS, 0)))
+        amounts[self.resource_code(PLACES)] = min(to_units(parse_quantity(written.get(PODS, 0))), MOST_PODS)
         self.cube.put_allocatable(row, amounts)
         self.unschedulable.writable[row] = node.spec.unschedulable
         self.taint_set.writable[row] = self.taint_sets.code(tuple(node.spec.taints or ()))

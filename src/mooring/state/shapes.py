@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from mooring.model.api.meta import Labels
 from mooring.model.api.pods import Affinity, Pod, PodAffinity, PodAffinityTerm, PodSpec
-from mooring.model.values.requests import CPU, MEMORY, pod_requests, to_column_units, whole_requests
+from mooring.model.values.requests import CPU, MEMORY, pod_requests, to_pod_units, whole_requests
 from mooring.model.values.selectors import Selector, compile_label_selector
 from mooring.state.read_keys import ALL, NOTHING_READ, ReadKeys, ReadLabels
 
@@ -142,7 +142,7 @@ def _is_in_tree_disk(volume: object) -> bool:
 
 
 def _cpu_and_memory(amounts: dict[str, int]) -> tuple[int, int]:
-    return to_column_units(CPU, amounts.get(CPU, 0)), to_column_units(MEMORY, amounts.get(MEMORY, 0))
+    return to_pod_units(CPU, amounts.get(CPU, 0)), to_pod_units(MEMORY, amounts.get(MEMORY, 0))
 
 
 _encode = msgspec.msgpack.Encoder().encode

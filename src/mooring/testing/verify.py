@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from mooring.engine.evaluate import PASSED, Evaluation, prepare_filters, run_filters
 from mooring.engine.profile import Profile
-from mooring.model.values.requests import pod_requests, to_column_units
+from mooring.model.values.requests import pod_requests, to_pod_units
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 
@@ -31,7 +31,7 @@ def over_allocated(cluster: Cluster) -> Iterator[str]:
         if record.row >= 0:
             pods[record.row] += 1
             for name, amount in pod_requests(record.pod).items():
-                taken[record.row][name] += to_column_units(name, amount)
+                taken[record.row][name] += to_pod_units(name, amount)
     for row, amounts in taken.items():
         name = cluster.nodes.name(row)
         if pods[row] > cluster.nodes.allowed_pods.values[row]:

@@ -24,6 +24,7 @@ from mooring.engine.queue.queue import Entry, GangEntry, Queue
 from mooring.model.api.meta import Resources
 from mooring.model.decisions import Bind, Decision
 from mooring.model.values.requests import column_amounts
+from mooring.state.amounts import exact_sum
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.shapes import Shape
@@ -275,7 +276,7 @@ def _lacks_resources(cluster: Cluster, gang: GangEntry) -> str:
         return ""
     nodes = cluster.rows()
     for resource, amount in column_amounts(wanted).items():
-        free = int(np.maximum(nodes.free(resource), 0).sum())
+        free = exact_sum(np.maximum(nodes.free(resource), 0))
         if free < amount:
             return f"{free} {resource} free in all, it wants {amount}"
     return ""

@@ -13,6 +13,7 @@ from mooring.actions.volcano.shared_jobs import SharedJob, shared_job, turns_by_
 from mooring.actions.volcano.sharing import Sharing
 from mooring.engine.queue.parked import Turn
 from mooring.model.values.requests import PODS
+from mooring.state.amounts import LARGEST_SUM, exact_sum
 from mooring.state.cluster import Cluster
 
 
@@ -97,7 +98,8 @@ class Following:
 def total_of(cluster: Cluster) -> dict[str, int]:
     """What all nodes have: of each resource, and places for pods, which count in shares like a resource."""
     nodes = cluster.rows()
-    amounts = {name: int(nodes.allocatable(name).sum()) for name in cluster.nodes.resources.values if name}
+    names = [name for name in cluster.nodes.resources.values if name]
+    amounts = {name: min(exact_sum(nodes.allocatable(name)), LARGEST_SUM) for name in names}
     return {**amounts, PODS: int(nodes.allowed_pods.sum())}
 
 

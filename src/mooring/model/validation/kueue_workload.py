@@ -12,7 +12,7 @@ from mooring.model.api.kueue_workload import (
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.loading.places import show
 from mooring.model.validation.pods import check_pod_spec
-from mooring.model.validation.terms import Subject, check_amount, check_choice
+from mooring.model.validation.terms import PodSubject, Subject, check_amount, check_choice
 
 MOST_POD_SETS = 18
 CHECK_STATES = (CHECK_PENDING, CHECK_READY, CHECK_RETRY, CHECK_REJECTED)
@@ -42,7 +42,8 @@ def _check_pod_set(subject: Subject, path: str, pod_set: PodSet) -> None:
         subject.refuse(f"{path}.count", expected="a number of at least 0", found=show(pod_set.count))
     if pod_set.min_count is not None and not 1 <= pod_set.min_count <= pod_set.count:
         subject.refuse(f"{path}.minCount", expected=f"1 to {pod_set.count}", found=show(pod_set.min_count))
-    check_pod_spec(subject, f"{path}.template.spec", pod_set.template.spec)
+    # No pods are made from it: whether devices have limits is for the job to say.
+    check_pod_spec(PodSubject(subject.found, subject.place, []), f"{path}.template.spec", pod_set.template.spec)
     request = pod_set.topology_request
     if request is None:
         return

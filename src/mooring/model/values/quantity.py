@@ -15,6 +15,8 @@ Nanos = NewType("Nanos", int)
 NANO = 10**9
 MAX_UNITS = 2**63 - 1
 """What does not fit an int64 is capped there, as in Kubernetes."""
+LONGEST = 1000
+"""Characters: a longer number is none, as turning it into one is quadratic."""
 
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -38,7 +40,7 @@ def _as_text(number: int | float) -> str:
 
 @lru_cache(maxsize=65536)
 def _parse(text: str) -> Nanos:
-    form = _FORM.fullmatch(text)
+    form = _FORM.fullmatch(text) if len(text) <= LONGEST else None
     if form is None:
         raise QuantityError(text)
     sign, digits, suffix = form.groups()

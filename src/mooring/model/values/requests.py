@@ -17,6 +17,14 @@ DEFAULT_CPU_NANOS = NANO // 10
 DEFAULT_MEMORY_NANOS = 200 * 1024 * 1024 * NANO
 """Likewise 200Mi of memory."""
 
+MOST_OF_A_NODE = 1 << 50
+"""In column units (a pebibyte, 10^12 CPUs): what a node has beyond that does not count. Columns are int64, so a sum of
+thousands of such amounts does not wrap around, and neither does their product with a percentage."""
+MOST_OF_A_POD = MOST_OF_A_NODE + 1
+"""Whoever asks for more asks for this: more than any node has."""
+MOST_OF_A_QUOTA = 1 << 57
+"""Likewise for quotas, which may be of a whole cluster; sums of dozens do not wrap around."""
+
 Amounts = dict[str, int]
 """Nano-units by resource name."""
 
@@ -102,14 +110,24 @@ def in_columns(name: str) -> bool:
 
 
 def to_column_units(name: str, nanos: int) -> int:
-    """Round up to what the columns hold: millis for CPU, whole units for everything else."""
-    return to_millis(nanos) if name == CPU else to_units(nanos)
+    """Round up to what the columns hold: millis for CPU, whole units for everything else; at most MOST_OF_A_QUOTA."""
+    return min(to_millis(nanos) if name == CPU else to_units(nanos), MOST_OF_A_QUOTA)
+
+
+def to_pod_units(name: str, nanos: int) -> int:
+    """Round up what one pod asks for; if that is more than any node can have, it is just that."""
+    return min(to_column_units(name, nanos), MOST_OF_A_POD)
+
+
+def to_node_units(name: str, nanos: int) -> int:
+    """Round up what one node has, as far as it counts."""
+    return min(to_column_units(name, nanos), MOST_OF_A_NODE)
 
 
 def whole_requests(amounts: Amounts, names: Iterable[str] | None = None) -> dict[str, int]:
     """Round the amounts of accounted resources to column units."""
     wanted = amounts if names is None else names
-    return {name: to_column_units(name, amounts[name]) for name in wanted if name in amounts and in_columns(name)}
+    return {name: to_pod_units(name, amounts[name]) for name in wanted if name in amounts and in_columns(name)}
 
 
 def column_amounts(resources: Resources) -> dict[str, int]:

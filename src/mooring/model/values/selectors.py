@@ -14,13 +14,15 @@ from mooring.model.api.meta import LabelSelector, NodeSelector, NodeSelectorTerm
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
 
+LONGEST_INT = 100
+"""Characters, zeros in front included; the largest has 19 digits and a sign."""
 _INT = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 @lru_cache(maxsize=65536)
 def parse_int64(text: str) -> int | None:
     """Read a decimal int64 as Go's ParseInt does; None where it would fail."""
-    if not _INT.fullmatch(text):
+    if len(text) > LONGEST_INT or not _INT.fullmatch(text):
         return None
     number = int(text)
     return number if -(2**63) <= number < 2**63 else None
