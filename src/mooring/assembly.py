@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from mooring.actions import ActionSettings, make_actions
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.config.batching import BatchingArgs
@@ -14,7 +16,8 @@ from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.config.queueing import QueueingSettings
 from mooring.config.scheduler import DEFAULT_SCHEDULER, PluginConfig, ProfileConfig, SchedulerConfig, convert
 from mooring.config.settings import Settings, load_settings
-from mooring.config.tenant_policy import TenantPolicy
+from mooring.config.tenant_policy import QueueShares, TenantPolicy
+from mooring.config.volcano_scheduler import ACTIONS, DRF, PRIORITY, VolcanoScheduler
 from mooring.engine.cycle import Scheduler
 from mooring.engine.merge import POINTS, Enabled, Naming, plugins_by_point
 from mooring.engine.plugin import (
@@ -77,6 +80,9 @@ class Assembly:
     """How long gangs stay behind that were tried in vain, at the least."""
     preemption_costs: dict[str, PreemptionCostArgs] = field(default_factory=dict)
     """What preemption may cost besides priorities, by the preemptor's profile."""
+    volcano: VolcanoScheduler | None = None
+    remarks: tuple[str, ...] = ()
+    """What was configured and changes nothing, in one line each."""
 
     @property
     def default_profile(self) -> Profile:
@@ -107,7 +113,7 @@ class Assembly:
                 gangs=self.gangs,
                 queueing=self.queueing,
                 tenants=self.tenants,
-                shares=share_settings(self.tenants),
+                shares=share_settings(self.tenants, self.volcano),
                 cached=cached,
                 clock=clock,
                 on_batch=on_batch,
@@ -165,15 +171,26 @@ def assemble(
     gangs = gangs or GangSchedulingArgs(
         timeout_seconds=coscheduling.timeout_seconds or GangSchedulingArgs().timeout_seconds
     )
+    remarks = tuple(settings.remarks)
     backoff = float(coscheduling.pod_group_backoff_seconds)
-    return Assembly(config, by_name, batching, gangs, settings.queueing, settings.tenants, backoff, costs)
+    return Assembly(
+        config, by_name, batching, gangs, settings.queueing, settings.tenants, backoff, costs, settings.volcano, remarks
+    )
 
 
-def share_settings(policy: TenantPolicy) -> ShareSettings:
-    """How the shares of Volcano's queues are decided."""
-    given = policy.shares
+def share_settings(policy: TenantPolicy, volcano: VolcanoScheduler | None = None) -> ShareSettings:
+    """How the shares of Volcano's queues are decided: by its own configuration where there is one, else by ours."""
+    given = _shares_of(policy, volcano)
+    actions = ACTIONS if volcano is None else volcano.action_names
+    drf = None if volcano is None else volcano.plugin(DRF)
     return ShareSettings(
         division=Division(given.division.lower()),
+        enqueues="enqueue" in actions,
+        backfills="backfill" in actions,
+        reclaims="reclaim" in actions,
+        preempts="preempt" in actions,
+        orders_jobs_by_priority=volcano is None or volcano.plugin(PRIORITY) is not None,
+        orders_jobs_by_share=volcano is None or (drf is not None and drf.enable_job_order is not False),
         stays_within_deserved=given.stays_within_deserved,
         keeps_guarantees=given.keeps_guarantees,
         moves_parent_shares=given.moves_parent_shares,
@@ -182,6 +199,18 @@ def share_settings(policy: TenantPolicy) -> ShareSettings:
         half_life_seconds=policy.usage_half_life_seconds or None,
         minimum_runtime_seconds=policy.minimum_runtime_before_reclaim_seconds,
     )
+
+
+def _shares_of(policy: TenantPolicy, volcano: VolcanoScheduler | None) -> QueueShares:
+    """What a TenantPolicy says of shares, with what Volcano's own configuration selects instead."""
+    if volcano is None:
+        return policy.shares
+    drf, is_by_spec = volcano.plugin(DRF), volcano.plugin("capacity") is not None
+    is_hierarchical = drf is not None and bool(drf.enable_hierarchy)
+    division = "Capacity" if is_by_spec or is_hierarchical else policy.shares.division
+    if volcano.plugin("proportion") is not None and division == "Capacity":
+        division = "Proportion"
+    return structs.replace(policy.shares, division=division, hierarchical=is_hierarchical)
 
 
 def _naming(registry: Registry, source: str, index: int) -> Naming:

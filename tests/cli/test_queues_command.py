@@ -533,3 +533,59 @@ def test_help_has_an_example(mooring: Call) -> None:
 
     assert ran.code == 0
     assert "mooring queues -f examples/tenants/two-teams/1-cluster.yaml" in ran.out
+
+
+LENDING = """
+apiVersion: v1
+kind: Node
+metadata: {name: n}
+status: {allocatable: {cpu: 64, memory: 256Gi, pods: 110}}
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ResourceFlavor
+metadata: {name: any}
+"""
+
+
+def _lending_queue(name: str, quota: int, borrows: str = "") -> str:
+    return f"""
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ClusterQueue
+metadata: {{name: {name}}}
+spec:
+  cohort: all
+  namespaceSelector: {{}}
+  preemption: {{reclaimWithinCohort: Any}}
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{{name: any, resources: [{{name: cpu, nominalQuota: {quota}{borrows}}}]}}]
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: LocalQueue
+metadata: {{name: {name}, namespace: default}}
+spec: {{clusterQueue: {name}}}"""
+
+
+def _queued_job(name: str, queue: str, cpu: int) -> str:
+    return f"""
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: {name}, namespace: default, labels: {{kueue.x-k8s.io/queue-name: {queue}}}}}
+spec:
+  template:
+    spec: {{restartPolicy: Never, containers: [{{name: w, image: x, resources: {{requests: {{cpu: {cpu}}}}}}}]}}"""
+
+
+def test_of_borrowers_admitted_at_one_moment_the_last_created_gives_back(
+    mooring: Call, write: Callable[..., Path]
+) -> None:
+    first = LENDING + _lending_queue("lender", 8) + _lending_queue("borrower", 16)
+    cluster = write(first + _queued_job("large", "borrower", 16) + _queued_job("small", "borrower", 8), "1.yaml")
+    then = write(_queued_job("owner", "lender", 8), "2.yaml")
+
+    outcome = mooring("schedule", "-q", "-o", "json", "-f", cluster, "--then", f"1m:{then}")
+
+    last = json.loads(outcome.out)["steps"][-1]["result"]
+    assert [found["workload"].rpartition("-")[0] for found in last["suspended"]] == ["job-small"]

@@ -122,3 +122,102 @@ def test_pods_without_requests_do_not_wait_for_a_share(mooring: Call, write: Cal
     file = write(NODE + queue("a", "{capability: {nvidia.com/gpu: 2}}") + pods("a", "a-full", 4) + empty)
 
     assert placed(mooring, "-f", file) == [{"a": 5}]
+
+
+def group(name: str, queue_name: str, minimum: int, extra: str = "") -> str:
+    """A gang of pods of one GPU each."""
+    members = pods("x", name, minimum).replace(
+        "scheduling.volcano.sh/queue-name: x", f"scheduling.k8s.io/group-name: {name}"
+    )
+    return f"""
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {{name: {name}}}
+spec: {{minMember: {minimum}, queue: {queue_name}{extra}}}{members}"""
+
+
+def test_a_parent_that_names_nothing_deserves_what_its_children_do(mooring: Call, write: Call) -> None:
+    teams = "".join(
+        queue(name, "{parent: p, deserved: {nvidia.com/gpu: 4}, guarantee: {resource: {nvidia.com/gpu: 1}}}")
+        for name in ("pa", "pb")
+    )
+    file = write(NODE + queue("p", "{}") + teams + pods("pa", "a", 8) + pods("pb", "b", 8))
+
+    assert placed(mooring, "-f", file, "--config", write(policy("{division: Capacity}"), "p.yaml")) == [
+        {"a": 4, "b": 4}
+    ]
+
+
+CONF = """
+actions: "%s"
+tiers:
+- plugins: [{name: priority}, {name: gang, enablePreemptable: false}, {name: conformance}]
+- plugins: [{name: drf}, {name: predicates}, {name: %s}]
+"""
+
+
+def test_enqueue_keeps_room_in_the_queue_for_a_group_that_was_let_in_before(mooring: Call, write: Call) -> None:
+    needs = ", minResources: {nvidia.com/gpu: %d}"
+    taken = pods("x", "x", 4).replace("spec:\n", "spec:\n  nodeName: n\n")
+    limited = queue("a", "{capability: {nvidia.com/gpu: 7}}")
+    big, small = group("large", "a", 5, needs % 5), group("small", "a", 3, needs % 3)
+    file = write(NODE + limited + queue("x", "{reclaimable: false}") + taken + big + small)
+    with_enqueue = write(CONF % ("enqueue, allocate, backfill", "capacity"), "with.conf")
+    without = write(CONF % ("allocate, backfill", "capacity"), "without.conf")
+
+    assert placed(mooring, "-f", file, "--config", with_enqueue) == [{}]
+    assert placed(mooring, "-f", file, "--config", without) == [{"s": 3}]
+
+
+def test_volcanos_configuration_selects_what_it_names(mooring: Call, write: Call) -> None:
+    specs = {"a": "{weight: 1, deserved: {nvidia.com/gpu: 6}}", "b": "{weight: 1, deserved: {nvidia.com/gpu: 2}}"}
+    file = write(NODE + "".join(queue(name, spec) + pods(name, name, 8) for name, spec in specs.items()))
+    proportion = write(CONF % ("allocate", "proportion"), "proportion.conf")
+    capacity = write(CONF % ("allocate", "capacity"), "capacity.conf")
+    wrapped = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: volcano-scheduler-configmap}\ndata:\n"
+    in_map = wrapped + "  volcano-scheduler.conf: |\n" + (CONF % ("allocate", "capacity")).replace("\n", "\n    ")
+
+    assert placed(mooring, "-f", file, "--config", proportion) == [{"a": 4, "b": 4}]
+    assert placed(mooring, "-f", file, "--config", capacity) == [{"a": 6, "b": 2}]
+    assert placed(mooring, "-f", file, "--config", write(in_map, "map.yaml")) == [{"a": 6, "b": 2}]
+
+
+def test_only_the_actions_that_are_named_run(mooring: Call, write: Call) -> None:
+    empty = pods("a", "e", 2).replace("resources: {limits: {nvidia.com/gpu: 1}}", "resources: {}")
+    file = write(NODE + queue("a", "{weight: 1}") + empty)
+
+    assert placed(mooring, "-f", file, "--config", write(CONF % ("allocate, backfill", "proportion"), "b.conf")) == [
+        {"e": 2}
+    ]
+    assert placed(mooring, "-f", file, "--config", write(CONF % ("allocate", "proportion"), "none.conf")) == [{}]
+
+
+def test_reclaim_runs_where_volcanos_configuration_names_it(mooring: Call, write: Call) -> None:
+    held = pods("a", "a", 8).replace("spec:\n", "spec:\n  nodeName: n\n")
+    file = write(TWO_QUEUES + held + pods("b", "b", 4))
+
+    def evicted(actions: str) -> int:
+        conf = write(CONF % (actions, "proportion"), "volcano-scheduler.conf")
+        outcome = mooring("schedule", "-q", "-o", "json", "-f", file, "--config", conf)
+        return len(json.loads(outcome.out).get("evicted", ()))
+
+    assert evicted("enqueue, allocate, backfill") == 0
+    assert evicted("enqueue, allocate, backfill, reclaim") == 4
+
+
+def test_plugins_that_are_unknown_or_not_used_are_said_in_one_line_each(mooring: Call, write: Call) -> None:
+    conf = (CONF % ("allocate", "proportion")).replace("{name: predicates}", "{name: binpack}, {name: magic}")
+    outcome = mooring("schedule", "-f", write(NODE), "--config", write(conf, "volcano-scheduler.conf"))
+
+    assert outcome.err.splitlines()[-2:] == [
+        "volcano-scheduler.conf: not used here: binpack",
+        "volcano-scheduler.conf: unknown plugins: magic",
+    ]
+
+
+def test_what_makes_no_sense_in_volcanos_configuration_is_refused(mooring: Call, write: Call) -> None:
+    for conf, field in ((CONF % ("allocat", "drf"), "actions"), (CONF % ("enqueue", "drf"), "actions")):
+        outcome = mooring("schedule", "-f", write(NODE), "--config", write(conf, "volcano-scheduler.conf"))
+        assert outcome.code == 2
+        assert f"volcano-scheduler.conf: {field}: expected" in outcome.err

@@ -102,12 +102,11 @@ def test_the_next_queue_is_the_first_of_all_that_take_part(story: Story) -> None
             assert best is None
             continue
         assert best == _plain_best(sharing, taking_part)
-        by_share = sharing.settings.orders_jobs_by_share
         line = [
             job for job in book.jobs.values() if job.leaf == best and job.wants_more and not book.is_parked(job.key)
         ]
         head = book.lines[best].head()
-        assert head is min(line, key=lambda job: job_key(job, by_share))
+        assert head is min(line, key=lambda job: job_key(job, sharing.settings))
 
 
 def _plain_best(sharing: Sharing, leaves: list[int]) -> int:

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mooring.cli.options import Format
@@ -47,9 +47,12 @@ def warn(warnings: Sequence[str], *, quiet: bool) -> None:
         print(f"warning: {' '.join(warning.split())}", file=sys.stderr)
 
 
-def remark_ignored(ignored: Mapping[str, int], *, quiet: bool) -> None:
-    """Mention the kinds that scheduling does not read, and whether that matters; configuration in lines of its own."""
-    if not ignored or quiet:
+def remark_ignored(ignored: Mapping[str, int], configured: Iterable[str] = (), *, quiet: bool) -> None:
+    """Mention the kinds that scheduling does not read, and whether that matters; configuration in lines of its own.
+
+    `configured` are lines about what was configured and changes nothing.
+    """
+    if quiet:
         return
     from mooring.config.settings import CONFIGURATION_KINDS
     from mooring.model.loading.unread import remarks
@@ -59,7 +62,7 @@ def remark_ignored(ignored: Mapping[str, int], *, quiet: bool) -> None:
     for kind in configuration:
         name = kind.partition(".")[0]
         lines.append(f"{name} is configuration, not applied here: give its file with --config")
-    for line in lines:
+    for line in (*lines, *configured):
         print(f"\x1b[2m{line}\x1b[0m" if sys.stderr.isatty() else line, file=sys.stderr)
 
 

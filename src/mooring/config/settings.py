@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mooring.config import queueing, tenant_policy
+from mooring.config import queueing, tenant_policy, volcano_scheduler
 from mooring.config.queueing import QueueingSettings, parse_queueing
 from mooring.config.scheduler import SchedulerConfig, parse_config, suggestion
 from mooring.config.tenant_policy import TenantPolicy, parse_tenant_policy
+from mooring.config.volcano_scheduler import VolcanoScheduler, is_volcano_scheduler, parse_volcano_scheduler
 from mooring.errors import ConfigError
 from mooring.model.loading.yaml_text import YamlProblem, read_yaml
 
@@ -23,12 +24,19 @@ class Settings:
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
     queueing: QueueingSettings = field(default_factory=QueueingSettings)
     tenants: TenantPolicy = field(default_factory=TenantPolicy)
+    volcano: VolcanoScheduler | None = None
+
+    @property
+    def remarks(self) -> list[str]:
+        """What was configured and changes nothing, in one line each."""
+        return [] if self.volcano is None else self.volcano.remarks()
 
 
 _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     SCHEDULER_KIND: ("scheduler", parse_config),
     queueing.KIND: ("queueing", parse_queueing),
     tenant_policy.KIND: ("tenants", parse_tenant_policy),
+    volcano_scheduler.NAME: ("volcano", parse_volcano_scheduler),
 }
 
 
@@ -104,4 +112,6 @@ def _unwrapped(document: Any, where: str) -> Iterator[tuple[str, Any]]:
 
 
 def _kind_of(document: Any) -> str:
+    if is_volcano_scheduler(document):
+        return volcano_scheduler.NAME
     return str(document.get("kind", "")) if isinstance(document, dict) else ""

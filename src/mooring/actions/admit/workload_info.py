@@ -16,6 +16,7 @@ from mooring.model.api.kueue_workload import PodSetAssignment
 from mooring.model.api.pods import Container, Pod, PodSpec
 from mooring.model.decisions import PodSetFlavors, TopologyAssignment, TopologyDomain
 from mooring.model.loading.defaults import default_pod_spec
+from mooring.model.queued.building import MADE_UID
 from mooring.model.values.quantity import parse_quantity
 from mooring.model.values.requests import PODS, Amounts, pod_requests, to_column_units
 
@@ -152,7 +153,21 @@ class AdmittedWorkload:
     def victim_order(self) -> tuple[bool, float, int, float, str]:
         """Who goes first among candidates of one class: evicted already, of large usage, low priority, started last."""
         pending = self.pending
-        return (not self.is_evicted, -self.local_usage, pending.priority, -self.reserved_at, pending.uid)
+        return (
+            not self.is_evicted,
+            -self.local_usage,
+            pending.priority,
+            -self.reserved_at,
+            _last_made_first(pending.uid),
+        )
+
+
+def _last_made_first(uid: str) -> str:
+    """A uid to break ties among victims by: where it tells the age, the youngest is the smallest."""
+    return uid.translate(_NINES_COMPLEMENT) if uid.startswith(MADE_UID) else uid
+
+
+_NINES_COMPLEMENT = str.maketrans("0123456789", "9876543210")
 
 
 @dataclass(slots=True)

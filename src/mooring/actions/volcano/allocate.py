@@ -66,6 +66,7 @@ class Share(Action):
         sharing, refused = self.followed.sharing, self.followed.refused
         # 2. Turn by turn, by shares.
         decisions: list[Decision] = []
+        self.followed.let_in()
         sharing.start_cycle(now)
         no_node = dict[str, str]()
         while (offer := sharing.next_job()) is not None:
@@ -78,7 +79,7 @@ class Share(Action):
             else:
                 sharing.allocate(job.key, _members(cycle.cluster, job, made), now)
         # 3. Who asks for nothing but a place gets one, whatever its queue deserves.
-        for job in jobs.values():
+        for job in jobs.values() if self.settings.backfills else ():
             if job.key not in refused:
                 made, message = self._backfill(cycle, job, sharing)
                 decisions += made
@@ -89,9 +90,10 @@ class Share(Action):
         # 4. The others wait, each with its reason.
         for job in jobs.values():
             message = no_node.get(job.key) or refused.get(job.key) or sharing.why(job.key)
-            waits = _park(cycle.queue, job, message, is_capped=job.key not in no_node)
+            is_capped = job.key not in no_node or not self.settings.preempts
+            waits = _park(cycle.queue, job, message, is_capped=is_capped)
             decisions += waits
-            if waits and job.key not in refused:
+            if waits and job.key not in refused and self.settings.reclaims:
                 self.unplaced.append(job)
         self.unplaced.sort(key=lambda job: (-job.priority, job.created, job.key))
         return decisions

@@ -80,7 +80,7 @@ class Book:
         """Take in a job, with what it holds."""
         job = Job(demand, self.tree.row_of[demand.queue], self.resources)
         self.jobs[job.key] = job
-        self.ledger.add_demand(job.leaf, job.asked)
+        self.ledger.add_demand(job.leaf, job.in_demand)
         if job.is_enqueued:
             self.ledger.add_minimum(job.leaf, job.minimum_amount)
         self.ledger.add(job.leaf, job.held_amount)
@@ -93,7 +93,7 @@ class Book:
             self.change(job, tuple(job.held), -1)
         del self.jobs[key]
         self._parked.pop(key, None)
-        self.ledger.add_demand(job.leaf, job.asked, -1)
+        self.ledger.add_demand(job.leaf, job.in_demand, -1)
         if job.is_enqueued:
             self.ledger.add_minimum(job.leaf, job.minimum_amount, -1)
         if self.hierarchical is not None and self.hierarchical.drop_job(key):
@@ -135,7 +135,7 @@ class Book:
         if not job.is_enqueued or not job.wants_more:
             job.line_key = None
             return
-        key = job_key(job, self._settings.orders_jobs_by_share)
+        key = job_key(job, self._settings)
         if key != job.line_key:
             self.lines[job.leaf].put(job, key)
 

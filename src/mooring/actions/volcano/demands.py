@@ -67,6 +67,10 @@ class JobDemand:
     priority: int = 0
     created: float = 0.0
     started: float | None = None
+    min_resources: Amounts | None = None
+    """What it says that it needs at least, to be let in; None: what its minimum of members asks for."""
+    leaving: Amounts = field(default_factory=dict)
+    """What members ask for that are being evicted: they come back, and their queue goes on deserving it."""
     is_preemptible: bool = True
     is_enqueued: bool = True
     """Whether it may be offered a turn; if not, it waits for `Sharing.enqueue`."""

@@ -30,6 +30,8 @@ class Following:
         self.sharing = Sharing(self._queues, self._total, settings)
         self._versions = self._current_versions()
         self._with_turns: set[str] = set()
+        self._let_in: set[str] = set()
+        """Jobs that were let in: they stay so until they are gone."""
         self._pods, self._gangs = cluster.pods.watch(), cluster.gangs.watch()
         self._pods.update(cluster.pods.records)
         self._gangs.update(cluster.gangs.records)
@@ -46,6 +48,10 @@ class Following:
         for key in sorted(changed):
             self._look_at(key, by_job.get(key, ()))
         return {key: self.jobs[key] for key in by_job if key in self.jobs}
+
+    def let_in(self) -> None:
+        """Let jobs in that wait for it, as far as there will be room for them."""
+        self._let_in.update(self.sharing.enqueue_waiting())
 
     def _changed(self) -> set[str]:
         """The jobs of which something came, went or was described anew."""
@@ -86,11 +92,13 @@ class Following:
         job = shared_job(self.cluster, key, turns)
         self.refused.pop(key, None)
         if job is None:
+            self._let_in.discard(key)
             self.jobs.pop(key, None)
             self.sharing.forget(key)
             return
         self.jobs[key] = job
-        why = self.sharing.put(job.demand(self.cluster))
+        is_let_in = key in self._let_in or not self.sharing.settings.enqueues
+        why = self.sharing.put(job.demand(self.cluster, is_let_in=is_let_in))
         if why:
             self.refused[key] = why
 

@@ -24,6 +24,8 @@ class Job:
         """Its place in its queue's line; None while it is not in line."""
         self.refusal = ""
         """Why its last try failed."""
+        given = demand.min_resources
+        self._min_resources = None if given is None else resources.amount(given)
         self._requests = [resources.amount(role.request) for role in demand.roles]
         self._amounts: dict[Members, Amount] = {}
         self._wanted: Members | None = None
@@ -34,6 +36,10 @@ class Job:
         nothing = [0] * len(self.held)
         self.minimum = tuple(nothing) if self._is_whole(nothing) else self._next_members(nothing)
         self.asked = self.amount(tuple(role.members for role in demand.roles))
+        self.in_demand = dict(self.asked)
+        """What its queue asks for with it: also for members that are being evicted."""
+        for column, value in resources.amount(demand.leaving).items():
+            self.in_demand[column] = self.in_demand.get(column, 0) + value
         self._count()
 
     # Amounts
@@ -58,7 +64,7 @@ class Job:
     @property
     def minimum_amount(self) -> Amount:
         """What it takes to be whole."""
-        return self.amount(self.minimum)
+        return self.amount(self.minimum) if self._min_resources is None else self._min_resources
 
     # Members
 

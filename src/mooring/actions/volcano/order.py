@@ -17,6 +17,7 @@ from typing import Protocol
 from mooring.actions.volcano.hdrf import HierarchicalShares
 from mooring.actions.volcano.jobs import Job
 from mooring.actions.volcano.queue_shares import QueueShares
+from mooring.actions.volcano.settings import ShareSettings
 from mooring.actions.volcano.standings import Key, Tournament
 from mooring.actions.volcano.tree import QueueTree
 
@@ -91,9 +92,10 @@ class HierarchicalOrder:
         return (standings, -self._tree.specs[leaf].created, self._tree.name(leaf))
 
 
-def job_key(job: Job, by_share: bool) -> JobKey:
+def job_key(job: Job, settings: ShareSettings) -> JobKey:
     demand = job.demand
-    return (-demand.priority, job.is_whole, job.share if by_share else 0.0, demand.created, demand.key)
+    by_share, urgency = settings.orders_jobs_by_share, demand.priority if settings.orders_jobs_by_priority else 0
+    return (-urgency, job.is_whole, job.share if by_share else 0.0, demand.created, demand.key)
 
 
 class Line:

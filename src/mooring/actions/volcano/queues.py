@@ -31,7 +31,7 @@ def compile_queues(queues: Iterable[Queue]) -> list[QueueSpec]:
 def _compile(queue: Queue) -> QueueSpec:
     default_queue(queue)
     spec = queue.spec
-    capability = _amounts(spec.capability)
+    capability = column_amounts(spec.capability)
     for name in (CPU, MEMORY):
         # Of these Volcano takes 0 for "not set": a queue that may have no CPU could run nothing at all.
         if capability.get(name) == 0:
@@ -43,15 +43,16 @@ def _compile(queue: Queue) -> QueueSpec:
         priority=spec.priority,
         created=timestamp_seconds(queue.metadata.creation_timestamp) or 0.0,
         capability=capability,
-        deserved=_amounts(spec.deserved),
-        guarantee=_amounts(queue.guaranteed),
+        deserved=column_amounts(spec.deserved),
+        guarantee=column_amounts(queue.guaranteed),
         is_reclaimable=spec.reclaimable is not False,
         is_open=queue.status.state == OPEN,
         hierarchy=hierarchy_of(queue),
     )
 
 
-def _amounts(resources: Resources | None) -> dict[str, int]:
+def column_amounts(resources: Resources | None) -> dict[str, int]:
+    """Quantities in column units, of resources that are accounted for."""
     return {
         name: to_column_units(name, parse_quantity(text))
         for name, text in (resources or {}).items()

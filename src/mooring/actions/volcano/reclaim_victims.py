@@ -178,9 +178,8 @@ class Reclaim:
 
     def _candidates(self, leaf: int) -> list[Job]:
         """The jobs of a queue that anything may be taken from, best first."""
-        by_share = self._settings.orders_jobs_by_share
         jobs = [job for job in self._book.holders[leaf].values() if self._may_be_victim(job)]
-        return sorted(jobs, key=lambda job: job_key(job, by_share))
+        return sorted(jobs, key=lambda job: job_key(job, self._settings))
 
     def _may_be_victim(self, job: Job) -> bool:
         if not job.demand.is_preemptible:

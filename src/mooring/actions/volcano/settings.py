@@ -37,6 +37,15 @@ class ShareSettings:
     """Whether hierarchical dominant shares decide which queue comes first, and who gives back."""
     resource_weights: Mapping[str, float] = field(default_factory=dict)
     """What resources count for in dominant shares; 1 if not named. See `weights_by_worth`."""
+    enqueues: bool = True
+    """Whether jobs that say what they need at least (minResources) are let in only as far as there will be room."""
+    backfills: bool = True
+    """Whether pods that ask for nothing are placed whatever their queue deserves."""
+    reclaims: bool = True
+    """Whether queues that starve within their share take back what others hold beyond theirs."""
+    preempts: bool = True
+    """Whether pods of shared queues that found no node may evict others by priority."""
+    orders_jobs_by_priority: bool = True
     orders_jobs_by_share: bool = True
     """Whether of a queue's jobs with equal priority the one with the smaller dominant share comes first."""
     half_life_seconds: float | None = None

@@ -3,10 +3,12 @@
 A job is worked out from the facts of the state and from the turns that its members have now, from nothing else.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mooring.actions.volcano.demands import JobDemand, Role
+from mooring.actions.volcano.queues import column_amounts
 from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.engine.queue.shared import QUEUE_NAME, gang_queue
@@ -37,13 +39,21 @@ class SharedJob:
     """Members that wait by themselves: the whole job of a single pod, what a gang can grow by."""
     members: dict[RoleKey, list[PodRecord]] = field(default_factory=dict)
     """All that run or may be tried now, by role."""
+    leaving: list[PodRecord] = field(default_factory=list)
+    """Those that still run, and are being evicted."""
+
+    @property
+    def min_resources(self) -> dict[str, int]:
+        """What its group says that it needs to be let in."""
+        given = self.root.gang.min_resources if self.root is not None and self.root.gang is not None else None
+        return column_amounts(given)
 
     @property
     def waiting(self) -> list[Entry]:
         return [*(self.gang.entries.values() if self.gang is not None else ()), *self.spares]
 
-    def demand(self, cluster: Cluster) -> JobDemand:
-        """The job as shares see it."""
+    def demand(self, cluster: Cluster, *, is_let_in: bool = True) -> JobDemand:
+        """The job as shares see it; whether it was let in counts only for one that waits and says what it needs."""
         minimum, may_go = 1, True
         minimum_of: dict[tuple[str, str], int] = {}
         if self.root is not None and self.root.gang is not None:
@@ -75,8 +85,18 @@ class SharedJob:
             priority=self.priority,
             created=self.created,
             started=min(known, default=None),
+            min_resources=self.min_resources,
+            is_enqueued=is_let_in or not self.min_resources or any(role.held for role in roles),
+            leaving=_sum(record.shape.requests for record in self.leaving),
             is_preemptible=may_go and all(is_preemptible(record.pod) for record in records),
         )
+
+
+def _sum(requests: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    found = Counter[str]()
+    for amounts in requests:
+        found.update({**amounts, PODS: 1})
+    return dict(found)
 
 
 def turns_by_job(cluster: Cluster, turns: Iterable[Turn]) -> dict[str, list[Turn]]:
@@ -107,7 +127,7 @@ def shared_job(cluster: Cluster, key: str, turns: Sequence[Turn]) -> SharedJob |
     """The job of this key; None if nothing of it runs and it has no turn, or if no shared queue has it."""
     root = cluster.gangs.records.get(key)
     job = _pod_job(cluster, key, turns) if root is None else _gang_job(cluster, root, turns)
-    return job if job is not None and job.members else None
+    return job if job is not None and (job.members or job.leaving) else None
 
 
 def _pod_job(cluster: Cluster, key: str, turns: Sequence[Turn]) -> SharedJob | None:
@@ -122,6 +142,8 @@ def _pod_job(cluster: Cluster, key: str, turns: Sequence[Turn]) -> SharedJob | N
         job.created = job.spares[0].queued_at
     if turns or (record.row != UNBOUND and not record.shape.terminating):
         job.members[role_key(cluster, record)] = [record]
+    elif record.row != UNBOUND:
+        job.leaving.append(record)
     return job
 
 
@@ -145,6 +167,8 @@ def _gang_job(cluster: Cluster, root: GangRecord, turns: Sequence[Turn]) -> Shar
         for key, record in part.members.items():
             if key in running or key in waiting:
                 job.members.setdefault(role_key(cluster, record), []).append(record)
+            elif record.row != UNBOUND and key not in part.nominated:
+                job.leaving.append(record)
     job.priority = _gang_priority(root.gang, job.members)
     return job
 

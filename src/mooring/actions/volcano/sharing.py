@@ -160,7 +160,9 @@ class Sharing:
         reason = self._refuse_queue(demand.queue) or refuse_demand(demand)
         if reason:
             return reason
-        self._widen({name for role in demand.roles for name in role.request})
+        self._widen(
+            {name for role in demand.roles for name in role.request} | {*demand.leaving, *(demand.min_resources or ())}
+        )
         self.book.put(demand)
         self._is_stale = True
         return ""
@@ -241,7 +243,7 @@ class Sharing:
     def enqueue_waiting(self) -> list[str]:
         """Let in those who wait to be let in, best queue and best job first, as far as there will be room."""
         self._divide()
-        book, by_share = self.book, self.settings.orders_jobs_by_share
+        book = self.book
         waiting: dict[int, list[Job]] = {}
         for job in book.jobs.values():
             if not job.is_enqueued:
@@ -249,7 +251,7 @@ class Sharing:
         let_in = []
         # Being let in changes nobody's share, so each queue has its turn once, with all its jobs.
         for leaf in book.in_order(waiting):
-            for job in sorted(waiting[leaf], key=lambda job: job_key(job, by_share)):
+            for job in sorted(waiting[leaf], key=lambda job: job_key(job, self.settings)):
                 refusal = self.enqueueable(job.key)
                 if refusal is None:
                     book.enqueue(job)

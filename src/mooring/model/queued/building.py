@@ -33,6 +33,10 @@ _HANDED_DOWN = ("kueue.x-k8s.io", "mooring.dev")
 """Domains of the annotations that a Workload takes over from its job."""
 
 
+MADE_UID = "made-"
+"""How uids begin that we make; they rise with creation, as real ones do not."""
+
+
 def workload_name(kind: str, group: str, name: str, uid: str = "") -> str:
     """The name that Kueue gives the Workload of an object.
 

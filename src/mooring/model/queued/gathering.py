@@ -18,7 +18,7 @@ from mooring.model.jobs.pod_sets import MAIN, PodFinder
 from mooring.model.loading.expansion import OwnerKey, controller_of, index_owned, owner_key
 from mooring.model.loading.picture import Manifests, identity_of
 from mooring.model.loading.tables import Tables
-from mooring.model.queued.building import WorkloadBuilder, latest_creation, workload_name
+from mooring.model.queued.building import MADE_UID, WorkloadBuilder, latest_creation, workload_name
 from mooring.model.queued.given import GivenWorkloads
 from mooring.model.queued.labels import PRIORITY_CLASS, QUEUE_NAME, pod_group, queue_name
 from mooring.model.queued.pods import PodGroup, gather_groups, pod_plan
@@ -181,7 +181,7 @@ class Gathering:
     def _uid(self, stage: int, found: Any) -> str:
         """A uid that sorts as the walk goes: by stage, then in the order given."""
         stage_of_maker, number, *further = self._manifests.ranks.get(identity_of(found), (0, 0))
-        text = f"{stage:02}{stage_of_maker:02}{number:08}"
+        text = f"{MADE_UID}{stage:02}{stage_of_maker:02}{number:08}"
         return "-".join((text, *(f"{each:06}" for each in further))) if any(further) else text
 
     def _is_part_of_queued(self, metadata: ObjectMeta) -> bool:

@@ -186,8 +186,10 @@ def _check_sums(placed: Placed, field: str, pick: Callable[[Queue], Resources]) 
         for name in names:
             queue, place = placed[name]
             for resource, text in pick(queue).items():
+                limit = above.get(resource)
+                if limit is None:  # a parent that names nothing has what its children have
+                    continue
                 sums[resource] = sums.get(resource, 0) + parse_quantity(text)
-                limit = above.get(resource, 0)
                 if sums[resource] > parse_quantity(limit):
                     expected = f"no more than what its siblings leave of the {limit} of queue {parent} above them"
                     raise place.error(f"{field}.{resource}", expected=expected, found=show(text), subject=queue)
