@@ -79,6 +79,7 @@ class Intentions(Placements):
         self.log.note(self._set_leaving, record, record.leaving)
         record.leaving = leaving
         self.gangs.count_anew(record.key)
+        self.pods.changed((record.key,))
 
     # Holding room.
 
@@ -101,6 +102,7 @@ class Intentions(Placements):
             self.log.note(self._set_nominated, record, record.nominated)
             record.nominated = nominated
             self.gangs.count_anew(record.key)
+            self.pods.changed((record.key,))
 
     # Nominations.
 

@@ -88,7 +88,8 @@ class SharedJob:
             min_resources=self.min_resources,
             is_enqueued=is_let_in or not self.min_resources or any(role.held for role in roles),
             leaving=_sum(record.shape.requests for record in self.leaving),
-            is_preemptible=may_go and all(is_preemptible(record.pod) for record in records),
+            # Who is nominated to a place does not run there, and cannot be evicted from it.
+            is_preemptible=may_go and all(is_preemptible(record.pod) and not record.nominated for record in records),
         )
 
 
@@ -140,7 +141,7 @@ def _pod_job(cluster: Cluster, key: str, turns: Sequence[Turn]) -> SharedJob | N
     job.spares = [turn for turn in turns if isinstance(turn, Entry)]
     if created is None and job.spares:
         job.created = job.spares[0].queued_at
-    if turns or (record.row != UNBOUND and not record.shape.terminating):
+    if turns or _holds(record):
         job.members[role_key(cluster, record)] = [record]
     elif record.row != UNBOUND:
         job.leaving.append(record)
@@ -163,14 +164,18 @@ def _gang_job(cluster: Cluster, root: GangRecord, turns: Sequence[Turn]) -> Shar
             job.spares.append(turn)
             waiting[turn.record.key] = turn
     for part in table.parts_of(root):
-        running = {record.key for record in part.bound()}
         for key, record in part.members.items():
-            if key in running or key in waiting:
+            if _holds(record) or key in waiting:
                 job.members.setdefault(role_key(cluster, record), []).append(record)
-            elif record.row != UNBOUND and key not in part.nominated:
+            elif record.row != UNBOUND:
                 job.leaving.append(record)
     job.priority = _gang_priority(root.gang, job.members)
     return job
+
+
+def _holds(record: PodRecord) -> bool:
+    """Whether a pod has its place and stays: it runs there, or room is being made for it."""
+    return record.row != UNBOUND and record.leaving is None and not record.shape.terminating
 
 
 def _gang_priority(gang: Gang, members: Mapping[RoleKey, Sequence[PodRecord]]) -> int:
