@@ -13,7 +13,7 @@ from mooring.config.settings import parse_settings
 from mooring.drivers.offline.differences import differences
 from mooring.engine.cycle import Scheduler
 from mooring.engine.queue.parked import Turn
-from mooring.engine.queue.shared import share_queue
+from mooring.engine.queue.shared import Family, share_queue
 from mooring.model.decisions import Evict
 from mooring.model.events import PodLost
 from mooring.model.loading.manifests import build_manifests
@@ -82,7 +82,9 @@ def _waiting(scheduler: Scheduler) -> list[Turn]:
 def test_what_is_kept_equals_what_is_found_from_nothing(story: list[tuple[list[Json], list[int]]], kind: str) -> None:
     policy = {"apiVersion": "config.mooring.dev/v1alpha1", "kind": "TenantPolicy", "shares": {"division": kind}}
     scheduler = assemble(parse_settings([policy], "policy")).new_scheduler()
-    share = next(action for action in scheduler.actions if isinstance(action, Share))
+    share = next(
+        action for action in scheduler.actions if isinstance(action, Share) and action.family is Family.VOLCANO
+    )
     known: dict[tuple[str, str], Json] = {("Queue", "a"): _queue("a")}
     before = build_manifests([])
     for number, (come, go) in enumerate(story):

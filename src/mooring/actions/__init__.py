@@ -12,6 +12,7 @@ from mooring.actions.place.action import Place
 from mooring.actions.place.batches import Batches
 from mooring.actions.preempt.action import Preempt, Preemption
 from mooring.actions.volcano.allocate import Share
+from mooring.actions.volcano.families import OTHER_FAMILIES, family_settings
 from mooring.actions.volcano.reclaim import Reclaim
 from mooring.actions.volcano.settings import ShareSettings
 from mooring.config.batching import BatchingArgs
@@ -46,14 +47,15 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
     batches = Batches(settings.batching, cached=settings.cached, clock=settings.clock)
     placer = GangPlacer(batches)
     preemption = Preemption(settings.preemption_costs, placer)
-    share = Share(placer, settings.shares)
+    shares = [Share(placer, settings.shares)]
+    shares += [Share(placer, family_settings(family, settings.shares), family) for family in OTHER_FAMILIES]
     return (
         # Work that queues gets quota, or gives it back.
         Admit(settings.profiles, settings.queueing, settings.tenants, GangRehearsal(settings.profiles, placer)),
         # Gangs that lost a member are completed, or released.
         KeepWhole(placer, settings.gangs.timeout_seconds),
         # Pods and gangs of shared queues onto free capacity, in the order of the queues' shares.
-        share,
+        *shares,
         # Pods onto free capacity, batch by batch of equal shape; gangs whole; room for those that are refused.
         Place(
             placer,
@@ -64,7 +66,7 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
             on_batch=settings.on_batch,
         ),
         # What a queue holds beyond its share, back to one that starves within its own.
-        Reclaim(share, placer),
+        *(Reclaim(share, placer) for share in shares),
         # Pods onto the room that was made for them; room for those that had no turn to make any.
         Preempt(preemption),
     )

@@ -53,7 +53,7 @@ class Scheduler:
     ) -> None:
         self.cluster = cluster
         self.profiles = profiles
-        self.queue = Queue(cluster.gangs, backoff, lambda turn: bool(share_queue(cluster, turn)))
+        self.queue = Queue(cluster.gangs, backoff, lambda turn: share_queue(cluster, turn) is not None)
         self.actions = actions
         self.faults: list[Fault] = []
         """What has raised, until `take_faults`."""

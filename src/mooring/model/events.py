@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from mooring.model.api.elastic_quota import ElasticQuota
+from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Topology
 from mooring.model.api.meta import Namespace
 from mooring.model.api.nodes import Node
@@ -143,6 +145,8 @@ Related: TypeAlias = (
     | Topology
     | HyperNode
     | Queue
+    | KaiQueue
+    | ElasticQuota
     | ClusterQueue
     | Cohort
     | LocalQueue

@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from mooring.model.api.elastic_quota import ElasticQuota
+from mooring.model.api.kai_queue import KIND as KAI_QUEUE
+from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.kueue import Topology
 from mooring.model.api.meta import Labels, Namespace
 from mooring.model.api.policies import PodDisruptionBudget, PriorityClass, Service
@@ -45,6 +48,8 @@ class RelatedObjects:
         self.topologies: dict[str, Topology] = {}
         self.hyper_nodes: dict[str, HyperNode] = {}
         self.volcano_queues: dict[str, Queue] = {}
+        self.kai_queues: dict[str, KaiQueue] = {}
+        self.elastic_quotas: dict[str, ElasticQuota] = {}
         self._by_kind: dict[str, dict[str, Any]] = {
             "Namespace": self.namespaces,
             "Service": self.services,
@@ -63,6 +68,8 @@ class RelatedObjects:
             "Topology": self.topologies,
             "HyperNode": self.hyper_nodes,
             "Queue": self.volcano_queues,
+            KAI_QUEUE: self.kai_queues,
+            "ElasticQuota": self.elastic_quotas,
         }
 
     def put(self, found: Related) -> None:

@@ -18,21 +18,23 @@ from mooring.actions.volcano.shared_jobs import SharedJob, role_key
 from mooring.actions.volcano.sharing import Offer, Sharing
 from mooring.engine.action import Action, Cycle
 from mooring.engine.plugin import Change
+from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.queue import Entry, GangEntry, Queue
+from mooring.engine.queue.shared import Family, share_queue
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.model.decisions import Bind, Decision, Wait
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND
 
-PLUGIN = "VolcanoQueue"
-"""Who speaks when a queue's share refuses somebody."""
-
 
 class Share(Action):
     """The action."""
 
-    def __init__(self, placer: GangPlacer, settings: ShareSettings | None = None) -> None:
+    def __init__(
+        self, placer: GangPlacer, settings: ShareSettings | None = None, family: Family = Family.VOLCANO
+    ) -> None:
         self._placer = placer
+        self.family = family
         self.settings = settings or ShareSettings()
         self.followed: Following | None = None
         """How the queues stand; None while there are none."""
@@ -51,12 +53,12 @@ class Share(Action):
     def run(self, cycle: Cycle) -> list[Decision]:
         self.unplaced = []
         cluster = cycle.cluster
-        if not cluster.related.volcano_queues:
+        if not has_queues(cluster, self.family):
             return []
         # 1. Who there is, and what everybody holds.
-        turns = cycle.queue.take_shared()
+        turns = cycle.queue.take_shared(lambda turn: _family_of(cluster, turn) is self.family)
         if self.followed is None or self.followed.cluster is not cluster:
-            self.followed = Following(cluster, self.settings)
+            self.followed = Following(cluster, self.settings, self.family)
         jobs = self.followed.follow(turns, cycle.now)
         return self._take_turns(jobs, cycle) if turns else []
 
@@ -91,7 +93,7 @@ class Share(Action):
         for job in jobs.values():
             message = no_node.get(job.key) or refused.get(job.key) or sharing.why(job.key)
             is_capped = job.key not in no_node or not self.settings.preempts
-            waits = _park(cycle.queue, job, message, is_capped=is_capped)
+            waits = _park(cycle.queue, job, message, self.family.value, is_capped=is_capped)
             decisions += waits
             if waits and job.key not in refused and self.settings.reclaims:
                 self.unplaced.append(job)
@@ -159,6 +161,22 @@ class Share(Action):
         return [Bind(entry.record.key, entry.record.node_name)], ""
 
 
+def has_queues(cluster: Cluster, family: Family) -> bool:
+    """Whether a family has any queues in this cluster."""
+    match family:
+        case Family.VOLCANO:
+            return bool(cluster.related.volcano_queues)
+        case Family.KAI:
+            return bool(cluster.related.kai_queues)
+    quotas = cluster.related.elastic_quotas.values()
+    return any(quota.is_koordinator == (family is Family.KOORDINATOR) for quota in quotas)
+
+
+def _family_of(cluster: Cluster, turn: Turn) -> Family | None:
+    queue = share_queue(cluster, turn)
+    return None if queue is None else queue.family
+
+
 def _is_best_effort(entry: Entry) -> bool:
     return not any(entry.record.shape.requests.values())
 
@@ -187,15 +205,15 @@ def _next_spare(cluster: Cluster, job: SharedJob, offer: Offer) -> Entry | None:
     return next((entry for entry in job.spares if role_key(cluster, entry.record) in wanted), None)
 
 
-def _park(queue: Queue, job: SharedJob, message: str, *, is_capped: bool) -> list[Decision]:
+def _park(queue: Queue, job: SharedJob, message: str, plugin: str, *, is_capped: bool) -> list[Decision]:
     """Let what is left of a job wait; say why."""
     waits: list[Decision] = []
     message = message or "it waits for the next turn of its queue"
     if job.gang is not None:
-        waits += [Wait(key, message, (PLUGIN,)) for key in job.gang.entries]
+        waits += [Wait(key, message, (plugin,)) for key in job.gang.entries]
         queue.park_gang(job.gang, message, is_capped=is_capped)
     for entry in job.spares:
         if entry.record.row == UNBOUND:
-            waits.append(Wait(entry.record.key, message, (PLUGIN,)))
-            queue.park_alone(entry, Verdict(PLUGIN, Rejection((message,))), is_capped=is_capped)
+            waits.append(Wait(entry.record.key, message, (plugin,)))
+            queue.park_alone(entry, Verdict(plugin, Rejection((message,))), is_capped=is_capped)
     return waits

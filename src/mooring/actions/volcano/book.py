@@ -6,6 +6,7 @@ queue's line, and the queue's place among the others. Nothing is computed anew f
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from mooring.actions.kai.order import KaiOrder
 from mooring.actions.volcano.checks import Checks
 from mooring.actions.volcano.demands import JobDemand, QueueSpec
 from mooring.actions.volcano.drf import DominantShares
@@ -14,8 +15,8 @@ from mooring.actions.volcano.jobs import Job, Members
 from mooring.actions.volcano.ledger import Ledger
 from mooring.actions.volcano.order import HierarchicalOrder, Line, QueueOrder, ShareOrder, job_key
 from mooring.actions.volcano.queue_shares import Floats, QueueShares
-from mooring.actions.volcano.resources import ResourceTable
-from mooring.actions.volcano.settings import ShareSettings
+from mooring.actions.volcano.resources import Amount, ResourceTable
+from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.actions.volcano.tree import QueueTree
 from mooring.model.api.volcano_queue import HierarchyStep
 
@@ -48,8 +49,15 @@ class Book:
         if self._settings.is_hierarchical:
             self.hierarchical = self.make_hierarchical_shares()
             self.order: QueueOrder = HierarchicalOrder(self.tree, self.hierarchical)
+        elif self._settings.division is Division.KAI:
+            self.order = KaiOrder(self.ledger, self.shares, self._next_amount)
         else:
             self.order = ShareOrder(self.tree, self.shares)
+
+    def _next_amount(self, leaf: int) -> Amount:
+        """What the next job of a queue asks for."""
+        job = self.lines[leaf].head()
+        return {} if job is None else job.amount(job.wanted)
 
     def make_hierarchical_shares(self) -> HierarchicalShares:
         """The tree of parts, without jobs."""
@@ -84,6 +92,8 @@ class Book:
         if job.is_enqueued:
             self.ledger.add_minimum(job.leaf, job.minimum_amount)
         self.ledger.add(job.leaf, job.held_amount)
+        if job.demand.is_firm:
+            self.ledger.add_firm(job.leaf, job.held_amount)
         self._follow(job)
 
     def drop(self, key: str) -> None:
@@ -104,6 +114,8 @@ class Book:
         """So many members of the job have their place now (sign 1), or have it no longer (-1)."""
         amount = job.amount(members)
         job.add(members, sign)
+        if job.demand.is_firm:
+            self.ledger.add_firm(job.leaf, amount, sign)
         if sign > 0:
             self.ledger.add(job.leaf, amount)
         else:

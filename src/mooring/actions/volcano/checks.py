@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from mooring.actions.volcano.jobs import Job
 from mooring.actions.volcano.ledger import Ledger
 from mooring.actions.volcano.queue_shares import QueueShares
 from mooring.actions.volcano.resources import Amount
-from mooring.actions.volcano.settings import ShareSettings
+from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.actions.volcano.tree import ROOT_ROW
 from mooring.model.values.requests import PODS
 
@@ -44,6 +45,7 @@ class Checks:
         self._ledger = ledger
         self._shares = shares
         self._is_strict = settings.division.is_by_weight and settings.stays_within_deserved
+        self._limits_firm = settings.division is Division.KAI
         self._keeps_guarantees = settings.keeps_guarantees
         self._pods = ledger.tree.resources.column_of.get(PODS)
 
@@ -136,6 +138,23 @@ class Checks:
             # Places for pods count in shares, but they limit nobody.
             if held[at] + value > deserved[at] + TOLERANCE and column != self._pods:
                 return self.beyond_deserved(leaf, column, value)
+        return None
+
+    def firm(self, job: Job) -> Refusal | None:
+        """With KAI's quotas: would jobs from which nothing can be taken hold more than the quota, at some level?"""
+        if not self._limits_firm or not job.demand.is_firm:
+            return None
+        width, tree = self._ledger.width, self._tree
+        for row in tree.paths[job.leaf][:-1]:
+            for column, value in job.amount(job.wanted).items():
+                quota, resource = int(tree.own_deserved[row, column]), tree.resources.names[column]
+                holds = self._ledger.firm_flat[row * width + column]
+                if resource in tree.specs[row].deserved and holds + value > quota:
+                    show, name = self._show(column), tree.name(row)
+                    message = (
+                        f"queue {name} has a quota of {show(quota)} {resource}, and its jobs that cannot be preempted"
+                    )
+                    return Refusal(name, resource, f"{message} hold {show(holds)}; {show(value)} more asked for")
         return None
 
     # Words

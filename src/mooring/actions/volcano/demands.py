@@ -24,6 +24,8 @@ class QueueSpec:
     name: str
     parent: str = ""
     weight: float = 1.0
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Weights of single resources, where a division has such."""
     priority: int = 0
     created: float = 0.0
     capability: Amounts = field(default_factory=dict)
@@ -72,6 +74,8 @@ class JobDemand:
     leaving: Amounts = field(default_factory=dict)
     """What members ask for that are being evicted: they come back, and their queue goes on deserving it."""
     is_preemptible: bool = True
+    is_firm: bool = False
+    """Whether its pods can never be taken from it, which quotas may limit."""
     is_enqueued: bool = True
     """Whether it may be offered a turn; if not, it waits for `Sharing.enqueue`."""
 

@@ -7,11 +7,15 @@ Only past use is remembered: it is a sum over time.
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from mooring.actions.elastic_quota.queues import compile_quotas
+from mooring.actions.kai.queues import compile_kai_queues
+from mooring.actions.volcano.demands import QueueSpec
 from mooring.actions.volcano.queues import compile_queues
 from mooring.actions.volcano.settings import ShareSettings
 from mooring.actions.volcano.shared_jobs import SharedJob, shared_job, turns_by_job
 from mooring.actions.volcano.sharing import Sharing
 from mooring.engine.queue.parked import Turn
+from mooring.engine.queue.shared import Family
 from mooring.model.values.requests import PODS
 from mooring.state.amounts import LARGEST_SUM, exact_sum
 from mooring.state.cluster import Cluster
@@ -20,12 +24,12 @@ from mooring.state.cluster import Cluster
 class Following:
     """All jobs of shared queues of one cluster, and how the queues stand."""
 
-    def __init__(self, cluster: Cluster, settings: ShareSettings) -> None:
-        self.cluster = cluster
+    def __init__(self, cluster: Cluster, settings: ShareSettings, family: Family = Family.VOLCANO) -> None:
+        self.cluster, self._family = cluster, family
         self.jobs: dict[str, SharedJob] = {}
         self.refused: dict[str, str] = {}
         """Why jobs can never have a turn as things are, by key: these are not in the book."""
-        self._queues = compile_queues(cluster.related.volcano_queues.values())
+        self._queues = queues_of(cluster, family)
         self._total = total_of(cluster)
         self.sharing = Sharing(self._queues, self._total, settings)
         self._versions = self._current_versions()
@@ -73,7 +77,7 @@ class Following:
         before, self._versions = self._versions, self._current_versions()
         if before == self._versions:
             return set()
-        total, queues = total_of(self.cluster), compile_queues(self.cluster.related.volcano_queues.values())
+        total, queues = total_of(self.cluster), queues_of(self.cluster, self._family)
         if total != self._total:
             self._total = total
             self.sharing.set_total(total)
@@ -89,7 +93,7 @@ class Following:
         return cluster.related.version, cluster.nodes_version, cluster.shapes_version
 
     def _look_at(self, key: str, turns: Sequence[Turn]) -> None:
-        job = shared_job(self.cluster, key, turns)
+        job = shared_job(self.cluster, key, turns, self._family)
         self.refused.pop(key, None)
         if job is None:
             self._let_in.discard(key)
@@ -101,6 +105,24 @@ class Following:
         why = self.sharing.put(job.demand(self.cluster, is_let_in=is_let_in))
         if why:
             self.refused[key] = why
+
+
+def queues_of(cluster: Cluster, family: Family) -> list[QueueSpec]:
+    """All queues of a family; none if it has no part in this cluster."""
+    match family:
+        case Family.VOLCANO:
+            return compile_queues(cluster.related.volcano_queues.values())
+        case Family.KAI:
+            return compile_kai_queues(cluster.related.kai_queues.values())
+        case Family.ELASTIC_QUOTA | Family.KOORDINATOR:
+            return compile_quotas(
+                (
+                    quota
+                    for quota in cluster.related.elastic_quotas.values()
+                    if quota.is_koordinator == (family is Family.KOORDINATOR)
+                ),
+                is_tree=family is Family.KOORDINATOR,
+            )
 
 
 def total_of(cluster: Cluster) -> dict[str, int]:

@@ -30,12 +30,15 @@ class Ledger:
         shape = (len(tree), self.width)
         self.allocated: Columns = np.zeros(shape, dtype=np.int64)
         self.demand: Columns = np.zeros(shape, dtype=np.int64)
+        self.firm: Columns = np.zeros(shape, dtype=np.int64)
+        """What is held by jobs from which nothing can be taken."""
         self.minimums: Columns = np.zeros(shape, dtype=np.int64)
         self._below: Columns = np.zeros(shape, dtype=np.int64)
         """What is claimed without the queue's own guarantee."""
         for row in reversed(range(1, len(tree))):
             self._below[tree.parent[row]] += np.maximum(tree.guarantee[row], self._below[row])
         self.allocated_flat, self.below_flat = flat(self.allocated), flat(self._below)
+        self.firm_flat = flat(self.firm)
         self.minimums_flat, self._demand_flat = flat(self.minimums), flat(self.demand)
         self._log: list[tuple[int, Amount]] = []
 
@@ -93,6 +96,9 @@ class Ledger:
 
     def add_demand(self, leaf: int, amount: Amount, sign: int = 1) -> None:
         _add_along(self._demand_flat, self.tree.paths[leaf], self.width, amount, sign)
+
+    def add_firm(self, leaf: int, amount: Amount, sign: int = 1) -> None:
+        _add_along(self.firm_flat, self.tree.paths[leaf], self.width, amount, sign)
 
     def add_minimum(self, leaf: int, amount: Amount, sign: int = 1) -> None:
         _add_along(self.minimums_flat, self.tree.paths[leaf], self.width, amount, sign)

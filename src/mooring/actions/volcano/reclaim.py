@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mooring.actions.gangs.members import needed_members
 from mooring.actions.gangs.placing import GangPlacer
-from mooring.actions.volcano.allocate import PLUGIN, Share
+from mooring.actions.volcano.allocate import Share
 from mooring.actions.volcano.checks import Refusal
 from mooring.actions.volcano.reclaim_victims import Victim
 from mooring.actions.volcano.shared_jobs import SharedJob
@@ -58,7 +58,7 @@ class Reclaim(Action):
             sharing.release(victim.job, victim.members)
         sharing.allocate(job.key, now=now)
         message = f"room is made for it in the share of queue {job.queue}"
-        return [*decisions, *(Wait(pod.key, message, (PLUGIN,), pod.node) for pod in nomination.pods)]
+        return [*decisions, *(Wait(pod.key, message, (self._share.family.value,), pod.node) for pod in nomination.pods)]
 
     def _rows(self, job: SharedJob, entries: Sequence[Entry], victims: Sequence[Victim], cluster: Cluster) -> list[int]:
         """Where the job's next members would go if the victims were gone; nothing if there is no room even then."""

@@ -27,7 +27,7 @@ from mooring.actions.volcano.jobs import Job, Members
 from mooring.actions.volcano.order import job_key
 from mooring.actions.volcano.reclaim_rules import DeservedRule, HierarchicalRule, ReclaimRule
 from mooring.actions.volcano.resources import Amount
-from mooring.actions.volcano.settings import ShareSettings
+from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.actions.volcano.standings import Key
 
 
@@ -74,7 +74,7 @@ class Reclaim:
         self._settings = settings
         self._rule: ReclaimRule
         if book.hierarchical is None:
-            self._rule = DeservedRule(book.ledger, book.shares, book.checks)
+            self._rule = DeservedRule(book.ledger, book.shares, book.checks, of_all=settings.division is Division.KAI)
         else:
             self._rule = HierarchicalRule(book.hierarchical)
         self._taken: list[Unit] = []
@@ -112,7 +112,7 @@ class Reclaim:
         job, checks = self._job, self._book.checks
         if not job.wants_more:
             return Refusal(job.demand.queue, "", f"job {job.key} has all its members")
-        refusal = checks.closed(job.leaf) or checks.beyond_share(job.leaf, self._amount)
+        refusal = checks.closed(job.leaf) or checks.beyond_share(job.leaf, self._amount) or checks.firm(job)
         if refusal is not None:
             return refusal
         own = [shortage for shortage in self._shortages() if shortage.row == job.leaf]

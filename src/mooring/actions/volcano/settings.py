@@ -17,9 +17,15 @@ class Division(Enum):
     WEIGHTED = "weighted"
     """From weights and from what is asked for, in whole devices and never more than there is: ours."""
 
+    KAI = "kai"
+    """From quotas, then by over-quota weight, as KAI divides."""
+
+    RUNTIME = "runtime"
+    """From minimums, then by shared weight, as Koordinator's runtime quota is found."""
+
     @property
     def is_by_weight(self) -> bool:
-        return self is not Division.CAPACITY
+        return self in (Division.PROPORTION, Division.WEIGHTED, Division.RUNTIME)
 
 
 @dataclass(frozen=True, slots=True)

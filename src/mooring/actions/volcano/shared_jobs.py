@@ -11,7 +11,7 @@ from mooring.actions.volcano.demands import JobDemand, Role
 from mooring.actions.volcano.queues import column_amounts
 from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.queue import Entry, GangEntry
-from mooring.engine.queue.shared import QUEUE_NAME, gang_queue
+from mooring.engine.queue.shared import Family, gang_queue, pod_queue
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.gangs.gang import Gang
 from mooring.model.loading.priorities import is_preemptible
@@ -88,6 +88,7 @@ class SharedJob:
             min_resources=self.min_resources,
             is_enqueued=is_let_in or not self.min_resources or any(role.held for role in roles),
             leaving=_sum(record.shape.requests for record in self.leaving),
+            is_firm=not may_go or not all(is_preemptible(record.pod) for record in records),
             # Who is nominated to a place does not run there, and cannot be evicted from it.
             is_preemptible=may_go and all(is_preemptible(record.pod) and not record.nominated for record in records),
         )
@@ -113,31 +114,33 @@ def turns_by_job(cluster: Cluster, turns: Iterable[Turn]) -> dict[str, list[Turn
     return found
 
 
-def shared_jobs(cluster: Cluster, turns: Iterable[Turn]) -> dict[str, SharedJob]:
-    """Every job of a shared queue that runs, or whose turn it may be now."""
+def shared_jobs(cluster: Cluster, turns: Iterable[Turn], family: Family = Family.VOLCANO) -> dict[str, SharedJob]:
+    """Every job of a family's queues that runs, or whose turn it may be now."""
     by_job = turns_by_job(cluster, turns)
     jobs: dict[str, SharedJob] = {}
     for key in {**by_job, **cluster.gangs.records, **cluster.pods.records}:
-        job = shared_job(cluster, key, by_job.get(key, ()))
+        job = shared_job(cluster, key, by_job.get(key, ()), family)
         if job is not None:
             jobs[key] = job
     return jobs
 
 
-def shared_job(cluster: Cluster, key: str, turns: Sequence[Turn]) -> SharedJob | None:
-    """The job of this key; None if nothing of it runs and it has no turn, or if no shared queue has it."""
+def shared_job(cluster: Cluster, key: str, turns: Sequence[Turn], family: Family) -> SharedJob | None:
+    """The job of this key; None if nothing of it runs and it has no turn, or if no queue of the family has it."""
     root = cluster.gangs.records.get(key)
-    job = _pod_job(cluster, key, turns) if root is None else _gang_job(cluster, root, turns)
+    job = _pod_job(cluster, key, turns, family) if root is None else _gang_job(cluster, root, turns, family)
     return job if job is not None and (job.members or job.leaving) else None
 
 
-def _pod_job(cluster: Cluster, key: str, turns: Sequence[Turn]) -> SharedJob | None:
+def _pod_job(cluster: Cluster, key: str, turns: Sequence[Turn], family: Family) -> SharedJob | None:
     record = cluster.pods.records.get(key)
-    queue = (record.pod.metadata.annotations or {}).get(QUEUE_NAME, "") if record is not None else ""
-    if record is None or not queue or key in cluster.gangs.of_pod:
+    if record is None or key in cluster.gangs.of_pod:
+        return None
+    queue = pod_queue(cluster, record)
+    if queue is None or queue.family is not family:
         return None
     created = timestamp_seconds(record.pod.metadata.creation_timestamp)
-    job = SharedJob(key, queue, record.priority, created or 0.0)
+    job = SharedJob(key, queue.name, record.priority, created or 0.0)
     job.spares = [turn for turn in turns if isinstance(turn, Entry)]
     if created is None and job.spares:
         job.created = job.spares[0].queued_at
@@ -148,12 +151,12 @@ def _pod_job(cluster: Cluster, key: str, turns: Sequence[Turn]) -> SharedJob | N
     return job
 
 
-def _gang_job(cluster: Cluster, root: GangRecord, turns: Sequence[Turn]) -> SharedJob | None:
+def _gang_job(cluster: Cluster, root: GangRecord, turns: Sequence[Turn], family: Family) -> SharedJob | None:
     table = cluster.gangs
     queue = gang_queue(cluster, root)
-    if root.gang is None or not queue or table.root_of(root) is not root:
+    if root.gang is None or queue is None or queue.family is not family or table.root_of(root) is not root:
         return None
-    job = SharedJob(root.key, queue, 0, root.gang.created or 0.0, root)
+    job = SharedJob(root.key, queue.name, 0, root.gang.created or 0.0, root)
     waiting: dict[str, Entry] = {}
     for turn in turns:
         if isinstance(turn, GangEntry):

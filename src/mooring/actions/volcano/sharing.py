@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mooring.actions.elastic_quota.runtime import runtime_quotas
+from mooring.actions.kai.tree_shares import kai_shares
 from mooring.actions.volcano.book import Book
 from mooring.actions.volcano.capacity import deserved_by_spec
 from mooring.actions.volcano.checks import TOLERANCE, Refusal
@@ -89,6 +91,11 @@ class Sharing:
         book = self.book
         if self.settings.division is Division.CAPACITY:
             book.set_deserved(deserved_by_spec(book.tree).astype(np.float64))
+        elif self.settings.division is Division.RUNTIME:
+            book.set_deserved(runtime_quotas(book.tree, book.ledger.demand))
+        elif self.settings.division is Division.KAI:
+            past = None if self._past is None else self._past.past
+            book.set_deserved(kai_shares(book.tree, book.ledger.demand, past))
         elif self.settings.division is Division.PROPORTION and self._past is None:
             book.set_deserved(deserved_in_rounds(book.tree, book.ledger.demand))
         else:
@@ -108,7 +115,7 @@ class Sharing:
                 continue
             job = book.lines[leaf].head()
             assert job is not None, "a queue takes part only while somebody is in its line"
-            refusal = checks.allocatable(leaf, job.amount(job.wanted))
+            refusal = checks.allocatable(leaf, job.amount(job.wanted)) or checks.firm(job)
             if refusal is None:
                 return Offer(job.key, book.tree.name(leaf), job.wanted)
             book.park(job, refusal.message)

@@ -148,15 +148,19 @@ class Queue(Waiting):
         mine = (i for i, turn in enumerate(ahead) if turn.has(key))
         return next(mine, len(ahead))
 
-    def take_shared(self) -> list[Turn]:
-        """Everybody whose turn comes by shares, those tried in vain included: with any change all shares are others."""
+    def take_shared(self, is_mine: Callable[[Turn], bool]) -> list[Turn]:
+        """Those of whom `is_mine` says that they take turns by one kind of shares.
+
+        If there is anybody, also those tried in vain: with any change all shares are others.
+        """
         self._settle_gangs()
-        if self.shared:
+        if any(map(is_mine, self.shared.values())):
             self._bring_back(
-                self._parked.where(lambda parked: not parked.is_fault and any(map(self._is_shared, parked.turns())))
+                self._parked.where(lambda parked: not parked.is_fault and any(map(is_mine, parked.turns())))
             )
-        taken, self.shared = list(self.shared.values()), {}
+        taken = [turn for turn in self.shared.values() if is_mine(turn)]
         for turn in taken:
+            del self.shared[turn.arrival]
             self._mark(turn, "taken")
         return taken
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from mooring.model.api.elastic_quota import ElasticQuota
+from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.kueue import Topology
 from mooring.model.api.pods import Pod, PodSpec
 from mooring.model.api.policies import PriorityClass
@@ -44,6 +46,7 @@ from mooring.model.loading.places import Place, show
 from mooring.model.loading.priorities import Priorities
 from mooring.model.loading.tables import Tables
 from mooring.model.topology.requests import HyperNode
+from mooring.model.validation.shared_queues import check_kai_tree, check_quota_tree
 from mooring.model.validation.terms import Subject
 from mooring.model.validation.topology import validate_hypernode_tree, validate_topology_labels
 from mooring.model.validation.volcano_queue import validate_queue_tree
@@ -117,6 +120,8 @@ def check_trees(placed: Placed, tables: Tables) -> None:
     if hypernodes:
         validate_hypernode_tree(hypernodes, tables.labels_by_node())
     validate_queue_tree(placed(Queue))
+    check_kai_tree(placed(KaiQueue))
+    check_quota_tree(placed(ElasticQuota))
 
 
 @dataclass(frozen=True, slots=True)

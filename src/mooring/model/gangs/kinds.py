@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from mooring.model.api.elastic_quota import ElasticQuota
+from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.meta import KubeObject
 from mooring.model.api.volcano_queue import Queue
 from mooring.model.gangs.dialects import coscheduling, grove, grove_checks, kai, kubernetes, lws, volcano
@@ -18,6 +20,7 @@ from mooring.model.gangs.dialects.volcano_job import VolcanoJob
 from mooring.model.gangs.dialects.volcano_job_checks import check_cron_job, check_job
 from mooring.model.loading.versions import check_version
 from mooring.model.topology.requests import HyperNode
+from mooring.model.validation.shared_queues import check_elastic_quota, check_kai_queue
 from mooring.model.validation.terms import Subject
 from mooring.model.validation.topology import validate_hypernode
 from mooring.model.validation.volcano_queue import validate_queue
@@ -28,6 +31,9 @@ GANG_KINDS: tuple[tuple[str, str, type[KubeObject]], ...] = (
     (kubernetes.GROUP, "Workload", NativeWorkload),
     (volcano.GROUP, "PodGroup", VolcanoPodGroup),
     (volcano.GROUP, "Queue", Queue),
+    (kai.GROUP, "Queue", KaiQueue),
+    (coscheduling.GROUP, "ElasticQuota", ElasticQuota),
+    (coscheduling.OLD_GROUP, "ElasticQuota", ElasticQuota),
     (VOLCANO_BATCH, "Job", VolcanoJob),
     (VOLCANO_BATCH, "CronJob", VolcanoCronJob),
     ("topology.volcano.sh", "HyperNode", HyperNode),
@@ -48,6 +54,8 @@ _CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     NativeWorkload: kubernetes.check_workload,
     VolcanoPodGroup: volcano.check_pod_group,
     Queue: lambda subject, found: validate_queue(found, subject.place),
+    KaiQueue: check_kai_queue,
+    ElasticQuota: check_elastic_quota,
     VolcanoJob: check_job,
     VolcanoCronJob: check_cron_job,
     HyperNode: lambda subject, found: validate_hypernode(found, subject.place),

@@ -5,6 +5,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.errors import ManifestError
+from mooring.model.api.kai_queue import KIND as KAI_QUEUE
+from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.kueue import QUEUEING_KINDS, default_queueing
 from mooring.model.api.meta import Namespace
 from mooring.model.api.nodes import Node
@@ -34,7 +36,7 @@ def complete(kind: Kind, found: Any, place: Place) -> ManifestError | None:
 
     Return what is wrong with it unless a LimitRange of its namespace fills it in.
     """
-    found.kind = kind.name
+    found.kind = KAI_QUEUE if kind.type is KaiQueue else kind.name
     metadata = found.metadata
     if not kind.is_namespaced:
         metadata.namespace = ""

@@ -10,6 +10,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from mooring.model.api.elastic_quota import ElasticQuota
+from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.kueue import (
     ClusterQueue,
     Cohort,
@@ -71,7 +73,7 @@ _OWNING_LABELS = {
     APP_NAME: "SparkApplication",
 }
 """Labels by which pods say whose they are, whoever made them."""
-_READ_AS_A_WHOLE = (Cohort, HyperNode, Queue, Topology, CompositePodGroup, PriorityClass)
+_READ_AS_A_WHOLE = (Cohort, HyperNode, Queue, KaiQueue, ElasticQuota, Topology, CompositePodGroup, PriorityClass)
 """Kinds whose objects must not contradict each other; where that is checked, all of a kind are looked at."""
 _KAI_LABELS = frozenset({kai_pods.QUEUE, kai_pods.PRIORITY_CLASS, kai_pods.RAY_PRIORITY_CLASS})
 _WORKLOAD_OF_POD = re.compile(r"pod-(.+)-[0-9a-f]{5}")

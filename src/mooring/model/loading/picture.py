@@ -7,6 +7,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mooring.errors import ManifestError
+from mooring.model.api.elastic_quota import ElasticQuota
+from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Topology
 from mooring.model.api.meta import Namespace
 from mooring.model.api.nodes import Node
@@ -132,6 +134,8 @@ RELATED_TYPES: tuple[type[Any], ...] = (
     Topology,
     HyperNode,
     Queue,
+    KaiQueue,
+    ElasticQuota,
     ResourceFlavor,
     Cohort,
     ClusterQueue,

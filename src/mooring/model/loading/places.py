@@ -10,7 +10,7 @@ CLUSTER_SCOPED = frozenset(
     {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
     | {"VolumeAttachment"}
     | {"ResourceFlavor", "ClusterQueue", "Cohort", "WorkloadPriorityClass", "Topology", "AdmissionCheck"}
-    | {"HyperNode", "Queue", "ClusterTopologyBinding", "ClusterTopology"}
+    | {"HyperNode", "Queue", "Queue.scheduling.run.ai", "ClusterTopologyBinding", "ClusterTopology"}
 )
 
 

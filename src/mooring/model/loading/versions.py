@@ -12,7 +12,7 @@ VERSIONS: dict[str, tuple[str, ...]] = {
     "topology.volcano.sh": ("v1alpha1",),
     "scheduling.x-k8s.io": ("v1alpha1",),
     "scheduling.sigs.k8s.io": ("v1alpha1",),
-    "scheduling.run.ai": ("v2alpha2",),
+    "scheduling.run.ai": ("v2alpha2", "v2"),
     "leaderworkerset.x-k8s.io": ("v1",),
     "grove.io": ("v1alpha1",),
     "scheduler.grove.io": ("v1alpha1",),

@@ -12,12 +12,14 @@ from mooring.actions.volcano.shared_jobs import shared_jobs
 from mooring.actions.volcano.sharing import Sharing
 from mooring.actions.volcano.tree import ROOT_ROW
 from mooring.engine.cycle import Scheduler
-from mooring.engine.queue.shared import share_queue
+from mooring.engine.queue.parked import Turn
+from mooring.engine.queue.shared import Family, share_queue
 from mooring.model.api.volcano_queue import DEFAULT_QUEUE, ROOT, Queue, queue_named_default
 from mooring.model.values.requests import PODS
 from mooring.report.amounts import in_units
 from mooring.report.queues.data import VolcanoQueueStatus, WaitingReason
 from mooring.report.waiting import reasons
+from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND
 
 
@@ -28,7 +30,7 @@ def volcano_statuses(scheduler: Scheduler) -> list[VolcanoQueueStatus]:
     if not given:
         return []
     parked = [turn for found in queue.parked() for turn in found.turns()]
-    waiting = [turn for turn in (*parked, *queue.shared.values()) if share_queue(cluster, turn)]
+    waiting = [turn for turn in (*parked, *queue.shared.values()) if _queue_of(cluster, turn)]
     jobs = shared_jobs(cluster, waiting)
     sharing = Sharing(compile_queues(cluster.related.volcano_queues.values()), total_of(cluster), _settings(scheduler))
     running, held_back = Counter[str](), Counter[str]()
@@ -42,7 +44,7 @@ def volcano_statuses(scheduler: Scheduler) -> list[VolcanoQueueStatus]:
         given.setdefault(DEFAULT_QUEUE, queue_named_default())
     why: dict[str, Counter[str]] = {}
     for entry, message, _ in reasons(scheduler):
-        name = share_queue(cluster, entry)
+        name = _queue_of(cluster, entry)
         if name:
             why.setdefault(name, Counter())[message] += 1
     in_play = _resources_in_play(sharing)
@@ -57,6 +59,12 @@ def volcano_statuses(scheduler: Scheduler) -> list[VolcanoQueueStatus]:
     return found
 
 
+def _queue_of(cluster: Cluster, turn: Turn) -> str:
+    """The name of a turn's queue, if it is one of Volcano's."""
+    queue = share_queue(cluster, turn)
+    return queue.name if queue is not None and queue.family is Family.VOLCANO else ""
+
+
 def _with_those_above(sharing: Sharing, queue: str) -> list[str]:
     """A queue and all above it; only itself if there is no queue of that name."""
     tree = sharing.book.tree
@@ -65,7 +73,14 @@ def _with_those_above(sharing: Sharing, queue: str) -> list[str]:
 
 
 def _settings(scheduler: Scheduler) -> ShareSettings:
-    return next((action.settings for action in scheduler.actions if isinstance(action, Share)), ShareSettings())
+    return next(
+        (
+            action.settings
+            for action in scheduler.actions
+            if isinstance(action, Share) and action.family is Family.VOLCANO
+        ),
+        ShareSettings(),
+    )
 
 
 def _status(sharing: Sharing, spec: QueueSpec, queue: Queue, in_play: Set[str]) -> VolcanoQueueStatus:

@@ -1,0 +1,67 @@
+"""The kind `ElasticQuota`: what a team can insist on (min) and the most it may have (max), in two dialects.
+
+Of `scheduling.x-k8s.io`, as scheduler-plugins' CapacityScheduling has it: one for a namespace, for all pods there. Of
+`scheduling.sigs.k8s.io`, as Koordinator has it: a tree by labels, and pods name theirs by a label.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from mooring.model.api.meta import KubeObject, ObjectMeta, Resources
+from mooring.model.api.pods import Pod
+
+GROUP = "scheduling.x-k8s.io"
+KOORDINATOR_GROUP = "scheduling.sigs.k8s.io"
+KIND = "ElasticQuota"
+
+QUOTA_NAME = "quota.scheduling.koordinator.sh/name"
+PARENT = "quota.scheduling.koordinator.sh/parent"
+SHARED_WEIGHT = "quota.scheduling.koordinator.sh/shared-weight"
+ROOT_QUOTA = "koordinator-root-quota"
+
+
+class ElasticQuotaSpec(KubeObject):
+    min: Resources | None = None
+    max: Resources | None = None
+
+
+class ElasticQuota(KubeObject):
+    api_version: str = f"{GROUP}/v1alpha1"
+    kind: str = KIND
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: ElasticQuotaSpec = msgspec.field(default_factory=ElasticQuotaSpec)
+
+    @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    def label(self, name: str) -> str:
+        return (self.metadata.labels or {}).get(name, "")
+
+    @property
+    def is_koordinator(self) -> bool:
+        """Whether it is one of a tree: its group says so, or labels that only Koordinator reads."""
+        return self.api_version.startswith(KOORDINATOR_GROUP)
+
+    @property
+    def parent(self) -> str:
+        """The name of the quota above it; empty right below the root."""
+        found = self.label(PARENT)
+        return "" if found == ROOT_QUOTA else found
+
+    @property
+    def shared_weight(self) -> Resources:
+        """What divides the rest beyond the minimums: the annotation, else its max."""
+        text = (self.metadata.annotations or {}).get(SHARED_WEIGHT, "")
+        found = msgspec.json.decode(text) if text else {}
+        return found or self.spec.max or {}
+
+
+def quota_name(pod: Pod, quotas: Mapping[str, ElasticQuota]) -> str:
+    """The key of the quota that a pod counts in: the one that its label names, else that of its namespace."""
+    named = (pod.metadata.labels or {}).get(QUOTA_NAME, "")
+    for key, quota in quotas.items():
+        if quota.metadata.name == named if named else quota.metadata.namespace == pod.metadata.namespace:
+            return key
+    return ""

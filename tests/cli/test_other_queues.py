@@ -1,0 +1,198 @@
+"""Queues of KAI and ElasticQuotas as people try them: manifests in, placements out."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Call = Callable[..., Any]
+
+NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: n}
+status: {allocatable: {cpu: 64, memory: 256Gi, pods: 110, nvidia.com/gpu: 8}}"""
+
+
+def kai_queue(name: str, gpu: str, more: str = "") -> str:
+    free = "{quota: -1, limit: -1, overQuotaWeight: 1}"
+    return f"""
+---
+apiVersion: scheduling.run.ai/v2
+kind: Queue
+metadata: {{name: {name}}}
+spec: {{resources: {{gpu: {gpu}, cpu: {free}, memory: {free}}}{more}}}"""
+
+
+def kai_pods(name: str, queue: str, count: int, labels: str = "", spec: str = "", annotations: str = "") -> str:
+    """So many pods of one GPU each, each by itself."""
+    return f"""
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: "{name}-{{i}}"
+  labels: {{kai.scheduler/queue: {queue}{labels}}}
+  annotations: {{mooring.dev/replicas: "{count}"{annotations}}}
+spec:
+  schedulerName: kai-scheduler{spec}
+  containers: [{{name: w, image: x, resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]"""
+
+
+def told(mooring: Call, *arguments: Any) -> dict[str, Any]:
+    is_kai = "kai-scheduler" in Path(arguments[1]).read_text()
+    outcome = mooring("schedule", "-q", "-o", "json", *(("--as", "kai-scheduler") if is_kai else ()), *arguments)
+    assert (outcome.code, outcome.err) == (0, "")
+    found: dict[str, Any] = json.loads(outcome.out)
+    return found
+
+
+def placed(mooring: Call, *arguments: Any) -> Counter[str]:
+    """How many pods were placed, by the first letter of their names."""
+    return Counter(found["pod"][0] for found in told(mooring, *arguments)["placements"])
+
+
+@pytest.mark.parametrize(
+    ("gpu_a", "gpu_b", "more_a", "expected"),
+    [
+        ("{quota: 6, limit: -1}", "{quota: 2, limit: -1}", "", {"a": 6, "b": 2}),
+        ("{limit: -1, overQuotaWeight: 3}", "{limit: -1, overQuotaWeight: 1}", "", {"a": 6, "b": 2}),
+        ("{limit: 3, overQuotaWeight: 3}", "{limit: -1, overQuotaWeight: 1}", "", {"a": 3, "b": 5}),
+        ("{limit: -1, overQuotaWeight: 1}", "{limit: -1, overQuotaWeight: 1}", ", priority: 200", {"a": 8}),
+        ("{quota: 4}", "{limit: -1, overQuotaWeight: 1}", "", {"b": 8}),
+    ],
+    ids=["quota", "weight", "limit", "priority", "a limit that is not said is 0"],
+)
+def test_kais_queues_share_by_quota_weight_limit_and_priority(
+    mooring: Call, write: Call, gpu_a: str, gpu_b: str, more_a: str, expected: dict[str, int]
+) -> None:
+    queues = kai_queue("qa", gpu_a, more_a) + kai_queue("qb", gpu_b)
+    file = write(NODE + queues + kai_pods("a", "qa", 8) + kai_pods("b", "qb", 8))
+
+    assert placed(mooring, "-f", file) == expected
+
+
+def test_a_child_has_no_more_than_its_parents_limit(mooring: Call, write: Call) -> None:
+    parent = kai_queue("p", "{quota: 2, limit: 2}")
+    child = kai_queue("c", "{quota: 8, limit: -1}", ", parentQueue: p")
+    file = write(NODE + parent + child + kai_pods("a", "c", 8))
+
+    assert placed(mooring, "-f", file) == {"a": 2}
+
+
+def test_jobs_that_cannot_be_preempted_stay_within_the_quota(mooring: Call, write: Call) -> None:
+    queue = kai_queue("qa", "{quota: 2, limit: -1, overQuotaWeight: 1}")
+    firm = write(NODE + queue + kai_pods("a", "qa", 8, ", priorityClassName: build"), "firm.yaml")
+    loose = write(NODE + queue + kai_pods("a", "qa", 8, ", priorityClassName: train"), "loose.yaml")
+
+    assert placed(mooring, "-f", firm) == {"a": 2}
+    assert placed(mooring, "-f", loose) == {"a": 8}
+
+
+@pytest.mark.parametrize(("runtime", "expected"), [("", 4), (", reclaimMinRuntime: 1h", 0)])
+def test_a_queue_reclaims_its_quota_from_those_that_ran_long_enough(
+    mooring: Call, write: Call, runtime: str, expected: int
+) -> None:
+    queues = kai_queue("qa", "{limit: -1, overQuotaWeight: 1}", runtime) + kai_queue("qb", "{quota: 4, limit: -1}")
+    running = kai_pods("a", "qa", 8, spec="\n  nodeName: n").replace(
+        "\nspec:", '\nstatus: {phase: Running, startTime: "2026-03-02T11:50:00Z"}\nspec:'
+    )
+    file = write(NODE + queues + running + kai_pods("b", "qb", 4))
+
+    found = told(mooring, "-f", file, "--now", "2026-03-02T12:00:00Z")
+
+    assert len(found.get("evicted", ())) == expected
+
+
+def test_past_use_counts_in_kais_shares_if_it_is_to(mooring: Call, write: Call) -> None:
+    gpu = "{limit: -1, overQuotaWeight: 1}"
+    queues = kai_queue("qa", gpu) + kai_queue("qb", gpu)
+    first = write(NODE + queues + kai_pods("a-old", "qa", 8), "1.yaml")
+    ended = kai_pods("a-old", "qa", 8).replace("\nspec:", "\nstatus: {phase: Succeeded}\nspec:")
+    then = write(ended + kai_pods("a-new", "qa", 8) + kai_pods("b", "qb", 8), "2.yaml")
+    policy = "apiVersion: config.mooring.dev/v1alpha1\nkind: TenantPolicy\nusageHalfLifeSeconds: 3600\n"
+
+    def last(*arguments: Any) -> Counter[str]:
+        steps = told(mooring, "-f", first, "--then", f"2h:{then}", *arguments)["steps"]
+        return Counter(found["pod"][0] for found in steps[-1]["result"]["placements"])
+
+    assert last() == {"a": 4, "b": 4}
+    assert last("--config", write(policy, "policy.yaml")) == {"b": 8}
+
+
+def quota(name: str, least: int, most: int, more: str = "", group: str = "scheduling.x-k8s.io") -> str:
+    return f"""
+---
+apiVersion: {group}/v1alpha1
+kind: ElasticQuota
+metadata: {{name: {name}, namespace: {name}{more}}}
+spec: {{min: {{nvidia.com/gpu: {least}}}, max: {{nvidia.com/gpu: {most}}}}}"""
+
+
+def team_pods(name: str, count: int, spec: str = "", labels: str = "") -> str:
+    return f"""
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: "{name}-{{i}}"
+  namespace: {name}
+  labels: {{team: {name}{labels}}}
+  annotations: {{mooring.dev/replicas: "{count}"}}
+spec:
+  containers: [{{name: w, image: x, resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]{spec}"""
+
+
+def test_an_elastic_quota_borrows_what_others_do_not_use_up_to_its_max(mooring: Call, write: Call) -> None:
+    alone = write(NODE + quota("a", 2, 5) + quota("b", 4, 8) + team_pods("a", 8), "alone.yaml")
+    both = write(NODE + quota("a", 2, 5) + quota("b", 4, 8) + team_pods("a", 8) + team_pods("b", 8), "both.yaml")
+
+    assert placed(mooring, "-f", alone) == {"a": 5}
+    # Together they hold the sum of their minimums, though the node has two GPUs more.
+    assert placed(mooring, "-f", both) == {"a": 2, "b": 4}
+
+
+def test_what_an_elastic_quota_borrowed_goes_back(mooring: Call, write: Call) -> None:
+    running = team_pods("a", 5, "\n  nodeName: n")
+    file = write(NODE + quota("a", 2, 8) + quota("b", 4, 8) + running + team_pods("b", 4))
+
+    assert len(told(mooring, "-f", file)["evicted"]) == 3
+
+
+KOORDINATOR = "scheduling.sigs.k8s.io"
+
+
+def test_koordinators_runtime_quota_is_the_minimum_and_a_part_of_the_rest(mooring: Call, write: Call) -> None:
+    weighted = ", annotations: {{quota.scheduling.koordinator.sh/shared-weight: '{{\"nvidia.com/gpu\": {}}}'}}"
+    plain = quota("a", 2, 8, group=KOORDINATOR) + quota("b", 2, 8, group=KOORDINATOR)
+    uneven = quota("a", 2, 8, weighted.format(3), KOORDINATOR) + quota("b", 2, 8, weighted.format(1), KOORDINATOR)
+    work = team_pods("a", 8) + team_pods("b", 8)
+
+    assert placed(mooring, "-f", write(NODE + plain + work, "plain.yaml")) == {"a": 4, "b": 4}
+    assert placed(mooring, "-f", write(NODE + uneven + work, "uneven.yaml")) == {"a": 5, "b": 3}
+
+
+def test_koordinators_quotas_form_a_tree_and_pods_name_theirs(mooring: Call, write: Call) -> None:
+    below = ", labels: {quota.scheduling.koordinator.sh/parent: p}"
+    tree = quota("p", 3, 3, group=KOORDINATOR) + quota("c", 0, 8, below, KOORDINATOR)
+    named = team_pods("x", 8, labels=", quota.scheduling.koordinator.sh/name: c")
+
+    assert placed(mooring, "-f", write(NODE + tree + named)) == {"x": 3}
+
+
+@pytest.mark.parametrize(
+    ("document", "field"),
+    [
+        (kai_queue("a", "{limit: -2}"), "spec.resources.gpu.limit"),
+        (kai_queue("a", "{}", ", parentQueue: nobody"), "spec.parentQueue"),
+        (quota("a", 4, 2), "spec.min.nvidia.com/gpu"),
+    ],
+)
+def test_queues_that_make_no_sense_are_refused(mooring: Call, write: Call, document: str, field: str) -> None:
+    outcome = mooring("schedule", "-f", write(NODE + document))
+
+    assert outcome.code == 2
+    assert f"{field}: expected" in outcome.err
