@@ -134,6 +134,10 @@ class GangTable:
         self._watchers.append(changed)
         return changed
 
+    def unwatch(self, changed: set[str]) -> None:
+        """Nobody looks into a set any more that `watch` gave."""
+        self._watchers = [watcher for watcher in self._watchers if watcher is not changed]
+
     def put(self, gang: Gang) -> None:
         record = self._record(gang.key)
         old = record.gang

@@ -74,6 +74,10 @@ class PodTable:
         self.watchers.append(changed)
         return changed
 
+    def unwatch(self, changed: set[str]) -> None:
+        """Nobody looks into a set any more that `watch` gave."""
+        self.watchers = [watcher for watcher in self.watchers if watcher is not changed]
+
     def changed(self, keys: Iterable[str]) -> None:
         for watcher in self.watchers:
             watcher.update(keys)

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from mooring.model.api.elastic_quota import ElasticQuota
+from mooring.model.api.elastic_quota import ElasticQuota, QuotaIndex
 from mooring.model.api.kai_queue import KIND as KAI_QUEUE
 from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.kueue import Topology
 from mooring.model.api.meta import Labels, Namespace
+from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget, PriorityClass, Service
 from mooring.model.api.volcano_queue import Queue
 from mooring.model.api.volumes import (
@@ -50,6 +51,7 @@ class RelatedObjects:
         self.volcano_queues: dict[str, Queue] = {}
         self.kai_queues: dict[str, KaiQueue] = {}
         self.elastic_quotas: dict[str, ElasticQuota] = {}
+        self._quotas: tuple[int, QuotaIndex] | None = None
         self._by_kind: dict[str, dict[str, Any]] = {
             "Namespace": self.namespaces,
             "Service": self.services,
@@ -85,6 +87,12 @@ class RelatedObjects:
     def find(self, kind: str, key: str) -> Any | None:
         """An object of a kind, if there is one."""
         return self._by_kind.get(kind, {}).get(key)
+
+    def quota_of(self, pod: Pod) -> ElasticQuota | None:
+        """The ElasticQuota that a pod counts in."""
+        if self._quotas is None or self._quotas[0] != self.version:
+            self._quotas = (self.version, QuotaIndex(self.elastic_quotas.values()))
+        return self._quotas[1].of(pod)
 
     def namespace_labels(self, namespace: str) -> Labels:
         found = self.namespaces.get(namespace)

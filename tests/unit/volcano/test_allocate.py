@@ -7,7 +7,7 @@ from mooring.assembly import assemble
 from mooring.config.settings import parse_settings
 from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Bind, Evict, Wait
-from mooring.model.events import PodLost
+from mooring.model.events import ObjectLost, PodLost
 from mooring.model.loading.manifests import build_manifests
 
 POLICY = {"apiVersion": "config.mooring.dev/v1alpha1", "kind": "TenantPolicy"}
@@ -165,3 +165,12 @@ def test_a_gpu_may_weigh_ten_cpus() -> None:
     order = [found.pod.partition("/")[2][0] for found in heavy if isinstance(found, Bind)]
 
     assert order[:12].count("c") == 11, "ten CPUs weigh as much as one GPU"
+
+
+def test_nothing_is_collected_any_more_when_there_are_no_queues_left() -> None:
+    scheduler = start(node("n", gpu="8"), queue("a"), pod("a-0", "a", gpu="1"))
+    scheduler.cycle(1.0)
+    scheduler.handle(ObjectLost("Queue", "a"))
+    scheduler.cycle(2.0)
+
+    assert scheduler.cluster.pods.watchers == []

@@ -54,6 +54,9 @@ class Share(Action):
         self.unplaced = []
         cluster = cycle.cluster
         if not has_queues(cluster, self.family):
+            if self.followed is not None:
+                self.followed.end()
+                self.followed = None
             return []
         # 1. Who there is, and what everybody holds.
         turns = cycle.queue.take_shared(lambda turn: _family_of(cluster, turn) is self.family)

@@ -53,6 +53,11 @@ class Following:
             self._look_at(key, by_job.get(key, ()))
         return {key: self.jobs[key] for key in by_job if key in self.jobs}
 
+    def end(self) -> None:
+        """There is nothing to share any more: changes are no longer collected."""
+        self.cluster.pods.unwatch(self._pods)
+        self.cluster.gangs.unwatch(self._gangs)
+
     def let_in(self) -> None:
         """Let jobs in that wait for it, as far as there will be room for them."""
         self._let_in.update(self.sharing.enqueue_waiting())

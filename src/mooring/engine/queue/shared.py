@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.queue import Entry
-from mooring.model.api.elastic_quota import quota_name
 from mooring.model.api.volcano_queue import DEFAULT_QUEUE
 from mooring.model.gangs.dialects.kai_pods import DEFAULT_QUEUE as KAI_DEFAULT_QUEUE
 from mooring.model.gangs.dialects.kai_pods import QUEUE as KAI_QUEUE_NAME
@@ -74,8 +73,7 @@ def pod_queue(cluster: Cluster, record: PodRecord) -> SharedQueue | None:
 
 
 def _quota(cluster: Cluster, record: PodRecord) -> SharedQueue | None:
-    quotas = cluster.related.elastic_quotas
-    name = quota_name(record.pod, quotas)
-    if not name:
+    quota = cluster.related.quota_of(record.pod)
+    if quota is None:
         return None
-    return SharedQueue(Family.KOORDINATOR if quotas[name].is_koordinator else Family.ELASTIC_QUOTA, name)
+    return SharedQueue(Family.KOORDINATOR if quota.is_koordinator else Family.ELASTIC_QUOTA, quota.key)

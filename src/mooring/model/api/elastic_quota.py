@@ -4,7 +4,7 @@ Of `scheduling.x-k8s.io`, as scheduler-plugins' CapacityScheduling has it: one f
 `scheduling.sigs.k8s.io`, as Koordinator has it: a tree by labels, and pods name theirs by a label.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 import msgspec
 
@@ -58,10 +58,16 @@ class ElasticQuota(KubeObject):
         return found or self.spec.max or {}
 
 
-def quota_name(pod: Pod, quotas: Mapping[str, ElasticQuota]) -> str:
-    """The key of the quota that a pod counts in: the one that its label names, else that of its namespace."""
-    named = (pod.metadata.labels or {}).get(QUOTA_NAME, "")
-    for key, quota in quotas.items():
-        if quota.metadata.name == named if named else quota.metadata.namespace == pod.metadata.namespace:
-            return key
-    return ""
+class QuotaIndex:
+    """Which quota pods count in: the one that their label names, else that of their namespace."""
+
+    def __init__(self, quotas: Iterable[ElasticQuota]) -> None:
+        self._by_name: dict[str, ElasticQuota] = {}
+        self._by_namespace: dict[str, ElasticQuota] = {}
+        for quota in quotas:
+            self._by_name.setdefault(quota.metadata.name, quota)
+            self._by_namespace.setdefault(quota.metadata.namespace, quota)
+
+    def of(self, pod: Pod) -> ElasticQuota | None:
+        named = (pod.metadata.labels or {}).get(QUOTA_NAME, "")
+        return self._by_name.get(named) if named else self._by_namespace.get(pod.metadata.namespace)
