@@ -101,6 +101,26 @@ PLUGINS = [
         ["plugin.py: line 4: plugin Odd: filter: KeyError: 'x'"],
         id="raises when asked",
     ),
+    pytest.param(
+        "from mooring.plugin import Filter\n"
+        "class Teams(Filter):\n"
+        "    def filter(self, pod, nodes):\n"
+        "        return nodes.has_label('team', (pod.pod.metadata.labels or {}).get('team'))\n",
+        [
+            'plugin.py: line 4: plugin Teams: filter: it reads the label "team" of pods without saying so: '
+            'add reads_pod_labels = ("team",) to the class'
+        ],
+        id="reads a label unsaid",
+    ),
+    pytest.param(
+        "from mooring.plugin import Filter\n"
+        "class Teams(Filter):\n"
+        "    reads_pod_labels = 'team'\n"
+        "    def filter(self, pod, nodes):\n"
+        "        return nodes.has_label('team', pod.label('team'))\n",
+        ["Teams: reads_pod_labels: expected keys, such as (\"team\",), or ALL, found 'team'"],
+        id="declares a word instead of keys",
+    ),
 ]
 
 NODE = "\n---\napiVersion: v1\nkind: Node\nmetadata: {name: node}\nstatus: {allocatable: {cpu: 4, pods: 9}}\n"

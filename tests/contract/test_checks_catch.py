@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from mooring.engine.plugin import (
     MAX_SCORE,
     SKIP,
+    Change,
+    Changed,
     Codes,
     Depends,
     Filter,
@@ -333,6 +335,29 @@ class AsksForLess(NodeResourcesFit):
         return {}
 
 
+class WaitsForNothing(Filter):
+    """Refuses full nodes, and does not say that a pod that goes makes room."""
+
+    depends_on = Depends.NODE | Depends.NODE_USAGE
+    helped_by = Change.NODE
+
+    def filter(self, pod: Shape, nodes: NodeRows) -> Mask:
+        return nodes.pod_count < 2
+
+
+class LooksAway(Filter):
+    """Waits for nodes of a zone, and says that none helps."""
+
+    depends_on = Depends.NODE
+    helped_by = Change.NODE
+
+    def filter(self, pod: Shape, nodes: NodeRows) -> Mask:
+        return nodes.has_label(ZONE)
+
+    def is_helped_by(self, pod: Shape, changed: Changed) -> bool:
+        return changed.old is None
+
+
 BROKEN: list[tuple[type[Plugin], str]] = [
     (Halves, "scores_are_in_range"),
     (BestOfThoseAsked, "each_row_is_answered_by_itself"),
@@ -363,6 +388,8 @@ BROKEN: list[tuple[type[Plugin], str]] = [
     (Keeps, "what_is_reserved_is_given_back"),
     (ForgetsItsDomain, "a_filter_knows_what_it_would_say_without_some_pods"),
     (AsksForLess, "what_a_filter_asks_for_is_all_that_it_checks"),
+    (WaitsForNothing, "a_refusal_ends_only_by_what_it_waits_for"),
+    (LooksAway, "a_refusal_ends_only_by_what_it_waits_for"),
 ]
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mooring.engine.plugin import Plugin
-from mooring.testing import answer_checks, promise_checks, supposition_checks
+from mooring.testing import answer_checks, promise_checks, queueing_checks, supposition_checks
 from mooring.testing.situations import MakeObjects, Objects, Situation, random_objects
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ CHECKS: tuple[Callable[[Plugin, Situation], None], ...] = (
     promise_checks.check_only_declared_parts_are_read,
     promise_checks.check_undeclared_labels_and_annotations_are_not_read,
     promise_checks.check_what_is_reserved_is_given_back,
+    queueing_checks.check_a_refusal_ends_only_by_what_it_waits_for,
     supposition_checks.check_a_filter_knows_what_it_would_say_without_some_pods,
     supposition_checks.check_what_a_filter_asks_for_is_all_that_it_checks,
 )
