@@ -281,3 +281,42 @@ def test_a_group_of_a_build_is_nobodys_victim_unless_it_says_so() -> None:
 
     assert not only_gang(read(group % "priorityClassName: build")).preemptible
     assert only_gang(read(group % "priorityClassName: build, preemptibility: preemptible")).preemptible
+
+
+def owned(name: str, kind: str, owner: str, *, api_version: str = "apps/v1", spec: str = "") -> str:
+    reference = f"{{apiVersion: {api_version}, kind: {kind}, name: {owner}, uid: '1', controller: true}}"
+    return f"""
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}, ownerReferences: [{reference}], labels: {{training.kubeflow.org/replica-type: worker}}}}
+spec: {{priority: 0, nodeName: a, {spec} containers: [{{name: main, image: x}}]}}
+"""
+
+
+def test_pods_that_are_there_already_have_what_the_workload_on_top_says() -> None:
+    manifests = read(f"""
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web, labels: {{kai.scheduler/queue: team}}}}
+spec: {{replicas: 0, selector: {{matchLabels: {{a: b}}}}, template: {{metadata: {{labels: {{a: b}}}}, spec: {SPEC}}}}}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata:
+  name: web-1
+  ownerReferences: [{{apiVersion: apps/v1, kind: Deployment, name: web, uid: "1", controller: true}}]
+spec: {{replicas: 1, selector: {{matchLabels: {{a: b}}}}, template: {{metadata: {{labels: {{a: b}}}}, spec: {SPEC}}}}}
+{owned("web-1-x", "ReplicaSet", "web-1")}""")
+
+    pod = pod_named(manifests, "web-1-x")
+    assert (pod.spec.priority, (pod.metadata.labels or {})["kai.scheduler/queue"]) == (125, "team")
+
+
+def test_pods_of_a_job_that_are_there_already_are_of_its_gang() -> None:
+    job = pytorch_job(meta="labels: {kai.scheduler/queue: vision, priorityClassName: build}")
+    manifests = read(job + owned("train-worker-0", "PyTorchJob", "train", api_version="kubeflow.org/v1"))
+
+    gang = only_gang(manifests)
+    assert (gang.minimum, gang.priority, gang.queue) == (4, 100, "vision")
+    assert {found[0] for found in memberships(manifests).values()} == {"default/pg-train-7"}

@@ -31,7 +31,7 @@ from mooring.model.gangs.dialects.kai import KaiPodGroup
 from mooring.model.gangs.dialects.kai_grouper import GROUPERS, group_pods
 from mooring.model.gangs.dialects.kai_pods import PRIORITY_CLASS as KAI_PRIORITY_CLASS
 from mooring.model.gangs.dialects.kai_pods import QUEUE as KAI_QUEUE
-from mooring.model.gangs.dialects.kai_pods import default_kai_pod
+from mooring.model.gangs.dialects.kai_pods import TopOwners, carry_labels, default_kai_pod
 from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.jobs.pod_sets import PodFinder
 from mooring.model.loading.arrival import complete
@@ -90,7 +90,7 @@ class Collection:
         self._places: dict[type[Any], list[Place]] = {}
         self._made_by: dict[Identity, Identity] = {}
         self._ranks: dict[Identity, tuple[int, int]] = {}
-        self._resolved: dict[tuple[int, str | None, bool], tuple[PodSpec, PodSpec]] = {}
+        self._resolved: dict[tuple[int, str | None, bool, int], tuple[PodSpec, PodSpec]] = {}
 
     def include(self, sources: Iterable[tuple[Identity, Source]]) -> None:
         """Take in objects that are complete as such, in the order in which they came."""
@@ -153,8 +153,11 @@ class Collection:
     # Priorities.
 
     def _resolve_priorities(self) -> None:
+        owners = TopOwners(owner for type_ in WORKLOAD_TYPES for owner in self._manifests.all_of(type_))
         for pod, place in self._placed(Pod):
-            self._resolve_pod(pod, place)
+            owner = owners.of(pod.metadata) if pod.metadata.owner_references else None
+            carry_labels(pod.metadata, owner)
+            self._resolve_pod(pod, place, owner)
         for type_ in (*WITH_TEMPLATE, CronJob):
             path = "spec.jobTemplate.spec.template.spec" if type_ is CronJob else "spec.template.spec"
             for owner, place in self._placed(type_):
@@ -168,22 +171,24 @@ class Collection:
                 for path, template in custom.templates(owner):
                     self._resolve(template.metadata, template.spec, place, owner, spec_path(path))
 
-    def _resolve_pod(self, pod: Pod, place: Place) -> None:
+    def _resolve_pod(self, pod: Pod, place: Place, owner: Any) -> None:
         """Pods that share a spec, and what else decides on their priority, share the new one."""
         labels = pod.metadata.labels or {}
-        key = id(pod.spec), labels.get(KAI_PRIORITY_CLASS), KAI_QUEUE in labels
+        key = id(pod.spec), labels.get(KAI_PRIORITY_CLASS), KAI_QUEUE in labels, id(owner)
         known = self._resolved.get(key)
         if known is None:
             known = self._resolved[key] = (
                 pod.spec,
                 replace(pod.spec),
             )  # with the first: its id is good while it is there
-            self._resolve(pod.metadata, known[1], place, pod, "spec")
+            self._resolve(pod.metadata, known[1], place, pod, "spec", owner)
         pod.spec = known[1]
 
-    def _resolve(self, metadata: ObjectMeta, spec: PodSpec, place: Place, subject: Any, path: str) -> None:
+    def _resolve(
+        self, metadata: ObjectMeta, spec: PodSpec, place: Place, subject: Any, path: str, owner: Any = None
+    ) -> None:
         tables = self._tables
-        owner = None if isinstance(subject, Pod) else subject
+        owner = owner if isinstance(subject, Pod) else subject
         is_kai = default_kai_pod(metadata, spec, tables.kai_priorities, owner)
         (tables.kai_priorities if is_kai else tables.priorities).resolve(spec, place, subject, path)
 

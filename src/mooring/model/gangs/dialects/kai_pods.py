@@ -1,6 +1,6 @@
 """Which pods are KAI's, and what their workload says of them: queue, priority class, whether they may be evicted."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ _LEAST_NON_PREEMPTIBLE = 100
 """From this priority on, whoever says nothing else may not be evicted."""
 
 _CARRIED = (QUEUE, PREEMPTIBILITY)
+_MOST_OWNERS = 8
+"""One above the other; owners that own each other would have no end."""
 
 
 def is_kai_pod(spec: PodSpec, labels: Mapping[str, str] | None) -> bool:
@@ -48,9 +50,7 @@ def default_kai_pod(metadata: ObjectMeta, spec: PodSpec, priorities: "Priorities
     owner_labels: Mapping[str, str] = (owner.metadata.labels if owner is not None else None) or {}
     if not is_kai_pod(spec, metadata.labels) and QUEUE not in owner_labels:
         return False
-    carried = {key: owner_labels[key] for key in _CARRIED if key in owner_labels}
-    if carried:
-        metadata.labels = {**(metadata.labels or {}), **carried}
+    carry_labels(metadata, owner)
     labels = metadata.labels or {}
     named = (owner_labels.get(RAY_PRIORITY_CLASS), owner_labels.get(PRIORITY_CLASS), labels.get(PRIORITY_CLASS))
     found = next((name for name in named if name in priorities.by_name), None)
@@ -61,6 +61,32 @@ def default_kai_pod(metadata: ObjectMeta, spec: PodSpec, priorities: "Priorities
         is_served = owner is not None and owner.kind == "Deployment"
         spec.priority_class_name, spec.priority = INFERENCE if is_served else TRAIN, None
     return True
+
+
+def carry_labels(metadata: ObjectMeta, owner: Any) -> None:
+    """Write on pods what the labels of their workload say of all of them."""
+    labels = (owner.metadata.labels if owner is not None else None) or {}
+    carried = {key: labels[key] for key in _CARRIED if key in labels}
+    if carried:
+        metadata.labels = {**(metadata.labels or {}), **carried}
+
+
+class TopOwners:
+    """Finds the workload at the top of all that own a pod: its labels count, as for KAI's pod-grouper."""
+
+    def __init__(self, owners: Iterable[Any]) -> None:
+        self._by_key = {(owner.kind, owner.metadata.namespace, owner.metadata.name): owner for owner in owners}
+
+    def of(self, metadata: ObjectMeta) -> Any:
+        """The owner that has none itself, as far as they are known; None for whoever is owned by nobody known."""
+        top = None
+        for _ in range(_MOST_OWNERS):
+            reference = next((owner for owner in metadata.owner_references or () if owner.controller), None)
+            found = reference and self._by_key.get((reference.kind, metadata.namespace, reference.name))
+            if not found:
+                break
+            top, metadata = found, found.metadata
+        return top
 
 
 def may_kai_evict(preemptibility: str | None, priority: int | None) -> bool:
