@@ -103,7 +103,7 @@ def workloads() -> Iterator[list[Document]]:
         ]
     yield [
         document("apps/v1", "Deployment", "web", {"replicas": count, "template": template(queue=inner)}, labels=outer)
-        for count, inner, outer in product((1, 2), QUEUES, ({}, in_queue("team")))
+        for count, inner, outer in product((1, 2), QUEUES, ({}, in_queue("team"), {"kai.scheduler/queue": "research"}))
     ]
     yield [
         document(
@@ -180,6 +180,40 @@ def workloads() -> Iterator[list[Document]]:
             },
         )
         for count in (1, 2)
+    ]
+
+
+def flows() -> Iterator[list[Document]]:
+    """Workloads that make other workloads, and those that have a cluster made for them."""
+    tasks = {"tasks": [{"name": "main", "replicas": 2, "template": template()}]}
+    orders: list[Document] = [{"name": "b"}, {"name": "b", "dependsOn": {"targets": ["a"]}}]
+    yield [
+        document("flow.volcano.sh/v1alpha1", "JobFlow", "flow", {"flows": [{"name": "a"}, order]}) for order in orders
+    ]
+    for name in ("a", "b"):
+        yield [
+            document("flow.volcano.sh/v1alpha1", "JobTemplate", name, {**tasks, "priorityClassName": named})
+            for named in CLASSES
+        ]
+    jobs = (
+        document("batch.volcano.sh/v1alpha1", "Job", "flow-a", tasks, ownerReferences=owners)
+        for owners in ([], owner("flow.volcano.sh/v1alpha1", "JobFlow", "flow"))
+    )
+    yield [{**job, "status": {"state": {"phase": phase}}} for job in jobs for phase in ("Running", "Completed")]
+    yield [
+        document("batch.volcano.sh/v1alpha1", "CronJob", "nightly", {"suspend": off, "jobTemplate": {"spec": tasks}})
+        for off in (True, False)
+    ]
+    yield [
+        document(
+            "sparkoperator.k8s.io/v1beta2", "SparkApplication", "pi", {"executor": {"instances": 2}}, labels=labels
+        )
+        for labels in ({}, in_queue("team"), {"kai.scheduler/queue": "research"})
+    ]
+    cluster = {"headGroupSpec": {"template": template()}, "enableInTreeAutoscaling": True}
+    yield [
+        document("ray.io/v1", "RayService", "ray", {"rayClusterConfig": cluster}, labels=labels)
+        for labels in ({}, {"kai.scheduler/queue": "research"})
     ]
 
 
@@ -315,6 +349,7 @@ def others() -> Iterator[list[Document]]:
 WORLD: list[list[Document]] = [
     *([list(pods(name)) for name in ("p1", "p2", "p3")]),
     *workloads(),
+    *flows(),
     *groups(),
     *queues(),
     *others(),

@@ -174,6 +174,66 @@ def test_one_event_has_one_policy() -> None:
     )
 
 
+JOB_TEMPLATE = """
+---
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobTemplate
+metadata: {name: %s}
+spec: {minAvailable: 2, tasks: [{name: work, replicas: 2, template: {spec: {containers: [{name: main, image: x}]}}}]}
+"""
+JOB_FLOW = """
+---
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobFlow
+metadata: {name: flow}
+spec:
+  flows:
+  - {name: first}
+  - {name: second, dependsOn: {targets: [first]}}
+  - {name: third, dependsOn: {targets: [%s]}}
+  - {name: unknown}
+"""
+FIRST_IS_DONE = """
+---
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: flow-first}
+spec: {tasks: [{name: work, replicas: 2, template: {spec: {containers: [{name: main, image: x}]}}}]}
+status: {state: {phase: Completed}}
+"""
+TEMPLATES = "".join(JOB_TEMPLATE % name for name in ("first", "second", "third"))
+
+
+def test_a_job_flow_makes_the_jobs_that_depend_on_nothing_as_gangs() -> None:
+    manifests = read(TEMPLATES + JOB_FLOW % "second")
+
+    assert [(gang.name, gang.minimum) for gang in manifests.gangs] == [("default/flow-first", 2)]
+    assert [pod.metadata.name for pod in manifests.pods] == ["flow-first-work-0", "flow-first-work-1"]
+
+
+def test_a_job_flow_goes_on_when_a_job_has_completed() -> None:
+    assert [gang.name for gang in read(TEMPLATES + JOB_FLOW % "second" + FIRST_IS_DONE).gangs] == [
+        "default/flow-second"
+    ]
+    assert [gang.name for gang in read(TEMPLATES + JOB_FLOW % "first" + FIRST_IS_DONE).gangs] == [
+        "default/flow-second",
+        "default/flow-third",
+    ]
+
+
+def test_templates_without_a_flow_make_nothing() -> None:
+    assert read(TEMPLATES).pods == []
+
+
+def test_a_flow_that_waits_for_itself_is_refused() -> None:
+    text = JOB_FLOW.replace("- {name: first}", "- {name: first, dependsOn: {targets: [second]}}") % "second"
+
+    assert refusal(text) == (
+        "1 (JobFlow default/flow): spec.flows[0].dependsOn.targets: expected a flow that does not wait for this one, "
+        "found a cycle, first -> second -> first"
+    )
+
+
 WRAPPER = f"""
 apiVersion: workload.codeflare.dev/v1beta2
 kind: AppWrapper
@@ -228,13 +288,13 @@ def test_of_what_is_not_read_it_is_said_whether_that_matters() -> None:
         "Role.rbac.authorization.k8s.io": 1,
         "Workflow.argoproj.io": 1,
         "WorkflowTemplate.argoproj.io": 1,
-        "JobFlow.flow.volcano.sh": 1,
+        "Sandbox.agents.x-k8s.io": 1,
         "Job.example.com": 1,
         "Thing.example.com": 1000,
     }
 
     assert list(remarks(counts)) == [
         "not read, of no concern to scheduling: 2 ConfigMap, 1 Role, 1 WorkflowTemplate",
-        "not read yet, though it concerns scheduling: 1 JobFlow, 1 Workflow",
+        "not read yet, though it concerns scheduling: 1 Sandbox, 1 Workflow",
         "not read, of a kind that is not known here: 1 Job.example.com, 1,000 Thing",
     ]

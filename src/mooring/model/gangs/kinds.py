@@ -7,7 +7,7 @@ from mooring.model.api.elastic_quota import ElasticQuota
 from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.meta import KubeObject
 from mooring.model.api.volcano_queue import Queue
-from mooring.model.gangs.dialects import coscheduling, grove, grove_checks, kai, kubernetes, lws, volcano
+from mooring.model.gangs.dialects import coscheduling, grove, grove_checks, kai, kubernetes, lws, volcano, volcano_flow
 from mooring.model.gangs.dialects.coscheduling import CoschedulingPodGroup
 from mooring.model.gangs.dialects.grove import ClusterTopologyBinding, PodCliqueSet, PodGang
 from mooring.model.gangs.dialects.kai import KaiPodGroup
@@ -15,6 +15,7 @@ from mooring.model.gangs.dialects.kubernetes import CompositePodGroup, NativePod
 from mooring.model.gangs.dialects.lws import LeaderWorkerSet
 from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
 from mooring.model.gangs.dialects.volcano_cron_job import VolcanoCronJob
+from mooring.model.gangs.dialects.volcano_flow import JobFlow, JobTemplate
 from mooring.model.gangs.dialects.volcano_job import GROUP as VOLCANO_BATCH
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob
 from mooring.model.gangs.dialects.volcano_job_checks import check_cron_job, check_job
@@ -36,6 +37,8 @@ GANG_KINDS: tuple[tuple[str, str, type[KubeObject]], ...] = (
     (coscheduling.OLD_GROUP, "ElasticQuota", ElasticQuota),
     (VOLCANO_BATCH, "Job", VolcanoJob),
     (VOLCANO_BATCH, "CronJob", VolcanoCronJob),
+    (volcano_flow.GROUP, "JobFlow", JobFlow),
+    (volcano_flow.GROUP, "JobTemplate", JobTemplate),
     ("topology.volcano.sh", "HyperNode", HyperNode),
     (coscheduling.GROUP, "PodGroup", CoschedulingPodGroup),
     (coscheduling.OLD_GROUP, "PodGroup", CoschedulingPodGroup),
@@ -58,6 +61,8 @@ _CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     ElasticQuota: check_elastic_quota,
     VolcanoJob: check_job,
     VolcanoCronJob: check_cron_job,
+    JobFlow: volcano_flow.check_flow,
+    JobTemplate: volcano_flow.check_template,
     HyperNode: lambda subject, found: validate_hypernode(found, subject.place),
     CoschedulingPodGroup: coscheduling.check_pod_group,
     KaiPodGroup: kai.check_pod_group,

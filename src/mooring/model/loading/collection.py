@@ -32,6 +32,8 @@ from mooring.model.gangs.dialects.kai_grouper import GROUPERS, group_pods
 from mooring.model.gangs.dialects.kai_pods import PRIORITY_CLASS as KAI_PRIORITY_CLASS
 from mooring.model.gangs.dialects.kai_pods import QUEUE as KAI_QUEUE
 from mooring.model.gangs.dialects.kai_pods import TopOwners, carry_labels, default_kai_pod
+from mooring.model.gangs.dialects.volcano_flow import JobFlow, JobTemplate, jobs_to_start
+from mooring.model.gangs.dialects.volcano_job import VolcanoJob
 from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.jobs.pod_sets import PodFinder
 from mooring.model.loading.arrival import complete
@@ -90,6 +92,8 @@ class Collection:
         self._places: dict[type[Any], list[Place]] = {}
         self._made_by: dict[Identity, Identity] = {}
         self._ranks: dict[Identity, tuple[int, int]] = {}
+        self._flows: dict[Identity, JobFlow] = {}
+        """By Job: the JobFlow that makes it."""
         self._resolved: dict[tuple[int, str | None, bool, int], tuple[PodSpec, PodSpec]] = {}
 
     def include(self, sources: Iterable[tuple[Identity, Source]]) -> None:
@@ -110,6 +114,8 @@ class Collection:
     def finish(self) -> Collected:
         """Take the steps in the order in which they need one another."""
         manifests, tables = self._manifests, self._tables
+        if self._expands:
+            self._start_flows()
         self._resolve_priorities()
         name_default_queues(manifests, tables)
         if self._expands:
@@ -151,6 +157,17 @@ class Collection:
         return list(zip(self._manifests.all_of(type_), self._places.get(type_, ()), strict=False))
 
     # Priorities.
+
+    def _start_flows(self) -> None:
+        """Make the Jobs of Volcano's JobFlows that are due; from here on they are as if they were given."""
+        jobs = {(job.metadata.namespace, job.metadata.name): job for job, _ in self._placed(VolcanoJob)}
+        templates = {(found.metadata.namespace, found.metadata.name): found for found, _ in self._placed(JobTemplate)}
+        for flow, place in self._placed(JobFlow):
+            for job in jobs_to_start(flow, templates, jobs):
+                self._add(job, flow)
+                self._flows[identity_of(job)] = flow
+                self._ranks[identity_of(job)] = self._ranks[identity_of(flow)]
+                self._places.setdefault(VolcanoJob, []).append(place)
 
     def _resolve_priorities(self) -> None:
         owners = TopOwners(owner for type_ in WORKLOAD_TYPES for owner in self._manifests.all_of(type_))
@@ -222,7 +239,8 @@ class Collection:
                 self._add(job, cron_job)
         for custom in CUSTOM_WORKLOADS:
             for found in manifests.of(custom.type):
-                self._add_pods(custom.expand(found, owned), found)
+                flow = self._flows.get(identity_of(found))
+                self._add_pods(custom.expand(found, owned), found if flow is None else flow)
         for daemon_set in manifests.daemon_sets:
             self._add_pods(expand_daemon_set(daemon_set, self._tables.nodes(), owned), daemon_set)
 

@@ -16,6 +16,7 @@ from mooring.model.gangs.dialects.volcano_cron_job import (
     default_cron_job,
     expand_cron_job,
 )
+from mooring.model.gangs.dialects.volcano_flow import JobFlow, JobTemplate, default_template, template_templates
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob, default_job, expand_volcano_job
 from mooring.model.gangs.dialects.volcano_job import templates_of as volcano_job_templates
 from mooring.model.jobs.jobset import JobSet, default_job_set, expand_job_set, job_set_templates
@@ -66,6 +67,8 @@ CUSTOM_WORKLOADS: tuple[CustomWorkload, ...] = (
     CustomWorkload(RayCluster, ray_cluster_templates, expand_ray_cluster, default_ray_cluster),
     CustomWorkload(SparkApplication, spark_templates, expand_spark, default_spark),
     CustomWorkload(VolcanoCronJob, cron_job_templates, expand_cron_job, default_cron_job),
+    CustomWorkload(JobFlow, lambda found: iter(()), lambda found, owned: []),  # it makes Jobs
+    CustomWorkload(JobTemplate, template_templates, lambda found, owned: [], default_template),
     CustomWorkload(VolcanoJob, volcano_job_templates, expand_volcano_job, default_job, "spec"),
     CustomWorkload(LeaderWorkerSet, leader_worker_templates, expand_leader_worker_set),
     CustomWorkload(PodCliqueSet, clique_templates, expand_clique_set, default_clique_set, "spec.template"),

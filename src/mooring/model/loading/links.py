@@ -36,6 +36,7 @@ from mooring.model.gangs.dialects.koordinator import gang_group
 from mooring.model.gangs.dialects.kubernetes import CompositePodGroup, NativeWorkload
 from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
 from mooring.model.gangs.dialects.volcano_cron_job import VolcanoCronJob
+from mooring.model.gangs.dialects.volcano_flow import JobFlow, JobTemplate
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob
 from mooring.model.gangs.gang import gang_key
 from mooring.model.gangs.membership import COSCHEDULING_KIND, LWS_NAME
@@ -108,6 +109,8 @@ def _names(found: Any) -> Iterator[OwnerKey]:
     # What it makes, as long as that is no object of its own: a run, a cluster, a submitter.
     if isinstance(found, CronJob | VolcanoCronJob | RayJob):
         yield "Job", namespace, name
+    if isinstance(found, JobFlow):
+        yield from (("Job", namespace, found.job_name(flow.name)) for flow in found.spec.flows)
     if isinstance(found, RayJob | RayService):
         yield "RayCluster", namespace, cluster_name(found)
 
@@ -141,6 +144,11 @@ def _groups(found: Any, expands: bool) -> Iterator[Hashable]:
                 yield NativeWorkload, namespace, found.spec.workload_ref.name
         case Workload() | NativeWorkload():
             yield type(found), namespace, name
+        case JobTemplate() | VolcanoJob():
+            yield type(found), namespace, name
+        case JobFlow():
+            yield from ((JobTemplate, namespace, flow.name) for flow in found.spec.flows)
+            yield from ((VolcanoJob, namespace, found.job_name(flow.name)) for flow in found.spec.flows)
         case PersistentVolume():
             yield PersistentVolume, "", name
         case PersistentVolumeClaim():
@@ -193,7 +201,7 @@ def _reads(found: Any, expands: bool) -> Iterator[Entry]:
         case ClusterQueue():
             for group in found.spec.resource_groups or ():
                 yield from ((ResourceFlavor, "", flavor.name) for flavor in group.flavors)
-        case VolcanoPodGroup() | VolcanoJob() | VolcanoCronJob():
+        case VolcanoPodGroup() | VolcanoJob() | VolcanoCronJob() | JobFlow():
             yield ALL_OF[HyperNode]
         case PodCliqueSet():
             yield ALL_OF[ClusterTopologyBinding]

@@ -34,7 +34,6 @@ _NO_CONCERN = frozenset(
         "Pipeline.tekton.dev",
         "WorkflowTemplate.argoproj.io",
         "ClusterWorkflowTemplate.argoproj.io",
-        "JobTemplate.flow.volcano.sh",
         "Recommendation.analysis.koordinator.sh",
     }
 )

@@ -9,6 +9,7 @@ VERSIONS: dict[str, tuple[str, ...]] = {
     "scheduling.k8s.io": ("v1alpha1", "v1alpha2", "v1alpha3", "v1beta1"),
     "scheduling.volcano.sh": ("v1beta1",),
     "batch.volcano.sh": ("v1alpha1",),
+    "flow.volcano.sh": ("v1alpha1",),
     "topology.volcano.sh": ("v1alpha1",),
     "scheduling.x-k8s.io": ("v1alpha1",),
     "scheduling.sigs.k8s.io": ("v1alpha1",),
