@@ -16,6 +16,7 @@ from gang_builders import (
 )
 
 from mooring.engine.cycle import Scheduler
+from mooring.engine.queue.entry import Where
 from mooring.model.events import BindFailed, GangLost, GangSeen, NodeLost, NodeSeen, PodLost, PodSeen
 from mooring.model.gangs.gang import Role
 from mooring.model.gangs.membership import VOLCANO_KIND
@@ -68,7 +69,7 @@ def test_a_gang_that_is_told_again_as_it_is_keeps_its_place_and_its_patience() -
     assert scheduler.cycle(2.0) == []
 
     assert next(iter(scheduler.queue.gangs)) is entry
-    assert (entry.attempts, entry.first_tried, entry.where) == (1, 1.0, "parked")
+    assert (entry.attempts, entry.first_tried, entry.where) == (1, 1.0, Where.PARKED)
     assert scheduler.cluster.gangs.version == version
 
 
@@ -160,11 +161,11 @@ def test_a_gang_that_falls_short_while_it_stays_behind_is_counted_once_when_it_i
     scheduler.cycle(1.0)
     scheduler.handle(PodLost("default/other"))
     scheduler.cycle(1.4, at_most=0)
-    assert [entry.where for entry in scheduler.queue.gangs] == ["backoff"]
+    assert [entry.where for entry in scheduler.queue.gangs] == [Where.BACKOFF]
     scheduler.handle(PodLost("default/train-1"))
     scheduler.cycle(1.6, at_most=0)
     scheduler.cycle(30.0, at_most=0)
-    assert [entry.where for entry in scheduler.queue.gangs] == ["gathering"]
+    assert [entry.where for entry in scheduler.queue.gangs] == [Where.GATHERING]
 
     scheduler.handle(PodSeen(make_members(2, gpu=1)[1]))
     scheduler.cycle(31.0, at_most=0)

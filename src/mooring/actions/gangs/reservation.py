@@ -16,6 +16,7 @@ from mooring.actions.gangs.forecast import Forecast, Plan
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.engine.action import Cycle
 from mooring.engine.plugin import Change
+from mooring.engine.queue.entry import Where
 from mooring.engine.queue.gang_entry import PLUGIN
 from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.engine.verdict import Rejection, Verdict
@@ -55,12 +56,14 @@ class Reservation:
     def begin(self, cycle: Cycle) -> None:
         """Give the gang that is to get the reservation its turn, if there is anybody to keep the room from."""
         cluster, queue, now = cycle.cluster, cycle.queue, cycle.now
-        if self.keeps_out and (self.holder is None or self.holder.where != "parked"):
+        if self.keeps_out and (self.holder is None or self.holder.where != Where.PARKED):
             self.keeps_out = False
             queue.note(Change.POD_GONE)  # the gang runs or is gone: what was held for it is anybody's
         if self._after < 0 or not len(queue):
             return
-        waiting = [gang for gang in queue.gangs if gang.where in ("parked", "backoff") and self._has_waited(gang, now)]
+        waiting = [
+            gang for gang in queue.gangs if gang.where in (Where.PARKED, Where.BACKOFF) and self._has_waited(gang, now)
+        ]
         for gang in sorted(waiting, key=lambda gang: (gang.key, gang.arrival)):
             can_fit = False
             with cycle.attempt(gang):

@@ -16,6 +16,7 @@ from mooring.engine.action import Action, Cycle
 from mooring.engine.evaluate import evaluate
 from mooring.engine.permits import hold_room
 from mooring.engine.plugin import Change
+from mooring.engine.queue.entry import Where
 from mooring.engine.queue.hints import queueing_hint
 from mooring.engine.queue.queue import Entry, GangEntry, Parked, Queue, Turn
 from mooring.model.decisions import Bind, Decision, Wait
@@ -45,9 +46,9 @@ class Place(Action):
 
     def run(self, cycle: Cycle) -> list[Decision]:
         cluster, queue = cycle.cluster, cycle.queue
-        aside = [gang for gang in queue.gangs if gang.where in ("parked", "backoff")]
+        aside = [gang for gang in queue.gangs if gang.where in (Where.PARKED, Where.BACKOFF)]
         self.reservation.begin(cycle)
-        brought_forward = {gang.turn_name for gang in aside if gang.where == "active"}
+        brought_forward = {gang.turn_name for gang in aside if gang.where == Where.ACTIVE}
         try:
             return self._take_turns(cycle, brought_forward)
         finally:

@@ -1,12 +1,33 @@
 """A pod in the queue."""
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from mooring.engine.asking import faults_of
 from mooring.engine.profile import Profile
 from mooring.model.api.pods import Pod
 from mooring.state.pods import PodRecord
+
+
+class Where(Enum):
+    """Where somebody waits in the queue."""
+
+    ACTIVE = "active"
+    """To be tried now."""
+    BACKOFF = "backoff"
+    """To be tried when it has stayed behind for long enough, or nobody else is there."""
+    SHARED = "shared"
+    """To be tried by the shares of queues."""
+    PARKED = "parked"
+    """Tried in vain: until something happens that could help."""
+    GATED = "gated"
+    """Behind a gate."""
+    GANG = "gang"
+    """With its gang; of a gang itself: GATHERING as long as it is not complete."""
+    GATHERING = "gathering"
+    TAKEN = "taken"
+    """By whoever tries it now."""
 
 
 @dataclass(order=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.engine.profile import Profile
-from mooring.engine.queue.entry import Entry, sort_key
+from mooring.engine.queue.entry import Entry, Where, sort_key
 from mooring.engine.queue.gang_parts import complete_parts, lacking, parts_to_start
 from mooring.state.gangs import GangRecord, GangTable
 
@@ -30,8 +30,7 @@ class GangEntry:
     """How often something raised in its turn."""
     first_tried: float | None = None
     """When it was first tried in vain, since it last started."""
-    where: str = "gathering"
-    """gathering, active, backoff, shared, parked, or taken: by whoever tries it now."""
+    where: Where = Where.GATHERING
 
     @property
     def turn_name(self) -> str:

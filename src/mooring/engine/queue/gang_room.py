@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from mooring.engine.queue.entry import Entry
+from mooring.engine.queue.entry import Entry, Where
 from mooring.engine.queue.gang_entry import GangEntry, what_is_missing
 from mooring.engine.verdict import Rejection
 from mooring.state.gangs import GangRecord, GangTable
@@ -92,9 +92,9 @@ class GangRoom:
         """The gangs to which something happened since the last time, and whether enough of each is there."""
         if not self._changed:
             return []
-        changed = [gang for gang in self._changed.values() if gang.where != "taken"]
+        changed = [gang for gang in self._changed.values() if gang.where != Where.TAKEN]
         # Whoever is being tried is looked at again when it is back.
-        self._changed = {key: gang for key, gang in self._changed.items() if gang.where == "taken"}
+        self._changed = {key: gang for key, gang in self._changed.items() if gang.where == Where.TAKEN}
         for gang in changed:
             if not gang.entries:
                 self._gangs.pop(gang.root.key, None)
@@ -107,6 +107,6 @@ class GangRoom:
     def gathering(self) -> Iterator[tuple[Entry, Rejection]]:
         """The pods whose gang lacks something, each with what that is."""
         for gang in self:
-            if gang.where == "gathering":
+            if gang.where == Where.GATHERING:
                 rejection = Rejection((what_is_missing(gang, self.table),))
                 yield from ((entry, rejection) for entry in gang.entries.values())

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from mooring.engine.asking import faults_of
 from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
-from mooring.engine.queue.entry import Entry, sort_key
+from mooring.engine.queue.entry import Entry, Where, sort_key
 from mooring.engine.queue.gang_entry import GangEntry
 from mooring.engine.queue.gang_room import GangRoom
 from mooring.engine.queue.parked import Parked, Turn
@@ -19,7 +19,7 @@ from mooring.state.pods import PodRecord
 
 __all__ = ["Entry", "GangEntry", "Parked", "Queue", "Turn"]
 
-_BY_ITSELF = ("active", "backoff", "parked", "shared")
+_BY_ITSELF = (Where.ACTIVE, Where.BACKOFF, Where.PARKED, Where.SHARED)
 
 
 class Queue(Waiting):
@@ -58,7 +58,7 @@ class Queue(Waiting):
                 rejection = plugin.pre_enqueue(record.pod)
             if rejection is not None:
                 self._gated[record.key] = (entry, Verdict(plugin.name, rejection))
-                self._where[record.key] = "gated"
+                self._where[record.key] = Where.GATED
                 return
         self._enter(entry)
 
@@ -74,28 +74,28 @@ class Queue(Waiting):
         key = sort_key(profile, record.pod, entry.queued_at)
         where = self._where.get(record.key)
         is_same = entry.record is record and entry.profile is profile and entry.key == key
-        if not is_same or where == "gated" or not self.gangs.is_in_place(entry):
+        if not is_same or where == Where.GATED or not self.gangs.is_in_place(entry):
             self.remove(record.key)
             self.add(record, profile, entry.queued_at)
 
     def _enter(self, entry: Entry) -> None:
         if self.gangs.join(entry):
-            self._mark(entry, "gang")
+            self._mark(entry, Where.GANG)
         else:
             self._activate(entry)
 
     def remove(self, key: str) -> None:
         """Forget a pod that is gone or bound."""
-        where, entry = self._where.pop(key, ""), self._entry_of.pop(key, None)
-        if where in ("active", "backoff"):
+        where, entry = self._where.pop(key, None), self._entry_of.pop(key, None)
+        if where in (Where.ACTIVE, Where.BACKOFF):
             self._turns.give_up(key)
-        elif where == "shared" and entry is not None:
+        elif where == Where.SHARED and entry is not None:
             self.shared.pop(entry.arrival, None)
-        elif where == "gated":
+        elif where == Where.GATED:
             self._gated.pop(key, None)
-        elif where == "gang":
+        elif where == Where.GANG:
             self.gangs.leave(key)
-        elif where == "parked":
+        elif where == Where.PARKED:
             self._parked.remove(key)
 
     def set_aside(self, entry: Entry) -> None:
@@ -139,7 +139,7 @@ class Queue(Waiting):
         gang = self.peek()
         assert isinstance(gang, GangEntry)
         self._turns.pop()
-        gang.where = "taken"
+        gang.where = Where.TAKEN
         return gang
 
     def count_ahead_of(self, key: str) -> int:
@@ -161,7 +161,7 @@ class Queue(Waiting):
         taken = [turn for turn in self.shared.values() if is_mine(turn)]
         for turn in taken:
             del self.shared[turn.arrival]
-            self._mark(turn, "taken")
+            self._mark(turn, Where.TAKEN)
         return taken
 
     def gated(self) -> Iterator[tuple[Entry, Rejection]]:
@@ -204,24 +204,24 @@ class Queue(Waiting):
         """Members of a gang came to nodes or went from them: whether it lacks something may be another matter now."""
         self._settle_gangs()
         gang = self.gangs.get(root.key)
-        if gang is None or gang.where == "taken":
+        if gang is None or gang.where == Where.TAKEN:
             return
-        is_gathering = gang.where == "gathering"
+        is_gathering = gang.where == Where.GATHERING
         if self.gangs.is_complete(gang) == is_gathering:
             self.gangs.look_again([gang])
 
     def nothing_happened_for(self, gang: GangEntry) -> bool:
         """Whether a gang was tried in vain, with nothing since that could help it."""
         self._settle_gangs()
-        return gang.where == "parked"
+        return gang.where == Where.PARKED
 
     def take(self, gang: GangEntry) -> bool:
         """Take a gang out of its turn; False if it cannot be tried at all."""
         self._settle_gangs()
-        if gang.where not in ("active", "backoff", "parked", "shared"):
+        if gang.where not in (Where.ACTIVE, Where.BACKOFF, Where.PARKED, Where.SHARED):
             return False
         self._set_aside(gang)
-        gang.where = "taken"
+        gang.where = Where.TAKEN
         return True
 
     def bring_forward(self, gang: GangEntry) -> bool:
@@ -251,8 +251,8 @@ class Queue(Waiting):
 
     def put_back_taken(self) -> None:
         """Let those be tried again who were taken and never came back: something raised while they had their turn."""
-        taken = [self._entry_of[key] for key, where in self._where.items() if where == "taken"]
-        self.put_back([*taken, *(gang for gang in self.gangs if gang.where == "taken")])
+        taken = [self._entry_of[key] for key, where in self._where.items() if where == Where.TAKEN]
+        self.put_back([*taken, *(gang for gang in self.gangs if gang.where == Where.TAKEN)])
 
     def _take_out(self, turn: Turn) -> None:
         if isinstance(turn, GangEntry):
@@ -261,10 +261,10 @@ class Queue(Waiting):
             self.remove(turn.record.key)
 
     def _set_aside(self, gang: GangEntry) -> None:
-        if gang.where in ("active", "backoff"):
+        if gang.where in (Where.ACTIVE, Where.BACKOFF):
             self._turns.give_up(gang.turn_name)
-        elif gang.where == "shared":
+        elif gang.where == Where.SHARED:
             self.shared.pop(gang.arrival, None)
-        elif gang.where == "parked":
+        elif gang.where == Where.PARKED:
             self._parked.remove_gang(gang)
-        gang.where = "gathering"
+        gang.where = Where.GATHERING

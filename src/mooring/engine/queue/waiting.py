@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mooring.engine.plugin import Change, Changed
 from mooring.engine.queue.backoff import UNSCHEDULABLE_SECONDS, Backoff
-from mooring.engine.queue.entry import Entry
+from mooring.engine.queue.entry import Entry, Where
 from mooring.engine.queue.gang_entry import PLUGIN, GangEntry
 from mooring.engine.queue.hints import Hint
 from mooring.engine.queue.parked import Key, Parked, ParkingLot, Turn, shape_key
@@ -28,7 +28,7 @@ class Waiting:
         self.backoff = backoff or Backoff()
         self._turns = Turns()
         self._parked = ParkingLot()
-        self._where: dict[str, str] = {}
+        self._where: dict[str, Where] = {}
         self._entry_of: dict[str, Entry] = {}
         """Every pod that waits, whether by itself, with its gang or behind a gate."""
         self._now = 0.0
@@ -40,20 +40,20 @@ class Waiting:
         """Time has passed: who has stayed behind, or waited for nothing, long enough is to be tried."""
         self._now = now
         for turn in self._turns.come_forward(lambda expiry: self.backoff.is_over(expiry, now)):
-            self._mark(turn, "active")
+            self._mark(turn, Where.ACTIVE)
         self._bring_back(
             self._parked.where(lambda parked: now - parked.since > UNSCHEDULABLE_SECONDS or now >= parked.again_at)
         )
 
     def _activate(self, turn: Turn) -> None:
         if self._is_shared(turn):
-            self._mark(turn, "shared")
+            self._mark(turn, Where.SHARED)
             self.shared[turn.arrival] = turn
             return
-        self._mark(turn, "active")
+        self._mark(turn, Where.ACTIVE)
         self._turns.add(turn)
 
-    def _mark(self, turn: Turn, where: str) -> None:
+    def _mark(self, turn: Turn, where: Where) -> None:
         if isinstance(turn, GangEntry):
             turn.where = where
         else:
@@ -100,7 +100,7 @@ class Waiting:
             gang.first_tried = self._now
         gang.attempts += 1
         gang.tried_at = self._now
-        gang.where = "parked"
+        gang.where = Where.PARKED
         verdict = Verdict(PLUGIN, Rejection((message,)))
         entries = dict(gang.entries)
         self._parked.add_gang(Parked(gang.profile, helped_by, moved_by, entries, verdict, gang, self._now, is_capped))
@@ -116,7 +116,7 @@ class Waiting:
         helped_by = Change.NODE | Change.RELATED if is_over else Change(0)
         again_at = math.inf if is_over else self.backoff.end(self._now, turn.faults)
         if isinstance(turn, GangEntry):
-            turn.where = "parked"
+            turn.where = Where.PARKED
             new = Parked(turn.profile, helped_by, by_pod=dict(turn.entries), verdict=verdict, gang=turn)
         else:
             new = Parked(turn.profile, helped_by, verdict=verdict)
@@ -141,7 +141,7 @@ class Waiting:
         for entry in entries:
             entry.attempts += 1
             entry.tried_at = self._now
-            self._mark(entry, "parked")
+            self._mark(entry, Where.PARKED)
 
     def parked_with(self, entry: Entry) -> Parked | None:
         """The pods of the same shape that were tried in vain, if nothing has happened since."""
@@ -158,7 +158,7 @@ class Waiting:
             if self.backoff.is_over(expiry, self._now) or self._is_shared(turn):
                 self._activate(turn)
             else:
-                self._mark(turn, "backoff")
+                self._mark(turn, Where.BACKOFF)
                 self._turns.add_behind(turn, expiry)
 
     def _expiry(self, turn: Turn) -> float:
