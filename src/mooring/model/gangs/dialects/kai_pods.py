@@ -65,7 +65,9 @@ def default_kai_pod(metadata: ObjectMeta, spec: PodSpec, priorities: "Priorities
 
 def carry_labels(metadata: ObjectMeta, owner: Any) -> None:
     """Write on pods what the labels of their workload say of all of them."""
-    labels = (owner.metadata.labels if owner is not None else None) or {}
+    labels = owner.metadata.labels if owner is not None else None
+    if not labels:
+        return
     carried = {key: labels[key] for key in _CARRIED if key in labels}
     if carried:
         metadata.labels = {**(metadata.labels or {}), **carried}
@@ -76,17 +78,18 @@ class TopOwners:
 
     def __init__(self, owners: Iterable[Any]) -> None:
         self._by_key = {(owner.kind, owner.metadata.namespace, owner.metadata.name): owner for owner in owners}
+        self._tops: dict[tuple[str, str, str], Any] = {}
 
-    def of(self, metadata: ObjectMeta) -> Any:
+    def of(self, metadata: ObjectMeta, most: int = _MOST_OWNERS) -> Any:
         """The owner that has none itself, as far as they are known; None for whoever is owned by nobody known."""
-        top = None
-        for _ in range(_MOST_OWNERS):
-            reference = next((owner for owner in metadata.owner_references or () if owner.controller), None)
-            found = reference and self._by_key.get((reference.kind, metadata.namespace, reference.name))
-            if not found:
-                break
-            top, metadata = found, found.metadata
-        return top
+        for reference in metadata.owner_references or ():
+            if reference.controller:
+                key = (reference.kind, metadata.namespace, reference.name)
+                if key not in self._tops:
+                    found = self._by_key.get(key) if most else None
+                    self._tops[key] = found and (self.of(found.metadata, most - 1) or found)
+                return self._tops[key]
+        return None
 
 
 def may_kai_evict(preemptibility: str | None, priority: int | None) -> bool:
