@@ -6,6 +6,7 @@ import pytest
 from gang_manifests import only_gang, read, refusal
 
 from mooring.model.api.workloads import Deployment
+from mooring.model.gangs.dialects.lws import LeaderWorkerSet
 from mooring.model.gangs.gang import Gang, Role
 from mooring.model.loading.unread import remarks
 from mooring.model.values.requests import pod_requests, whole_requests
@@ -279,6 +280,56 @@ def test_a_wrapper_that_is_suspended_and_does_not_queue_makes_nothing() -> None:
 def test_a_mistake_inside_a_wrapper_is_said_with_its_place() -> None:
     assert refusal(WRAPPER.replace("replicas: 2", "replicas: two")) == (
         '1 (Deployment team/web): items[0].spec.replicas: expected an integer, found "two"'
+    )
+
+
+def disaggregated(policy: str = "") -> str:
+    role = f"{{replicas: 2, leaderWorkerTemplate: {{size: 1, workerTemplate: {{spec: {POD}}}}}}}"
+    return f"""
+apiVersion: disaggregatedset.x-k8s.io/v1
+kind: DisaggregatedSet
+metadata: {{name: llm, namespace: serving}}
+spec:
+  slices: 2
+  {policy}
+  roles: [{{name: prefill, spec: {role}}}, {{name: decode, spec: {role}}}]
+"""
+
+
+def test_a_disaggregated_set_is_a_leader_worker_set_for_each_role_of_each_slice() -> None:
+    manifests = read(disaggregated())
+
+    assert [found.metadata.name for found in manifests.of(LeaderWorkerSet)] == [
+        f"llm-{index}-{role}" for index in range(2) for role in ("prefill", "decode")
+    ]
+    assert len(manifests.pods) == 8
+    assert {pod.metadata.namespace for pod in manifests.pods} == {"serving"}
+
+
+def test_slices_that_are_exclusive_keep_together_and_away_from_others() -> None:
+    manifests = read(disaggregated("placementPolicy: {type: ExclusiveTopology, topology: rack}"))
+
+    affinity = next(pod for pod in manifests.pods if pod.metadata.name == "llm-1-decode-0").spec.affinity
+    assert affinity is not None
+    together, apart = affinity.pod_affinity, affinity.pod_anti_affinity
+    assert together is not None
+    assert apart is not None
+    terms = [*(together.required or ()), *(apart.required or ())]
+    assert {term.topology_key for term in terms} == {"rack"}
+    assert [
+        [(found.key.partition("/")[2], found.operator, found.values) for found in term.label_selector.match_expressions]
+        for term in terms
+        if term.label_selector is not None and term.label_selector.match_expressions is not None
+    ] == [
+        [("name", "In", ["llm"]), ("slice", "In", ["1"])],
+        [("name", "In", ["llm"]), ("slice", "Exists", None), ("slice", "NotIn", ["1"])],
+        [("name", "Exists", None), ("name", "NotIn", ["llm"]), ("slice", "Exists", None)],
+    ]
+
+
+def test_a_placement_policy_needs_a_level() -> None:
+    assert refusal(disaggregated("placementPolicy: {type: ExclusiveSlice}")) == (
+        "1 (DisaggregatedSet): spec.placementPolicy.topology: expected the key of a node label, found none"
     )
 
 

@@ -27,7 +27,7 @@ class _AppWrapper(KubeObject):
     metadata: ObjectMeta
 
 
-def unwrap(source: Source, place: Place) -> Iterator[dict[str, Any]]:
+def components(source: Source, place: Place) -> Iterator[dict[str, Any]]:
     """The objects that a wrapper makes, in its namespace; none while it is suspended and does not queue."""
     wrapper = decode(source, _AppWrapper, place, WRAPPER)
     if wrapper.spec.suspend and not queue_name(wrapper.metadata):

@@ -2,14 +2,15 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from mooring.errors import ManifestError
-from mooring.model.loading.app_wrapper import WRAPPER, WRAPPER_GROUP, unwrap
+from mooring.model.loading.app_wrapper import WRAPPER, WRAPPER_GROUP, components
+from mooring.model.loading.disaggregated_set import SET, SET_GROUP, leader_worker_sets
 from mooring.model.loading.fields import FieldChecks
 from mooring.model.loading.kinds import Source, as_mapping, decode, find_kind
 from mooring.model.loading.places import Place, show
@@ -20,6 +21,13 @@ LARGEST_FILE = 1 << 31
 """Bytes: a file is read whole, and ten times the largest cluster fits into this."""
 LONG_JSON = 1 << 20
 """Bytes: no person writes longer JSON, and no program writes a key twice, which is slow to look for."""
+
+
+_WRAPPERS: dict[tuple[str, str], Callable[[Source, Place], Iterator[dict[str, Any]]]] = {
+    (WRAPPER_GROUP, WRAPPER): components,
+    (SET_GROUP, SET): leader_worker_sets,
+}
+"""Kinds that are read as the objects inside them."""
 
 
 class Document(msgspec.Struct, frozen=True, gc=False):
@@ -66,9 +74,10 @@ def flatten(source: Source, place: Place, implied: tuple[str, str] = ("", "")) -
     api_version, kind = head.api_version or implied[0], head.kind or implied[1]
     if not kind:
         raise place.error("kind", expected="a kind such as Pod or Node", found="none")
-    if (api_version.rpartition("/")[0], kind) == (WRAPPER_GROUP, WRAPPER):
-        for index, component in enumerate(unwrap(source, place)):
-            yield from flatten(component, msgspec.structs.replace(place, item=index))
+    unwrap = _WRAPPERS.get((api_version.rpartition("/")[0], kind))
+    if unwrap is not None:
+        for index, inside in enumerate(unwrap(source, place)):
+            yield from flatten(inside, msgspec.structs.replace(place, item=index))
         return
     if not kind.endswith("List"):
         yield Document(api_version, kind, place, source)

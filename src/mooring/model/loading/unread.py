@@ -47,7 +47,6 @@ _NOT_BUILT_GROUPS = frozenset(
         "autoscaling.x-k8s.io",
         "config.koordinator.sh",
         "descheduler",
-        "disaggregatedset.x-k8s.io",
         "flow.volcano.sh",
         "karpenter.sh",
         "keda.sh",
@@ -75,7 +74,6 @@ _NOT_BUILT_GROUPS = frozenset(
         "ray.io",
         "topology.volcano.sh",
         "topology.node.k8s.io",
-        "workload.codeflare.dev",
     }
 )
 
