@@ -268,7 +268,7 @@ def _lws_segments(
     """Segments of workers; the leader is in the first, or by itself if it is excluded or one too many."""
     policy = owner.spec.leader_worker_template.sub_group_policy
     is_apart = (owner.size - 1) % size == 0
-    is_excluded = policy is not None and policy.type == LEADER_EXCLUDED
+    is_excluded = owner.size == 1 or (policy is not None and policy.type == LEADER_EXCLUDED)
     first = 1 if is_apart else 0
     sub_groups = _segments("segment", owner.size - first, size, place)
     if is_apart and not is_excluded:
