@@ -147,7 +147,10 @@ def test_a_pod_that_nothing_was_decided_about_says_so(
     assert words in table.out
 
 
-@pytest.mark.parametrize("name", ["web-9", "shop/web-9", "web", "deployment/web", "shop/web", "shop/deployment/web"])
+@pytest.mark.parametrize(
+    "name",
+    ["web-7789cb7789-86m5k", "shop/web-7789cb7789-86m5k", "web", "deployment/web", "shop/web", "shop/deployment/web"],
+)
 def test_a_pod_is_found_by_its_name_or_by_its_workload(mooring: Call, write: Call, name: str) -> None:
     workload = """
 ---

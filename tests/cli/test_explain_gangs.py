@@ -49,7 +49,7 @@ def test_it_says_who_is_ahead(mooring: Mooring, write: Callable[..., Path]) -> N
 def test_a_gang_can_be_asked_for_by_its_own_name(mooring: Mooring) -> None:
     ran = mooring("explain", "gang/second", "-q", "-f", EXAMPLES / "two-gangs" / "1-cluster.yaml")
 
-    assert ran.out.startswith("pod research/second-0 waits: gang research/second: room for 2 of 6 members")
+    assert ran.out.startswith("pod research/second-0-8d8h6 waits: gang research/second: room for 2 of 6 members")
 
 
 def test_a_gang_that_lacks_members_says_so(mooring: Mooring, write: Callable[..., Path]) -> None:
@@ -58,5 +58,5 @@ def test_a_gang_that_lacks_members_says_so(mooring: Mooring, write: Callable[...
     ran = mooring("explain", "elastic", "-q", "-f", write(text))
 
     assert ran.out.splitlines()[0] == (
-        "pod research/elastic-0 is behind a gate: gang research/elastic waits for its members: 8 of 9 exist"
+        "pod research/elastic-0-xhqmx is behind a gate: gang research/elastic waits for its members: 8 of 9 exist"
     )

@@ -92,7 +92,7 @@ def test_the_wide_table_lists_every_pod_that_is_kept_out(mooring: Call, cluster:
     lines = mooring("schedule", "--wide", "-f", cluster).out.splitlines()
 
     start = lines.index(f"2 pods: {EXCEEDED}")
-    assert lines[start + 1 : start + 3] == ["    shop/web-3", "    shop/web-4"]
+    assert lines[start + 1 : start + 3] == ["    shop/web-8d6f8cd9c-hk7bj", "    shop/web-8d6f8cd9c-4mzhx"]
 
 
 def test_json_has_the_message_of_the_api_server(mooring: Call, cluster: Path) -> None:
@@ -103,16 +103,16 @@ def test_json_has_the_message_of_the_api_server(mooring: Call, cluster: Path) ->
         ("PersistentVolumeClaim", "data"),
         ("Job", "nightly"),
         ("Pod", "big"),
-        ("Pod", "web-3"),
-        ("Pod", "web-4"),
-        ("Pod", "nightly-0"),
-        ("Pod", "nightly-1"),
+        ("Pod", "web-8d6f8cd9c-hk7bj"),
+        ("Pod", "web-8d6f8cd9c-4mzhx"),
+        ("Pod", "nightly-fmzpq"),
+        ("Pod", "nightly-zpsv7"),
     ]
     assert result["forbidden"][3] == {
         "kind": "Pod",
-        "name": "web-3",
+        "name": "web-8d6f8cd9c-hk7bj",
         "namespace": "shop",
-        "message": f'pods "web-3" is forbidden: {EXCEEDED}',
+        "message": f'pods "web-8d6f8cd9c-hk7bj" is forbidden: {EXCEEDED}',
         "reason": EXCEEDED,
         "plugin": "ResourceQuota",
         "owner": "Deployment/web",
@@ -127,15 +127,15 @@ def test_what_is_forbidden_fails_where_waiting_does(mooring: Call, cluster: Path
     assert mooring("schedule", "-f", cluster, "--fail-on-waiting").code == 1
 
 
-@pytest.mark.parametrize("name", ["web-4", "shop/web-4"])
+@pytest.mark.parametrize("name", ["web-8d6f8cd9c-4mzhx", "shop/web-8d6f8cd9c-4mzhx"])
 def test_explain_says_why_a_pod_is_forbidden(mooring: Call, cluster: Path, name: str) -> None:
-    assert mooring("explain", name, "-f", cluster).out == f"pod shop/web-4 is forbidden: {EXCEEDED}\n"
+    assert mooring("explain", name, "-f", cluster).out == f"pod shop/web-8d6f8cd9c-4mzhx is forbidden: {EXCEEDED}\n"
 
 
 def test_of_a_workload_explain_shows_the_pod_that_is_forbidden(mooring: Call, cluster: Path) -> None:
     found = json.loads(mooring("explain", "deployment/web", "-f", cluster, "-o", "json").out)
 
-    assert (found["pod"], found["state"], found["message"]) == ("web-3", "forbidden", EXCEEDED)
+    assert (found["pod"], found["state"], found["message"]) == ("web-8d6f8cd9c-hk7bj", "forbidden", EXCEEDED)
 
 
 def test_a_bad_quota_is_one_line_and_exit_code_2(mooring: Call, write: Call) -> None:

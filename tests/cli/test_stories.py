@@ -36,7 +36,7 @@ metadata: {name: %s, namespace: %s, deletionTimestamp: "2026-03-02T12:00:00Z"}
 DONE = """
 apiVersion: v1
 kind: Pod
-metadata: {name: t-3, namespace: a, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: t, controller: true}]}
+metadata: {name: t-d8smg, namespace: a, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: t, controller: true}]}
 spec: {containers: [{name: w, image: x, resources: {limits: {nvidia.com/gpu: 1}}}]}
 status: {phase: Succeeded}
 """
@@ -78,14 +78,14 @@ def test_a_pod_with_a_controller_comes_back_though_others_had_placed_it(mooring:
     ran = DONE.replace("Succeeded", "Running").replace("spec: {", "spec: {nodeName: n-1, ")
     _, running, lost = steps(mooring, write, ran, GONE % ("Node", "n-1", "default"))
 
-    assert "t-3" not in {found["pod"] for found in running["placements"]}
-    assert "t-3" in {found["pod"] for found in lost["placements"]}
+    assert "t-d8smg" not in {found["pod"] for found in running["placements"]}
+    assert "t-d8smg" in {found["pod"] for found in lost["placements"]}
 
 
 def test_a_deleted_pod_of_a_workload_is_made_and_placed_anew(mooring: Call, write: Call) -> None:
-    _, second = steps(mooring, write, GONE % ("Pod", "t-3", "a"))
+    _, second = steps(mooring, write, GONE % ("Pod", "t-d8smg", "a"))
 
-    assert [found["pod"] for found in second["placements"]] == ["t-3"]
+    assert [found["pod"] for found in second["placements"]] == ["t-d8smg"]
     assert second["summary"]["alreadyBound"] == 7
 
 

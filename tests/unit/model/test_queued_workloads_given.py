@@ -94,7 +94,7 @@ def test_a_workload_that_is_given_is_used_as_it_is() -> None:
 
     assert queued.workload.metadata.name == "job-train-0a1b2"
     assert queued.workload.spec.pod_sets[0].count == 7
-    assert queued.pods == {"main": ["default/train-0", "default/train-1"]}
+    assert queued.pods == {"main": ["default/train-96gf9", "default/train-x99kp"]}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_workload_of_an_earlier_job_of_the_same_name_is_not_the_new_ones() -> 
     workloads = queued_workloads(load(job("train", queue="team", metadata={"uid": "new"}), given))
 
     assert [(queued.workload.metadata.name, queued.pods) for queued in workloads] == [
-        ("job-train-9404c", {"main": ["default/train-0"]}),
+        ("job-train-9404c", {"main": ["default/train-96gf9"]}),
         ("job-train-0a1b2", {"main": []}),
     ]
 
@@ -173,7 +173,7 @@ def test_pods_of_admitted_work_go_where_their_flavor_is() -> None:
     )
     manifests = load(flavor, job("train", queue="team", parallelism=2, suspend=True), workload(admitted="spot"))
 
-    assert held(manifests) == {"train-0": False, "train-1": False}
+    assert held(manifests) == {"train-96gf9": False, "train-x99kp": False}
     for pod in manifests.pods:
         assert pod.spec.node_selector == {"pool": "spot"}
         assert [found.key for found in pod.spec.tolerations or ()] == ["spot"]
@@ -186,7 +186,7 @@ def test_work_with_quota_but_not_admitted_yet_waits() -> None:
 
     manifests = load(job("train", queue="team", parallelism=2), given)
 
-    assert held(manifests) == {"train-0": True, "train-1": True}
+    assert held(manifests) == {"train-96gf9": True, "train-x99kp": True}
 
 
 def test_of_work_admitted_in_part_the_rest_waits() -> None:
@@ -194,9 +194,9 @@ def test_of_work_admitted_in_part_the_rest_waits() -> None:
     given["status"]["admission"]["podSetAssignments"][0]["count"] = 2
 
     assert held(load(job("train", queue="team", parallelism=3), given)) == {
-        "train-0": False,
-        "train-1": False,
-        "train-2": True,
+        "train-96gf9": False,
+        "train-x99kp": False,
+        "train-kd5q6": True,
     }
 
 

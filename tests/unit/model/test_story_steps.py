@@ -56,8 +56,8 @@ def test_one_copy_of_a_manifest_with_replicas_can_be_deleted(tell: Tell) -> None
     _, after, later = tell(CLUSTER, f"{pod('fill-0', GONE)}---\n{node}", pod("fill-2", GONE))
 
     assert [found.metadata.name for found in after.nodes] == ["n-0", "n-2"]
-    assert pods(after) == ["fill-1", "fill-2", "t-0", "t-1", "t-2"]
-    assert pods(later) == ["fill-1", "t-0", "t-1", "t-2"]
+    assert pods(after) == ["fill-1", "fill-2", "t-lshfx", "t-bwblf", "t-vz5qt"]
+    assert pods(later) == ["fill-1", "t-lshfx", "t-bwblf", "t-vz5qt"]
     assert [found.spec.node_name for found in later.pods[:1]] == ["n-1"]
     assert all("mooring.dev/replicas-without" not in (found.metadata.annotations or {}) for found in later.pods)
 
@@ -73,21 +73,23 @@ def test_one_copy_can_be_said_to_be_another(tell: Tell) -> None:
 
 
 def test_a_workload_makes_another_pod_for_one_that_is_deleted(tell: Tell) -> None:
-    before, after, later, again = tell(CLUSTER, pod("t-1", GONE), pod("other"), pod("t-1", GONE))
+    before, after, later, again = tell(CLUSTER, pod("t-bwblf", GONE), pod("other"), pod("t-bwblf", GONE))
 
     assert pods(after) == pods(before)
-    uids = [{found.metadata.name: found.metadata.uid for found in step.pods}["t-1"] for step in (before, after, later)]
+    uids = [
+        {found.metadata.name: found.metadata.uid for found in step.pods}["t-bwblf"] for step in (before, after, later)
+    ]
     assert uids[0] != uids[1] == uids[2]
-    assert {found.metadata.name: found.metadata.uid for found in again.pods}["t-1"] not in uids
+    assert {found.metadata.name: found.metadata.uid for found in again.pods}["t-bwblf"] not in uids
 
 
 @pytest.mark.parametrize("owner", ["", "ownerReferences: [{kind: Job, name: t, controller: true}]"])
 def test_one_pod_of_a_workload_can_be_done(tell: Tell, owner: str) -> None:
-    _, after, later = tell(CLUSTER, pod("t-1", owner, "Succeeded"), pod("t-1", GONE))
+    _, after, later = tell(CLUSTER, pod("t-bwblf", owner, "Succeeded"), pod("t-bwblf", GONE))
 
     for step in (after, later):
         running = [found.metadata.name for found in step.pods if not found.is_terminal]
-        assert running == ["fill-0", "fill-1", "fill-2", "t-0", "t-2"]
+        assert running == ["fill-0", "fill-1", "fill-2", "t-lshfx", "t-vz5qt"]
 
 
 def test_documents_without_a_name_are_added_each_time(tell: Tell) -> None:

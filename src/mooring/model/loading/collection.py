@@ -221,7 +221,7 @@ class Collection:
         for deployment in manifests.deployments:
             if owner_key(deployment) not in owned:
                 replica_set = replica_set_of(deployment)
-                self._add_pods(expand_replicas(replica_set, owned, name=deployment.metadata.name), deployment)
+                self._add_pods(expand_replicas(replica_set, owned), deployment)
                 self._add(replica_set, deployment)
         replicated: list[ReplicaSet | ReplicationController] = [*given_sets, *manifests.replication_controllers]
         for owner in replicated:

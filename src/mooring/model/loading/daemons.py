@@ -1,5 +1,6 @@
 """DaemonSets: one pod for each node that their template allows, pinned to it as the DaemonSet controller pins it."""
 
+import zlib
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
@@ -8,7 +9,7 @@ from mooring.model.api.meta import NodeSelector, NodeSelectorRequirement, NodeSe
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Affinity, NodeAffinity, Pod, PodSpec, Toleration
 from mooring.model.api.workloads import DaemonSet
-from mooring.model.loading.expansion import Owned, Stamp, owner_key
+from mooring.model.loading.expansion import Owned, PodNames, Stamp, owner_key
 from mooring.model.values.selectors import compile_equality, compile_node_selector, matches_any_term
 from mooring.model.values.tolerations import untolerated
 
@@ -27,10 +28,10 @@ def expand_daemon_set(owner: DaemonSet, nodes: Sequence[Node], owned: Owned) -> 
     """Create a pod for each suitable node that has none of this DaemonSet yet."""
     covered = {node for pod in owned.get(owner_key(owner), ()) if (node := _pinned_node(pod)) is not None}
     spec = _with_daemon_tolerations(owner.spec.template.spec)
-    stamp = Stamp(owner, owner.spec.template)
+    stamp, names = Stamp(owner, owner.spec.template), PodNames(owner)
     return [
-        stamp.pod(f"{owner.metadata.name}-{i}", spec=_pinned(spec, node.name))
-        for i, node in enumerate(suitable_nodes(spec, nodes))
+        stamp.pod(names.of(zlib.crc32(node.name.encode())), spec=_pinned(spec, node.name))
+        for node in suitable_nodes(spec, nodes)
         if node.name not in covered
     ]
 

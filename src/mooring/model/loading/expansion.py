@@ -1,8 +1,8 @@
 """Workloads as the pods that their controllers would create.
 
-Replicas are named by counting (`web-0`, `web-1`) and share their template's spec and labels: a hundred thousand of them
-cost little more than their names. What a cluster dump lists already is not created again: a workload only gets the
-pods that it still lacks.
+Replicas are named as controllers name them, with a suffix that is the same each time, and share their template's spec
+and labels: a hundred thousand of them cost little more than their names. What a cluster dump lists already is not
+created again: a workload only gets the pods that it still lacks.
 """
 
 import zlib
@@ -60,6 +60,36 @@ def owner_key(owner: Any) -> OwnerKey:
     return owner.kind, owner.metadata.namespace, owner.metadata.name
 
 
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+"""What Kubernetes draws suffixes from: nothing that could be read as a word or be mistaken."""
+_SUFFIX_LENGTH = 5
+_SUFFIXERS = ("ReplicaSet", "ReplicationController", "Job", "DaemonSet")
+_SUFFIXES = len(_ALPHABET) ** _SUFFIX_LENGTH // len(_SUFFIXERS)
+_STEP = 1_618_033
+"""Has no divisor in common with the number of suffixes, so that they repeat only when all have been used."""
+
+
+class PodNames:
+    """Names as controllers make them, with suffixes that are the same each time: no lots are drawn here."""
+
+    def __init__(self, owner: Any) -> None:
+        metadata = owner.metadata
+        self._base: str = metadata.name
+        self._kind = _SUFFIXERS.index(owner.kind)  # owners of one name never make pods of one name
+        above = controller_of(metadata)  # the run of a CronJob is no Job that happens to have its name
+        text = f"{above.kind if above is not None else ''}/{owner.kind}/{metadata.namespace}/{metadata.name}"
+        self._first = zlib.crc32(text.encode())
+
+    def of(self, number: int, infix: str = "") -> str:
+        """The name of one pod; `infix` comes before the suffix."""
+        left = (self._first + number * _STEP) % _SUFFIXES * len(_SUFFIXERS) + self._kind
+        suffix = ""
+        for _ in range(_SUFFIX_LENGTH):
+            left, digit = divmod(left, len(_ALPHABET))
+            suffix += _ALPHABET[digit]
+        return f"{self._base}{infix}-{suffix}"
+
+
 class Stamp:
     """Makes a workload's pods from its template, sharing everything that they have in common."""
 
@@ -103,6 +133,10 @@ class Stamp:
         return self._merged[values]
 
 
+def _safe(text: str) -> str:
+    return "".join(_ALPHABET[ord(letter) % len(_ALPHABET)] for letter in text)
+
+
 def replica_set_of(deployment: Deployment) -> ReplicaSet:
     """Make the ReplicaSet that a Deployment would create.
 
@@ -111,7 +145,7 @@ def replica_set_of(deployment: Deployment) -> ReplicaSet:
     """
     template = deployment.spec.template
     encoded = msgspec.json.encode(template, order="sorted")
-    text = (template.metadata.labels or {}).get(TEMPLATE_HASH) or f"{zlib.crc32(encoded):08x}"
+    text = (template.metadata.labels or {}).get(TEMPLATE_HASH) or _safe(str(zlib.crc32(encoded)))
     hashed = {TEMPLATE_HASH: text}
     metadata = deployment.metadata
     selector = deployment.spec.selector
@@ -137,18 +171,18 @@ def replica_set_of(deployment: Deployment) -> ReplicaSet:
     )
 
 
-def expand_replicas(owner: ReplicaSet | ReplicationController, owned: Owned, *, name: str = "") -> list[Pod]:
-    """Create the replicas that are missing, called `name-0` and so on, by default after the owner."""
+def expand_replicas(owner: ReplicaSet | ReplicationController, owned: Owned) -> list[Pod]:
+    """Create the replicas that are missing."""
     present = [pod for pod in owned.get(owner_key(owner), ()) if not pod.is_terminal]
     replicas = 1 if owner.spec.replicas is None else owner.spec.replicas
     missing = replicas - len(present)
     if missing <= 0:
         return []
     stamp = Stamp(owner, owner.spec.template)
-    base = name or owner.metadata.name
+    names = PodNames(owner)
     taken = {pod.metadata.name for pod in present}
     # As many names again as are taken, so that enough are left whichever those are.
-    free = (pod_name for i in range(missing + len(taken)) if (pod_name := f"{base}-{i}") not in taken)
+    free = (pod_name for i in range(missing + len(taken)) if (pod_name := names.of(i)) not in taken)
     return [stamp.pod(pod_name) for pod_name in islice(free, missing)]
 
 
@@ -215,19 +249,22 @@ def expand_job(owner: Job, owned: Owned) -> list[Pod]:
     succeeded = [pod for pod in given if pod.status.phase == "Succeeded"]
     count = job_pod_count(spec) - len(running)
     name = owner.metadata.name
-    stamp = Stamp(owner, spec.template, dict.fromkeys(JOB_NAMES, name))
+    stamp, names = Stamp(owner, spec.template, dict.fromkeys(JOB_NAMES, name)), PodNames(owner)
     if spec.completion_mode == "Indexed":
         done = _completed_indexes(owner.status.completed_indexes, spec.completions or 0)
         taken = done | {_completion_index(pod) for pod in (*running, *succeeded)}
         left = (index for index in range(spec.completions or 0) if index not in taken)
-        return [stamp.pod(f"{name}-{index}", {COMPLETION_INDEX: str(index)}) for index in islice(left, max(0, count))]
+        return [
+            stamp.pod(names.of(index, f"-{index}"), {COMPLETION_INDEX: str(index)})
+            for index in islice(left, max(0, count))
+        ]
     if spec.completions is not None:
         done_count = max(owner.status.succeeded, len(succeeded))
         count = min(count, spec.completions - done_count - len(running))
     elif succeeded or owner.status.succeeded:
         return []  # its pods share the workload, and one has seen that there is no more
-    names = {pod.metadata.name for pod in given}
-    free = (pod_name for i in range(max(0, count) + len(names)) if (pod_name := f"{name}-{i}") not in names)
+    known = {pod.metadata.name for pod in given}
+    free = (pod_name for i in range(max(0, count) + len(known)) if (pod_name := names.of(i)) not in known)
     return [stamp.pod(pod_name) for pod_name in islice(free, max(0, count))]
 
 
