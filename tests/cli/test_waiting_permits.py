@@ -21,7 +21,7 @@ metadata: {{name: {name}, annotations: {{{notes}}}}}
 spec: {{containers: [{{name: c, image: x, resources: {{requests: {{cpu: 4}}}}}}]}}
 """
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: node}\nstatus: {allocatable: {cpu: 4, pods: 9}}\n"
-MESSAGE = "waits in its place for the permission of Approval, 60 s at most"
+MESSAGE = "waits for the permission of Approval, 60 s at most"
 APPROVED = 'approved: "yes"'
 
 

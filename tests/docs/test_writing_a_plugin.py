@@ -116,7 +116,7 @@ def test_a_pod_that_waits_for_a_gpu_node_is_not_tried_again_for_another_node(
 def test_a_pod_waits_in_its_place_until_it_is_approved(files: Path) -> None:
     scheduler = assemble(plugin_files=[files / "approval.py"]).new_scheduler()
     scheduler.load(Manifests(nodes=[make_node("a")], pods=[make_pod("train")]))
-    message = "waits in its place for the permission of Approval, 600 s at most: example.com/approved is missing"
+    message = "waits for the permission of Approval, 600 s at most: example.com/approved is missing"
     assert scheduler.cycle(0.0) == [Wait("default/train", message, ("Approval",), "a")]
 
     scheduler.handle(PodSeen(make_pod("train", annotations={"example.com/approved": "yes"})))

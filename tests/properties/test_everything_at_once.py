@@ -18,6 +18,7 @@ from mooring.assembly import assemble
 from mooring.config.settings import Settings
 from mooring.engine.plugin import Depends, Filter, Mask, Permit, Reserve, Score, Scores
 from mooring.engine.verdict import Rejection
+from mooring.engine.verdict import Wait as NotYet
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.api.volcano_queue import Queue, QueueSpec
@@ -48,10 +49,11 @@ NODE_CPU = 4
 
 
 class Faulty(Filter, Score, Reserve, Permit):
-    """Raises at random calls, as a plugin with a bug does."""
+    """Raises at random calls, as a plugin with a bug does; and permits some pods later, or not at all."""
 
     depends_on = Depends.NODE_USAGE
     raises: ClassVar[Callable[[], bool]] = staticmethod(lambda: False)
+    permits: ClassVar[Callable[[], Rejection | NotYet | None]] = staticmethod(lambda: None)
 
     def _perhaps(self, point: str) -> None:
         if type(self).raises():
@@ -73,16 +75,18 @@ class Faulty(Filter, Score, Reserve, Permit):
         self._perhaps("unreserve")
         return []
 
-    def permit(self, pod: Any, cluster: Any, row: int, *more: Any) -> Rejection | None:
+    def permit(self, pod: Any, cluster: Any, row: int, *more: Any) -> Rejection | NotYet | None:
         self._perhaps("permit")
-        return None
+        return type(self).permits()
 
 
 class World:
     """What is really so, and what becomes of decisions."""
 
-    def __init__(self, choose: Choose, *, with_faults: bool) -> None:
+    def __init__(self, choose: Choose, *, with_faults: bool, with_permits: bool = False) -> None:
         self.choose = choose
+        answers = (None, None, None, NotYet(1), NotYet(500), Rejection(("no",)))
+        Faulty.permits = staticmethod(lambda: one_of(choose, answers) if with_permits else None)
         Faulty.raises = staticmethod(lambda: with_faults and not choose(25))
         self.scheduler = assemble(Settings(), extra_plugins=[Faulty]).new_scheduler()
         self.now = 1000.0
@@ -204,7 +208,8 @@ class World:
             self.pods[decision.pod] = replace(pod, spec=replace(pod.spec, node_name=decision.node))
             yield PodSeen(self.pods[decision.pod])
         elif isinstance(decision, Evict) and decision.pod in self.pods:
-            if not self.choose(10):
+            never_ran = not self.pods[decision.pod].spec.node_name  # it was to be bound a moment ago, which failed
+            if never_ran or not self.choose(10):
                 yield EvictFailed(decision.pod, "refused")
             else:
                 self.leaving[decision.pod] = self.choose(4)
@@ -260,10 +265,10 @@ class World:
 
 
 @pytest.mark.faults
-@given(seed=st.integers(0, 1_000_000), with_faults=st.booleans())
-def test_actions_that_meet_the_same_pods_agree(seed: int, with_faults: bool) -> None:
+@given(seed=st.integers(0, 1_000_000), with_faults=st.booleans(), with_permits=st.booleans())
+def test_actions_that_meet_the_same_pods_agree(seed: int, with_faults: bool, with_permits: bool) -> None:
     choose = seeded(seed)
-    world = World(choose, with_faults=with_faults)
+    world = World(choose, with_faults=with_faults, with_permits=with_permits)
 
     for _ in range(14):
         for _ in range(choose(4)):
@@ -277,13 +282,13 @@ def test_actions_that_meet_the_same_pods_agree(seed: int, with_faults: bool) -> 
 @given(seed=st.integers(0, 1_000_000))
 def test_whoever_met_a_fault_is_tried_again(seed: int) -> None:
     choose = seeded(seed)
-    world = World(choose, with_faults=True)
+    world = World(choose, with_faults=True, with_permits=True)
     for _ in range(6):
         for _ in range(choose(4)):
             world.happen()
         world.cycle()
 
-    Faulty.raises = staticmethod(lambda: False)
+    Faulty.raises, Faulty.permits = staticmethod(lambda: False), staticmethod(lambda: None)
     for _ in range(6):
         world.now += 400.0
         world.cycle()

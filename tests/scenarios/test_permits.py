@@ -28,7 +28,7 @@ from mooring.plugin import (
 from mooring.plugin import Wait as NotYet
 from mooring.testing.builders import make_node, make_pod, make_pods, make_scheduler
 
-MESSAGE = "waits in its place for the permission of Approval, 30 s at most: not approved"
+MESSAGE = "waits for the permission of Approval, 30 s at most: not approved"
 GIVEN_BACK = "gave back its place, because Approval had not permitted it in time"
 
 

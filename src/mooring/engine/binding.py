@@ -127,7 +127,7 @@ def _checked(answer: Rejection | Wait | None) -> Rejection | Wait | None:
 
 def _hold(plugin: Permit, answer: Wait) -> Verdict:
     why = f": {answer.reason}" if answer.reason else ""
-    message = f"waits in its place for the permission of {plugin.name}, {answer.seconds:g} s at most{why}"
+    message = f"waits for the permission of {plugin.name}, {answer.seconds:g} s at most{why}"
     return Verdict(plugin.name, Rejection((message,)), answer.seconds)
 
 

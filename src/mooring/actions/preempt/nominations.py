@@ -9,7 +9,7 @@ from mooring.actions.gangs.steps import Steps
 from mooring.actions.preempt.gangs.check import MembersInPlace
 from mooring.actions.preempt.gangs.search import wants_of
 from mooring.actions.preempt.pods.search import Search, refusals
-from mooring.engine.action import Cycle
+from mooring.engine.action import Cycle, Fault
 from mooring.engine.binding import needs_steps
 from mooring.engine.evictions import is_held, withdraw
 from mooring.engine.permits import go_on_waiting
@@ -47,14 +47,13 @@ def _bind(cycle: Cycle, search: Search, nomination: Nomination) -> list[Decision
             is_bound = refused is None
         if is_bound:
             attempt.keep()
-    if refused is not None and refused.hold_seconds is not None:
+    if attempt.error is None and refused is not None and refused.hold_seconds is not None:
         return go_on_waiting(cycle, nomination, refused)
     if not is_bound:
         withdraw(cluster, queue, nomination)
         queue.note(Change.POD_GONE)
         if attempt.error is not None:
-            gang = queue.gangs.get(nomination.gang) if nomination.gang else None
-            cycle.fail(entries if gang is None else [gang], attempt.error)
+            _fail(cycle, nomination, entries, attempt.error)
         return []
     for pod in nomination.pods:
         queue.nominated.pop(pod.key, None)
@@ -64,6 +63,17 @@ def _bind(cycle: Cycle, search: Search, nomination: Nomination) -> list[Decision
         for shape in {entry.record.shape.id: entry.record.shape for entry in entries}.values():
             queue.note(Change.POD_BOUND, shape)
     return [Bind(pod.key, pod.node) for pod in nomination.pods]
+
+
+def _fail(cycle: Cycle, nomination: Nomination, entries: list[Entry], error: Exception) -> None:
+    """Set those aside who gave up their room because something raised; a gang that lacks members waits for these."""
+    gang = cycle.queue.gangs.get(nomination.gang) if nomination.gang else None
+    if gang is None:
+        cycle.fail(entries, error)
+    elif cycle.queue.take(gang):
+        cycle.fail([gang], error)
+    else:
+        cycle.faults.append(Fault(nomination.gang, error))
 
 
 def _is_whole(cluster: Cluster, nomination: Nomination) -> bool:
