@@ -39,7 +39,11 @@ def amounts(draw: st.DrawFn, *, gpus: bool = True) -> dict[str, str]:
 def containers(draw: st.DrawFn, name: str, *, restarts: bool = False) -> Document:
     """A container whose limits, if it has any, are its requests: that is valid whatever is drawn."""
     kind = draw(st.sampled_from(["requests", "limits"]))
-    made: Document = {"name": name, "resources": {kind: draw(amounts())}}
+    drawn = draw(amounts())
+    resources: Document = {kind: drawn}
+    if "nvidia.com/gpu" in drawn:
+        resources["limits"] = {"nvidia.com/gpu": drawn["nvidia.com/gpu"], **resources.get("limits", {})}
+    made: Document = {"name": name, "resources": resources}
     if restarts and draw(st.booleans()):
         made["restartPolicy"] = "Always"
     return made
