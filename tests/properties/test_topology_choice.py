@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_topology import Path, Plain, fewest
 
+from mooring.actions.gangs.topology.descent import fill
 from mooring.actions.gangs.topology.domains import (
     Assignment,
     MemberKind,
@@ -17,7 +18,6 @@ from mooring.actions.gangs.topology.domains import (
     choose_together,
     fits_by_level,
 )
-from mooring.actions.gangs.topology.fill import fill
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.topology import TopologyTree
 from mooring.testing.topology_builders import make_tree

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mooring.actions.gangs.members import Group, all_members, grouped, needed_members
-from mooring.actions.gangs.refusals import KnownRefusals, likeness
+from mooring.actions.gangs.members import Group, KnownRefusals, all_members, grouped, likeness, needed_members
 from mooring.actions.gangs.room import RoomColumns
 from mooring.actions.gangs.search import Search, domain_keys, wants_others
 from mooring.actions.gangs.steps import Steps

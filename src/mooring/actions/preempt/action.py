@@ -240,8 +240,10 @@ class Preempt(Action):
         self._preemption = preemption
 
     def run(self, cycle: Cycle) -> list[Decision]:
+        decisions: list[Decision] = []
         # 1. Bind those whose victims are gone, whoever evicted them.
-        decisions = follow_up(cycle, self._preemption.search(cycle))
+        if next(cycle.cluster.nominations(), None) is not None:
+            decisions += follow_up(cycle, self._preemption.search(cycle))
         # 2. Make room for those that have not had their turn.
         return decisions + self._preemption.rest(cycle)
 

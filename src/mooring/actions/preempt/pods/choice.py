@@ -4,14 +4,17 @@ Where a policy asks for it, work that is lost comes after broken budgets and the
 the sum of priorities, which counts victims.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.preempt.pods.crowd import Crowd
-from mooring.actions.preempt.running import NOT_STARTED
+from mooring.actions.preempt.pods.reprieve import AskedFilter, asked_in_all, passes_all, reprieve
+from mooring.actions.preempt.running import NO_POD, NOT_STARTED
+from mooring.engine.plugin import Mask
+from mooring.state.shapes import Shape
 
 LOWEST_PRIORITY = 1 << 31
 """Added to every priority, so that a victim more always costs more, negative priorities included."""
@@ -91,3 +94,56 @@ def cheapest(crowd: Crowd) -> int:
         values = criterion(crowd.at(left))  # worked out only for the rows that are equal in those before
         left = left[values == values.min()]
     return int(left[0])
+
+
+def least_costs(crowd: Crowd, by_usage: Sequence[AskedFilter], shape: Shape) -> tuple[NDArray[np.int64], ...]:
+    """The criteria of `choice`, one value a row: no way to make room on that row costs less."""
+    ordered = crowd.ordered(np.lexsort((crowd.starts, -crowd.priorities, ~crowd.gone), axis=0))
+    relaxed = ordered.with_gone(reprieve(ordered, by_usage, shape))
+    # Somebody has to go, if only the least important, even where usage is not what stands in the way.
+    lowest = np.where(crowd.gone, crowd.priorities, NO_POD).min(axis=0)
+    highest = np.where(relaxed.gone.any(axis=0), highest_priority(relaxed), lowest)
+    # Whoever needs a victim above that costs more already. So nobody above it goes, and some have to on its very level.
+    up_to = crowd.gone & (crowd.priorities <= highest)
+    below = up_to & (crowd.priorities < highest)
+    count = _fewest(crowd, up_to, None, by_usage, shape)
+    on_level = np.minimum(_fewest(crowd, up_to & ~below, below, by_usage, shape), count)
+    others = np.arange(len(crowd.gone))[:, np.newaxis] < count - on_level
+    lowest_first = np.sort(np.where(up_to, crowd.priorities, NO_POD), axis=0)
+    total = np.where(others, lowest_first + LOWEST_PRIORITY, 0).sum(axis=0) + on_level * (highest + LOWEST_PRIORITY)
+    latest = np.where(up_to & ~below, crowd.starts, NOBODY).max(axis=0)
+    violations = _least_violations(crowd, by_usage, shape)
+    has_least_lost = crowd.cost is not None and crowd.cost.has_least_lost
+    lost = (_least_lost(crowd, up_to, count),) if has_least_lost else ()
+    return (violations, highest, *lost, total, count, ~latest, tie(crowd))
+
+
+def _least_lost(crowd: Crowd, among: Mask, count: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The workload of those who would lose the least, so many of them."""
+    least_first = np.sort(np.where(among, crowd.lost, np.iinfo(np.int64).max), axis=0)
+    least: NDArray[np.int64] = np.where(np.arange(len(among))[:, np.newaxis] < count, least_first, 0).sum(axis=0)
+    return least
+
+
+def _least_violations(crowd: Crowd, by_usage: Sequence[AskedFilter], shape: Shape) -> NDArray[np.int64]:
+    """1 where there is not room enough with everybody there whom a budget protects."""
+    if not crowd.violating.any():
+        return np.zeros(len(crowd), np.int64)
+    others = crowd.with_gone(crowd.gone & ~crowd.violating)
+    return (~passes_all(by_usage, shape, others.supposed())).astype(np.int64)
+
+
+def _fewest(
+    crowd: Crowd, among: Mask, besides: Mask | None, by_usage: Sequence[AskedFilter], shape: Shape
+) -> NDArray[np.int64]:
+    """How many victims of some it takes at the least, with others gone besides: by the resource that is shortest."""
+    fewest = np.ones(len(crowd), np.int64)
+    for name, amount in asked_in_all(by_usage, shape)[0].items():
+        each = crowd.share_of_each(("requested", name))
+        lacking = amount - crowd.nodes.free(name)
+        if besides is not None:
+            lacking = lacking - np.where(besides, each, 0).sum(axis=0)
+        largest_first = np.cumsum(-np.sort(-np.where(among, each, 0), axis=0), axis=0)
+        fewest = np.maximum(fewest, 1 + np.count_nonzero(largest_first < lacking, axis=0))
+    enough: NDArray[np.int64] = np.minimum(fewest, np.count_nonzero(among, axis=0))
+    return enough

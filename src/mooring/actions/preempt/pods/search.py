@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from mooring.actions.preempt.cost import Cost, Preemptions
 from mooring.actions.preempt.gangs.whole_gangs import Asking, cheapest_with_gangs
-from mooring.actions.preempt.pods.bounds import least_costs
-from mooring.actions.preempt.pods.choice import Key, cheapest, key_of
+from mooring.actions.preempt.pods.choice import Key, cheapest, key_of, least_costs
 from mooring.actions.preempt.pods.concern import Concerns
 from mooring.actions.preempt.pods.crowd import Crowd, Shares
 from mooring.actions.preempt.pods.eligible import NOT_HELPFUL, potential_rows, why_not
