@@ -9,6 +9,7 @@ from mooring.errors import InvariantBroken
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.events import (
+    AdmitFailed,
     BindFailed,
     Event,
     EvictFailed,
@@ -20,6 +21,7 @@ from mooring.model.events import (
     ObjectSeen,
     PodLost,
     PodSeen,
+    SuspendFailed,
     WorkloadLost,
     WorkloadSeen,
 )
@@ -93,6 +95,8 @@ class Cluster(Intentions):
                     self.gangs.put(gang)
                 case GangLost(key):
                     self.gangs.remove(key)
+                case AdmitFailed() | SuspendFailed():
+                    self.tenants.note_refused(event)
                 case EvictFailed(key):
                     self.keep_running(key)
                 case BindFailed(key):

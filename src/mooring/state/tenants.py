@@ -8,6 +8,7 @@ from typing import Any
 
 from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from mooring.model.api.pods import Pod
+from mooring.model.events import AdmitFailed, SuspendFailed
 from mooring.model.queued.gathering import is_same_workload
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.model.what_matters import is_same_to_engine
@@ -38,6 +39,8 @@ class TenantTable:
         self.workload_of: dict[str, str] = {}
         """pod key -> workload key"""
         self._succeeded: dict[str, set[str]] = {}
+        self._refused: dict[str, AdmitFailed | SuspendFailed] = {}
+        """By workload: what the world has refused to do of what was decided on it."""
         self._touched: list[str] = []
         self._start = 0
 
@@ -107,6 +110,18 @@ class TenantTable:
         key = self.workload_of.get(pod_key)
         if key is not None:
             self._touch(key)
+
+    def note_refused(self, failure: AdmitFailed | SuspendFailed) -> None:
+        """The world did not do to a workload what was decided."""
+        if failure.key in self.workloads:
+            self._refused[failure.key] = failure
+            self._touch(failure.key)
+
+    def take_refused(self) -> list[AdmitFailed | SuspendFailed]:
+        """What the world has refused since this was last asked."""
+        refused = list(self._refused.values())
+        self._refused.clear()
+        return refused
 
     def finished_pods(self, key: str) -> dict[str, int]:
         """By pod set of a workload, how many of its pods are done, those included that the world has counted."""

@@ -236,7 +236,7 @@ REFUSED = [
     ),
     pytest.param(
         {"kind": "Deployment"},
-        'kind: expected KubeSchedulerConfiguration, Configuration or TenantPolicy, found "Deployment"',
+        'kind: expected KubeSchedulerConfiguration, Configuration, TenantPolicy or volcano-scheduler.conf, found "Deployment"',
     ),
 ]
 

@@ -13,9 +13,12 @@ from mooring.actions.admit.quota.structure import Structure
 from mooring.actions.admit.windows.windows import Overrides, QuotaSchedule, apply
 from mooring.model.api.kueue import HOLD, HOLD_AND_DRAIN, Workload
 from mooring.model.api.kueue_workload import FINISHED
+from mooring.model.events import AdmitFailed, SuspendFailed
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.state.tenants import TenantTable
 
+REFUSED = "AdmissionRefused"
+"""The reason of an eviction because the API server did not take the admission."""
 _NOT_HOLDING = frozenset({Stage.OUTSIDE, Stage.BACKOFF, Stage.WAITING})
 
 
@@ -51,6 +54,8 @@ class Following:
             touched = list(dict.fromkeys((*lifecycle.workloads, *tenants.workloads)))
         self._position = tenants.position
         found = [self._follow(key, now) for key in touched]
+        for failure in tenants.take_refused():
+            self._take_back(failure, now)
         return [record for record in found if record is not None]
 
     def _open_windows(self, now: float) -> Overrides:
@@ -78,6 +83,16 @@ class Following:
             before, record.queued = record.queued, queued
             self._update(record, before, now)
         return record
+
+    def _take_back(self, failure: AdmitFailed | SuspendFailed, now: float) -> None:
+        """The world refused a decision: who was to have quota waits for it again, who was to stop is told again."""
+        record = self._lifecycle.workloads.get(failure.key)
+        if record is None or not record.is_holding:
+            return
+        if isinstance(failure, SuspendFailed):
+            self._lifecycle.tell_to_stop(record)
+        else:
+            self._lifecycle.evict(record, Eviction(REFUSED, f"The admission was refused: {failure.message}", now))
 
     def _obey_stop_policies(self, record: WorkloadRecord, now: float) -> None:
         """Evict a workload from a queue that is drained; one that has not started yet, from any that is stopped."""

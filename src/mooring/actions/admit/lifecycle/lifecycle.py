@@ -260,8 +260,14 @@ class Lifecycle:
         if record.stage is Stage.ADMITTED and not record.is_deactivated:
             record.past_seconds += max(0.0, eviction.at - record.admitted_at)
         record.outdated_checks = record.queued
-        self.decisions.append(Suspend(record.key, eviction.reason, eviction.message, eviction.preemptor))
         self._leave(record, eviction)
+        self.tell_to_stop(record)
+
+    def tell_to_stop(self, record: WorkloadRecord) -> None:
+        """Decide that a workload which is leaving is suspended; again if the world has refused it."""
+        eviction = record.eviction
+        if record.stage is Stage.LEAVING and eviction is not None:
+            self.decisions.append(Suspend(record.key, eviction.reason, eviction.message, eviction.preemptor))
 
     def _leave(self, record: WorkloadRecord, eviction: Eviction) -> None:
         info = self.admission.admitted(record.key)

@@ -1,0 +1,38 @@
+"""What becomes of decisions on workloads that the world refuses."""
+
+from mooring.model.decisions import Suspend
+from mooring.model.events import AdmitFailed, SuspendFailed
+from mooring.testing.queueing_builders import make_group, make_queue, make_quota
+from mooring.testing.tenant_builders import TenantWorld, admitted, make_job, suspended
+
+QUEUE = make_queue("queue", make_group(cpu=make_quota(4)), within_queue="LowerPriority")
+
+
+def test_a_workload_whose_admission_was_refused_is_pending_again() -> None:
+    world = TenantWorld([QUEUE])
+    world.submit(make_job("job", pods=2, cpu=1))
+    assert admitted(world.cycle()) == ["job"]
+
+    world.scheduler.handle(AdmitFailed("default/job", "the webhook is down"))
+    decisions = world.settle()
+
+    assert suspended(decisions) == [("job", "AdmissionRefused")]
+    assert admitted(decisions) == ["job"], "its quota was free again, and it is given it again"
+
+
+def test_who_could_not_be_suspended_is_told_again_and_keeps_its_quota() -> None:
+    world = TenantWorld([QUEUE])
+    world.finishes_evictions = False
+    world.submit(make_job("low", pods=1, cpu=4))
+    world.cycle()
+    world.cycle(1.0)
+    world.submit(make_job("high", pods=1, cpu=4, priority=10, second=1))
+    (first,) = [found for found in world.cycle(1.0) if isinstance(found, Suspend)]
+
+    world.scheduler.handle(SuspendFailed("default/low", "timed out"))
+    decisions = world.cycle(1.0)
+
+    assert [found for found in decisions if isinstance(found, Suspend)] == [first]
+    assert admitted(decisions) == [], "what low holds is not free before its pods are gone"
+    world.let_go()
+    assert admitted(world.settle()) == ["high"]
