@@ -236,7 +236,8 @@ REFUSED = [
     ),
     pytest.param(
         {"kind": "Deployment"},
-        'kind: expected KubeSchedulerConfiguration, Configuration, TenantPolicy or volcano-scheduler.conf, found "Deployment"',
+        "kind: expected KubeSchedulerConfiguration, Configuration, TenantPolicy or volcano-scheduler.conf, "
+        'found "Deployment"',
     ),
 ]
 
