@@ -18,6 +18,7 @@ from mooring.config.scheduler import DEFAULT_SCHEDULER, PluginConfig, ProfileCon
 from mooring.config.settings import Settings, load_settings
 from mooring.config.tenant_policy import QueueShares, TenantPolicy
 from mooring.config.volcano_scheduler import ACTIONS, DRF, PRIORITY, VolcanoScheduler
+from mooring.config.yunikorn import YuniKornConfig
 from mooring.engine.cycle import Scheduler
 from mooring.engine.merge import POINTS, Enabled, Naming, plugins_by_point
 from mooring.engine.plugin import (
@@ -38,6 +39,7 @@ from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
 from mooring.engine.registry import Registry
 from mooring.errors import ConfigError
+from mooring.model.events import ObjectSeen
 from mooring.plugins import DEFAULT_PLUGINS, PLANNED_PLUGINS
 from mooring.plugins.priority_sort import PrioritySort
 from mooring.state.cluster import Cluster
@@ -81,6 +83,7 @@ class Assembly:
     preemption_costs: dict[str, PreemptionCostArgs] = field(default_factory=dict)
     """What preemption may cost besides priorities, by the preemptor's profile."""
     volcano: VolcanoScheduler | None = None
+    yunikorn: YuniKornConfig | None = None
     remarks: tuple[str, ...] = ()
     """What was configured and changes nothing, in one line each."""
 
@@ -127,7 +130,10 @@ class Assembly:
     def new_cluster(self, seed: int = 0) -> Cluster:
         """An empty cluster that keeps of each pod what these plugins read; the seed breaks ties between nodes."""
         plugins = [plugin for profile in self.profiles.values() for plugin in profile.plugins]
-        return Cluster(read_keys=keys_read_by(plugins), seed=seed)
+        cluster = Cluster(read_keys=keys_read_by(plugins), seed=seed)
+        if self.yunikorn is not None:
+            cluster.observe(ObjectSeen(self.yunikorn.queues))
+        return cluster
 
 
 def assemble(
@@ -174,7 +180,17 @@ def assemble(
     remarks = tuple(settings.remarks)
     backoff = float(coscheduling.pod_group_backoff_seconds)
     return Assembly(
-        config, by_name, batching, gangs, settings.queueing, settings.tenants, backoff, costs, settings.volcano, remarks
+        config,
+        by_name,
+        batching,
+        gangs,
+        settings.queueing,
+        settings.tenants,
+        backoff,
+        costs,
+        settings.volcano,
+        settings.yunikorn,
+        remarks,
     )
 
 

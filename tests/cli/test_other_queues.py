@@ -196,3 +196,80 @@ def test_queues_that_make_no_sense_are_refused(mooring: Call, write: Call, docum
 
     assert outcome.code == 2
     assert f"{field}: expected" in outcome.err
+
+
+YUNIKORN = """
+partitions:
+- name: default
+  placementrules: [{name: provided}, {name: tag, value: namespace}]
+  queues:
+  - name: root
+    queues:
+    - {name: a, resources: %s}
+    - {name: b, resources: %s}
+    - name: p
+      resources: {max: {nvidia.com/gpu: 3}}
+      queues: [{name: c}]
+"""
+
+
+def yunikorn_pods(name: str, queue: str, count: int, spec: str = "", namespace: str = "default") -> str:
+    named = f", queue: {queue}" if queue else ""
+    return f"""
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: "{name}-{{i}}"
+  namespace: {namespace}
+  labels: {{applicationId: app-{name}{named}}}
+  annotations: {{mooring.dev/replicas: "{count}"}}
+spec:
+  containers: [{{name: w, image: x, resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]{spec}"""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("{guaranteed: {nvidia.com/gpu: 6}}", "{guaranteed: {nvidia.com/gpu: 2}}", {"a": 6, "b": 2}),
+        ("{max: {nvidia.com/gpu: 2}}", "{}", {"a": 2, "b": 6}),
+        ("{}", "{}", {"a": 4, "b": 4}),
+    ],
+    ids=["guaranteed", "max", "nothing"],
+)
+def test_yunikorns_queues_share_by_guarantee_and_stay_within_max(
+    mooring: Call, write: Call, one: str, other: str, expected: dict[str, int]
+) -> None:
+    file = write(NODE + yunikorn_pods("a", "root.a", 8) + yunikorn_pods("b", "root.b", 8))
+    queues = write(YUNIKORN % (one, other), "queues.yaml")
+    in_map = "kind: ConfigMap\nmetadata: {name: yunikorn-configs}\ndata:\n  queues.yaml: |"
+    wrapped = write(in_map + (YUNIKORN % (one, other)).replace("\n", "\n    "), "map.yaml")
+
+    assert placed(mooring, "-f", file, "--config", queues) == expected
+    assert placed(mooring, "-f", file, "--config", wrapped) == expected
+
+
+def test_yunikorns_parents_limit_their_children_and_rules_find_queues(mooring: Call, write: Call) -> None:
+    queues = write(YUNIKORN % ("{max: {nvidia.com/gpu: 1}}", "{}"), "queues.yaml")
+    below = write(NODE + yunikorn_pods("c", "p.c", 8), "below.yaml")
+    tagged = write(NODE + yunikorn_pods("t", "", 8, namespace="a"), "tagged.yaml")
+
+    assert placed(mooring, "-f", below, "--config", queues) == {"c": 3}
+    assert placed(mooring, "-f", tagged, "--config", queues) == {"t": 1}
+
+
+def test_what_is_guaranteed_comes_back_from_those_beyond_theirs(mooring: Call, write: Call) -> None:
+    running = yunikorn_pods("a", "root.a", 8, "\n  nodeName: n")
+    file = write(NODE + running + yunikorn_pods("b", "root.b", 4))
+    queues = write(YUNIKORN % ("{}", "{guaranteed: {nvidia.com/gpu: 3}}"), "queues.yaml")
+
+    assert len(told(mooring, "-f", file, "--config", queues)["evicted"]) == 3
+
+
+def test_what_of_queues_yaml_is_not_used_is_said(mooring: Call, write: Call) -> None:
+    text = (YUNIKORN % ("{}", "{}")).replace(
+        "{name: c}", "{name: c, maxapplications: 2, properties: {priority.offset: 1}}"
+    )
+    outcome = mooring("schedule", "-f", write(NODE), "--config", write(text, "queues.yaml"))
+
+    assert outcome.err.splitlines()[-1] == "queues.yaml: not used here: maxapplications, priority.offset"

@@ -221,3 +221,15 @@ def test_what_makes_no_sense_in_volcanos_configuration_is_refused(mooring: Call,
         outcome = mooring("schedule", "-f", write(NODE), "--config", write(conf, "volcano-scheduler.conf"))
         assert outcome.code == 2
         assert f"volcano-scheduler.conf: {field}: expected" in outcome.err
+
+
+def test_reclaim_for_several_pods_evicts_no_more_than_they_need(mooring: Call, write: Call) -> None:
+    held = pods("a", "a", 8).replace("spec:\n", "spec:\n  nodeName: n\n")
+    specs = queue("a", "{deserved: {nvidia.com/gpu: 1}}") + queue("b", "{deserved: {nvidia.com/gpu: 3}}")
+    file = write(NODE + specs + held + pods("b", "b", 3))
+    capacity = write(policy("{division: Capacity}"), "policy.yaml")
+
+    outcome = mooring("schedule", "-q", "-o", "json", "-f", file, "--config", capacity)
+
+    evicted = [found["pod"] for found in json.loads(outcome.out)["evicted"]]
+    assert evicted == ["a-7", "a-6", "a-5"]

@@ -10,7 +10,9 @@ from mooring.config.queueing import QueueingSettings, parse_queueing
 from mooring.config.scheduler import SchedulerConfig, parse_config, suggestion
 from mooring.config.tenant_policy import TenantPolicy, parse_tenant_policy
 from mooring.config.volcano_scheduler import VolcanoScheduler, is_volcano_scheduler, parse_volcano_scheduler
+from mooring.config.yunikorn import YuniKornConfig, is_yunikorn, parse_yunikorn
 from mooring.errors import ConfigError
+from mooring.model.api.yunikorn_queues import KIND as YUNIKORN
 from mooring.model.loading.yaml_text import YamlProblem, read_yaml
 
 SCHEDULER_KIND = "KubeSchedulerConfiguration"
@@ -25,11 +27,12 @@ class Settings:
     queueing: QueueingSettings = field(default_factory=QueueingSettings)
     tenants: TenantPolicy = field(default_factory=TenantPolicy)
     volcano: VolcanoScheduler | None = None
+    yunikorn: YuniKornConfig | None = None
 
     @property
     def remarks(self) -> list[str]:
         """What was configured and changes nothing, in one line each."""
-        return [] if self.volcano is None else self.volcano.remarks()
+        return [line for found in (self.volcano, self.yunikorn) if found is not None for line in found.remarks()]
 
 
 _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
@@ -37,6 +40,7 @@ _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     queueing.KIND: ("queueing", parse_queueing),
     tenant_policy.KIND: ("tenants", parse_tenant_policy),
     volcano_scheduler.NAME: ("volcano", parse_volcano_scheduler),
+    YUNIKORN: ("yunikorn", parse_yunikorn),
 }
 
 
@@ -114,4 +118,6 @@ def _unwrapped(document: Any, where: str) -> Iterator[tuple[str, Any]]:
 def _kind_of(document: Any) -> str:
     if is_volcano_scheduler(document):
         return volcano_scheduler.NAME
+    if is_yunikorn(document):
+        return YUNIKORN
     return str(document.get("kind", "")) if isinstance(document, dict) else ""

@@ -21,6 +21,7 @@ from mooring.model.api.volumes import (
     VolumeAttachment,
 )
 from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
+from mooring.model.api.yunikorn_queues import YuniKornQueues
 from mooring.model.gangs.gang import Gang
 from mooring.model.loading.places import CLUSTER_SCOPED
 from mooring.model.queued.workloads import QueuedWorkload
@@ -147,6 +148,7 @@ Related: TypeAlias = (
     | Queue
     | KaiQueue
     | ElasticQuota
+    | YuniKornQueues
     | ClusterQueue
     | Cohort
     | LocalQueue

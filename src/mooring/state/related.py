@@ -21,6 +21,8 @@ from mooring.model.api.volumes import (
     VolumeAttachment,
 )
 from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
+from mooring.model.api.yunikorn_queues import KIND as YUNIKORN
+from mooring.model.api.yunikorn_queues import YuniKornQueues
 from mooring.model.events import Related
 from mooring.model.events import object_key as object_key
 from mooring.model.topology.requests import HyperNode
@@ -51,6 +53,8 @@ class RelatedObjects:
         self.volcano_queues: dict[str, Queue] = {}
         self.kai_queues: dict[str, KaiQueue] = {}
         self.elastic_quotas: dict[str, ElasticQuota] = {}
+        self.yunikorn: dict[str, YuniKornQueues] = {}
+        """The queues of YuniKorn's configuration, if there is one."""
         self._quotas: tuple[int, QuotaIndex] | None = None
         self._by_kind: dict[str, dict[str, Any]] = {
             "Namespace": self.namespaces,
@@ -72,6 +76,7 @@ class RelatedObjects:
             "Queue": self.volcano_queues,
             KAI_QUEUE: self.kai_queues,
             "ElasticQuota": self.elastic_quotas,
+            YUNIKORN: self.yunikorn,
         }
 
     def put(self, found: Related) -> None:

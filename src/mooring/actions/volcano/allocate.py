@@ -171,6 +171,8 @@ def has_queues(cluster: Cluster, family: Family) -> bool:
             return bool(cluster.related.volcano_queues)
         case Family.KAI:
             return bool(cluster.related.kai_queues)
+        case Family.YUNIKORN:
+            return bool(cluster.related.yunikorn)
     quotas = cluster.related.elastic_quotas.values()
     return any(quota.is_koordinator == (family is Family.KOORDINATOR) for quota in quotas)
 

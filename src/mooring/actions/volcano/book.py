@@ -18,6 +18,7 @@ from mooring.actions.volcano.queue_shares import Floats, QueueShares
 from mooring.actions.volcano.resources import Amount, ResourceTable
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.actions.volcano.tree import QueueTree
+from mooring.actions.yunikorn.order import YuniKornOrder
 from mooring.model.api.volcano_queue import HierarchyStep
 
 
@@ -51,6 +52,8 @@ class Book:
             self.order: QueueOrder = HierarchicalOrder(self.tree, self.hierarchical)
         elif self._settings.division is Division.KAI:
             self.order = KaiOrder(self.ledger, self.shares, self._next_amount)
+        elif self._settings.division is Division.GUARANTEED:
+            self.order = YuniKornOrder(self.ledger)
         else:
             self.order = ShareOrder(self.tree, self.shares)
 

@@ -7,6 +7,7 @@ DIVISIONS = {
     Family.KAI: Division.KAI,
     Family.ELASTIC_QUOTA: Division.CAPACITY,
     Family.KOORDINATOR: Division.RUNTIME,
+    Family.YUNIKORN: Division.GUARANTEED,
 }
 OTHER_FAMILIES = tuple(DIVISIONS)
 

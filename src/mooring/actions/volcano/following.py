@@ -14,6 +14,7 @@ from mooring.actions.volcano.queues import compile_queues
 from mooring.actions.volcano.settings import ShareSettings
 from mooring.actions.volcano.shared_jobs import SharedJob, shared_job, turns_by_job
 from mooring.actions.volcano.sharing import Sharing
+from mooring.actions.yunikorn.queues import compile_yunikorn_queues
 from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.shared import Family
 from mooring.model.values.requests import PODS
@@ -119,6 +120,9 @@ def queues_of(cluster: Cluster, family: Family) -> list[QueueSpec]:
             return compile_queues(cluster.related.volcano_queues.values())
         case Family.KAI:
             return compile_kai_queues(cluster.related.kai_queues.values())
+        case Family.YUNIKORN:
+            given = cluster.related.yunikorn.values()
+            return [spec for queues in given for spec in compile_yunikorn_queues(queues)]
         case Family.ELASTIC_QUOTA | Family.KOORDINATOR:
             return compile_quotas(
                 (

@@ -63,8 +63,8 @@ class Reclaim(Action):
     def _rows(self, job: SharedJob, entries: Sequence[Entry], victims: Sequence[Victim], cluster: Cluster) -> list[int]:
         """Where the job's next members would go if the victims were gone; nothing if there is no room even then."""
         with cluster.what_if():
-            for pod in self._pods_of(victims):
-                cluster.release(pod.key)
+            for key in {*_leaving(cluster), *(pod.key for pod in self._pods_of(victims))}:
+                cluster.release(key)
             if job.gang is None:
                 row = self._placer.batches.choose(cluster, entries[0].profile, entries[0].record.shape)
                 return [row] if row >= 0 else []
@@ -81,6 +81,12 @@ class Reclaim(Action):
                 running = [record for record in records if record.row != UNBOUND and record.key not in found]
                 found.update((record.key, record) for record in running[::-1][:count])
         return list(found.values())
+
+
+def _leaving(cluster: Cluster) -> set[str]:
+    """The pods that leave already for somebody who holds their room: it must not be counted against anybody twice."""
+    found = (leaving for nomination in cluster.nominations() for leaving in nomination.victims)
+    return {leaving.key for leaving in found if not cluster.is_out_of_the_way(leaving)}
 
 
 def _next_members(job: SharedJob, cluster: Cluster) -> list[Entry]:

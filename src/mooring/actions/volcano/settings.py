@@ -20,6 +20,8 @@ class Division(Enum):
     KAI = "kai"
     """From quotas, then by over-quota weight, as KAI divides."""
 
+    GUARANTEED = "guaranteed"
+    """What is guaranteed by the specs, with YuniKorn's order of queues."""
     RUNTIME = "runtime"
     """From minimums, then by shared weight, as Koordinator's runtime quota is found."""
 

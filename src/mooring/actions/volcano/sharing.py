@@ -89,7 +89,7 @@ class Sharing:
             return
         self._is_stale = False
         book = self.book
-        if self.settings.division is Division.CAPACITY:
+        if self.settings.division in (Division.CAPACITY, Division.GUARANTEED):
             book.set_deserved(deserved_by_spec(book.tree).astype(np.float64))
         elif self.settings.division is Division.RUNTIME:
             book.set_deserved(runtime_quotas(book.tree, book.ledger.demand))

@@ -25,6 +25,7 @@ class Family(Enum):
     KAI = "KaiQueue"
     ELASTIC_QUOTA = "CapacityScheduling"
     KOORDINATOR = "ElasticQuota"
+    YUNIKORN = "YuniKornQueue"
 
 
 class SharedQueue(NamedTuple):
@@ -35,7 +36,7 @@ class SharedQueue(NamedTuple):
 def share_queue(cluster: Cluster, turn: Turn) -> SharedQueue | None:
     """The queue by whose share a turn comes; None if it comes by priority, as everybody's does without such queues."""
     related = cluster.related
-    if not related.volcano_queues and not related.kai_queues and not related.elastic_quotas:
+    if not (related.volcano_queues or related.kai_queues or related.elastic_quotas or related.yunikorn):
         return None
     if not isinstance(turn, Entry):
         return gang_queue(cluster, turn.root)
@@ -54,9 +55,9 @@ def gang_queue(cluster: Cluster, root: GangRecord) -> SharedQueue | None:
             return SharedQueue(Family.KAI, name)
     elif related.volcano_queues and (name or root.key.startswith(VOLCANO)):
         return SharedQueue(Family.VOLCANO, name or DEFAULT_QUEUE)
-    if related.elastic_quotas:
+    if related.elastic_quotas or related.yunikorn:
         first = next((record for part in cluster.gangs.parts_of(root) for record in part.members.values()), None)
-        return None if first is None else _quota(cluster, first)
+        return None if first is None else _yunikorn(cluster, first) or _quota(cluster, first)
     return None
 
 
@@ -69,7 +70,15 @@ def pod_queue(cluster: Cluster, record: PodRecord) -> SharedQueue | None:
     labels = record.pod.metadata.labels
     if related.kai_queues and is_kai_pod(record.pod.spec, labels):
         return SharedQueue(Family.KAI, (labels or {}).get(KAI_QUEUE_NAME, KAI_DEFAULT_QUEUE))
-    return _quota(cluster, record) if related.elastic_quotas else None
+    return _yunikorn(cluster, record) or _quota(cluster, record)
+
+
+def _yunikorn(cluster: Cluster, record: PodRecord) -> SharedQueue | None:
+    for queues in cluster.related.yunikorn.values():
+        path = queues.queue_of(record.pod)
+        if path:
+            return SharedQueue(Family.YUNIKORN, path)
+    return None
 
 
 def _quota(cluster: Cluster, record: PodRecord) -> SharedQueue | None:
