@@ -268,8 +268,26 @@ def test_what_is_guaranteed_comes_back_from_those_beyond_theirs(mooring: Call, w
 
 def test_what_of_queues_yaml_is_not_used_is_said(mooring: Call, write: Call) -> None:
     text = (YUNIKORN % ("{}", "{}")).replace(
-        "{name: c}", "{name: c, maxapplications: 2, properties: {priority.offset: 1}}"
+        "{name: c}", "{name: c, submitacl: x, properties: {priority.offset: 1}}"
     )
     outcome = mooring("schedule", "-f", write(NODE), "--config", write(text, "queues.yaml"))
 
-    assert outcome.err.splitlines()[-1] == "queues.yaml: not used here: maxapplications, priority.offset"
+    assert outcome.err.splitlines()[-1] == "queues.yaml: not used here: priority.offset, submitacl"
+
+
+def test_a_yunikorn_queue_runs_no_more_applications_than_it_may(mooring: Call, write: Call) -> None:
+    apps = "".join(yunikorn_pods(name, "root.a", 2) for name in ("x", "y", "z"))
+    queues = YUNIKORN % ("{}", "{}")
+    limited = queues.replace("{name: a,", "{name: a, maxapplications: 2,")
+
+    assert placed(mooring, "-f", write(NODE + apps), "--config", write(queues, "q.yaml")) == {"x": 2, "y": 2, "z": 2}
+    assert placed(mooring, "-f", write(NODE + apps), "--config", write(limited, "l.yaml")) == {"x": 2, "y": 2}
+
+
+def test_applications_have_their_turns_by_age_or_by_what_they_hold(mooring: Call, write: Call) -> None:
+    apps = "".join(yunikorn_pods(name, "root.a", 8) for name in ("x", "y"))
+    queues = YUNIKORN % ("{}", "{}")
+    fair = queues.replace("{name: a,", "{name: a, properties: {application.sort.policy: fair},")
+
+    assert placed(mooring, "-f", write(NODE + apps), "--config", write(queues, "q.yaml")) == {"x": 8}
+    assert placed(mooring, "-f", write(NODE + apps), "--config", write(fair, "f.yaml")) == {"x": 4, "y": 4}

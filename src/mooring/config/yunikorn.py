@@ -4,11 +4,22 @@ from typing import Any
 
 from mooring.config.scheduler import ConfigObject, convert
 from mooring.errors import ConfigError
-from mooring.model.api.yunikorn_queues import FIXED, KIND, PROVIDED, TAG, Partition, PlacementRule, YuniKornQueues
+from mooring.model.api.yunikorn_queues import (
+    FAIR,
+    FIFO,
+    FIXED,
+    KIND,
+    PROVIDED,
+    SORT_POLICY,
+    TAG,
+    Partition,
+    PlacementRule,
+    YuniKornQueues,
+)
 from mooring.model.api.yunikorn_queues import YuniKornQueue as Queue
 from mooring.model.values.quantity import QuantityError, parse_quantity
 
-USED = {"name", "parent", "resources", "properties", "queues"}
+USED = {"name", "parent", "resources", "maxapplications", "properties", "queues"}
 NOT_USED_OF_PARTITION = ("limits", "preemption", "nodesortpolicy", "usergroupresolver", "statedumpfilepath")
 
 
@@ -52,12 +63,19 @@ def _unused(queues: list[Any]) -> list[str]:
     found: list[str] = []
     for queue in queues:
         found += [name for name in queue if name not in USED]
-        found += list(queue.get("properties") or {})
+        found += [name for name in queue.get("properties") or {} if name != SORT_POLICY]
         found += _unused(queue.get("queues") or [])
     return found
 
 
 def _check_queue(queue: Queue, source: str, path: str) -> None:
+    if queue.maxapplications < 0:
+        found = str(queue.maxapplications)
+        raise ConfigError(source, f"{path}.maxapplications", expected="a number of at least 0", found=found)
+    policy = (queue.properties or {}).get(SORT_POLICY, FIFO)
+    if policy not in (FIFO, FAIR):
+        at = f"{path}.properties.{SORT_POLICY}"
+        raise ConfigError(source, at, expected=f"{FIFO} or {FAIR}", found=f'"{policy}"')
     for field in ("guaranteed", "max"):
         amounts = getattr(queue.resources, field) if queue.resources is not None else None
         for name, value in (amounts or {}).items():

@@ -18,6 +18,7 @@ from mooring.actions.volcano.queue_shares import Floats, QueueShares
 from mooring.actions.volcano.resources import Amount, ResourceTable
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.actions.volcano.tree import QueueTree
+from mooring.actions.yunikorn.applications import Applications
 from mooring.actions.yunikorn.order import YuniKornOrder
 from mooring.model.api.volcano_queue import HierarchyStep
 
@@ -41,6 +42,7 @@ class Book:
         self.aside: dict[int, str] = {}
         """Queues that are out of this cycle, and why."""
         self._parked: dict[str, Job] = {}
+        self.applications = Applications(self.ledger)
         self._measure()
 
     def _measure(self) -> None:
@@ -97,6 +99,7 @@ class Book:
         self.ledger.add(job.leaf, job.held_amount)
         if job.demand.is_firm:
             self.ledger.add_firm(job.leaf, job.held_amount)
+        self.applications.join(job)
         self._follow(job)
 
     def drop(self, key: str) -> None:
@@ -105,6 +108,7 @@ class Book:
         if job.held_members:
             self.change(job, tuple(job.held), -1)
         del self.jobs[key]
+        self.applications.leave(job)
         self._parked.pop(key, None)
         self.ledger.add_demand(job.leaf, job.in_demand, -1)
         if job.is_enqueued:
@@ -119,6 +123,7 @@ class Book:
         job.add(members, sign)
         if job.demand.is_firm:
             self.ledger.add_firm(job.leaf, amount, sign)
+        self.applications.change(job, amount, sign)
         if sign > 0:
             self.ledger.add(job.leaf, amount)
         else:
@@ -134,12 +139,16 @@ class Book:
             self.holders[job.leaf].pop(job.key, None)
         if self._weigh(job):
             self.rebuild_order()
+        for other in self.applications.others(job):
+            self._weigh(other)
         self._update_order(job.leaf)
 
     def _weigh(self, job: Job) -> bool:
         """Bring the job's share and its place in line up to date; tell whether all queues may have changed places."""
         held = job.held_amount
-        job.share = self.dominant.share(held)
+        job.share = job.standing = self.dominant.share(held)
+        if job.demand.application:
+            job.standing = self.applications.standing(job)
         if not self.is_parked(job.key):
             self._line_up(job)
         return self.hierarchical is not None and self.hierarchical.put_job(job.key, job.leaf, held, job.asked)

@@ -157,6 +157,13 @@ class Checks:
                     return Refusal(name, resource, f"{message} hold {show(holds)}; {show(value)} more asked for")
         return None
 
+    @staticmethod
+    def too_many(job: Job, queue: str) -> Refusal | None:
+        """Whether a queue takes no further application."""
+        if not queue:
+            return None
+        return Refusal(queue, "", f"queue {queue} runs as many applications as it may; {job.demand.application} waits")
+
     # Words
 
     def beyond_deserved(self, leaf: int, column: int, value: int) -> Refusal:

@@ -32,6 +32,10 @@ class QueueSpec:
     """The most that it may hold; what is not named is limited by its parent only."""
     deserved: Amounts = field(default_factory=dict)
     guarantee: Amounts = field(default_factory=dict)
+    max_applications: int = 0
+    """How many applications may hold anything in it, or below it; 0: any number."""
+    sorts_fairly: bool = False
+    """Of applications: whether the one that holds least comes first, not the oldest."""
     is_reclaimable: bool = True
     is_open: bool = True
     minimum_runtime_seconds: float | None = None
@@ -69,6 +73,8 @@ class JobDemand:
     priority: int = 0
     created: float = 0.0
     started: float | None = None
+    application: str = ""
+    """What it is a part of, with others in the same queue that have their turns in its place; nothing for most."""
     min_resources: Amounts | None = None
     """What it says that it needs at least, to be let in; None: what its minimum of members asks for."""
     leaving: Amounts = field(default_factory=dict)

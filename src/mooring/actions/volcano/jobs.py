@@ -1,6 +1,7 @@
 """A job while shares are decided: how many of its members have a place, and what it is offered or gives back next."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from mooring.actions.volcano.demands import LARGEST_DEMAND, JobDemand
 from mooring.actions.volcano.resources import Amount, ResourceTable
@@ -18,9 +19,11 @@ class Job:
         self.leaf = leaf
         self.held = [role.held for role in demand.roles]
         self.share = 0.0
+        self.standing: float | tuple[Any, ...] = 0.0
+        """What it is ordered by among jobs of equal priority: its share, or how its application stands."""
         self.is_enqueued = demand.is_enqueued
         self.started = demand.started
-        self.line_key: tuple[int, bool, float, float, str] | None = None
+        self.line_key: tuple[Any, ...] | None = None
         """Its place in its queue's line; None while it is not in line."""
         self.refusal = ""
         """Why its last try failed."""

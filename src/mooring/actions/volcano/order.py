@@ -12,7 +12,7 @@ then by key.
 
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Protocol
+from typing import Any, Protocol
 
 from mooring.actions.volcano.hdrf import HierarchicalShares
 from mooring.actions.volcano.jobs import Job
@@ -21,7 +21,8 @@ from mooring.actions.volcano.settings import ShareSettings
 from mooring.actions.volcano.standings import Key, Tournament
 from mooring.actions.volcano.tree import QueueTree
 
-JobKey = tuple[int, bool, float, float, str]
+JobKey = tuple[Any, ...]
+"""Urgency, whether it is whole, its standing, its age, its key: the smallest has the next turn."""
 
 
 class QueueOrder(Protocol):
@@ -95,7 +96,7 @@ class HierarchicalOrder:
 def job_key(job: Job, settings: ShareSettings) -> JobKey:
     demand = job.demand
     by_share, urgency = settings.orders_jobs_by_share, demand.priority if settings.orders_jobs_by_priority else 0
-    return (-urgency, job.is_whole, job.share if by_share else 0.0, demand.created, demand.key)
+    return (-urgency, job.is_whole, job.standing if by_share else 0.0, demand.created, demand.key)
 
 
 class Line:

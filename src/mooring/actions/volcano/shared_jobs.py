@@ -13,6 +13,7 @@ from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.engine.queue.shared import Family, gang_queue, pod_queue
 from mooring.model.api.meta import timestamp_seconds
+from mooring.model.api.yunikorn_queues import application_of
 from mooring.model.gangs.gang import Gang
 from mooring.model.loading.priorities import is_preemptible
 from mooring.model.values.requests import PODS
@@ -39,6 +40,7 @@ class SharedJob:
     """Members that wait by themselves: the whole job of a single pod, what a gang can grow by."""
     members: dict[RoleKey, list[PodRecord]] = field(default_factory=dict)
     """All that run or may be tried now, by role."""
+    application: str = ""
     leaving: list[PodRecord] = field(default_factory=list)
     """Those that still run, and are being evicted."""
 
@@ -85,6 +87,7 @@ class SharedJob:
             priority=self.priority,
             created=self.created,
             started=min(known, default=None),
+            application=self.application,
             min_resources=self.min_resources,
             is_enqueued=is_let_in or not self.min_resources or any(role.held for role in roles),
             leaving=_sum(record.shape.requests for record in self.leaving),
@@ -141,6 +144,8 @@ def _pod_job(cluster: Cluster, key: str, turns: Sequence[Turn], family: Family) 
         return None
     created = timestamp_seconds(record.pod.metadata.creation_timestamp)
     job = SharedJob(key, queue.name, record.priority, created or 0.0)
+    if family is Family.YUNIKORN:
+        job.application = application_of(record.pod)
     job.spares = [turn for turn in turns if isinstance(turn, Entry)]
     if created is None and job.spares:
         job.created = job.spares[0].queued_at
@@ -173,6 +178,9 @@ def _gang_job(cluster: Cluster, root: GangRecord, turns: Sequence[Turn], family:
             elif record.row != UNBOUND:
                 job.leaving.append(record)
     job.priority = _gang_priority(root.gang, job.members)
+    if family is Family.YUNIKORN:
+        first = next((record for records in job.members.values() for record in records), None)
+        job.application = "" if first is None else application_of(first.pod)
     return job
 
 

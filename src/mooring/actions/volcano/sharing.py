@@ -116,6 +116,7 @@ class Sharing:
             job = book.lines[leaf].head()
             assert job is not None, "a queue takes part only while somebody is in its line"
             refusal = checks.allocatable(leaf, job.amount(job.wanted)) or checks.firm(job)
+            refusal = refusal or checks.too_many(job, book.applications.too_many_in(job))
             if refusal is None:
                 return Offer(job.key, book.tree.name(leaf), job.wanted)
             book.park(job, refusal.message)

@@ -20,6 +20,8 @@ def _compile(path: str, queue: YuniKornQueue) -> QueueSpec:
     return QueueSpec(
         name=volcano_queue.ROOT if path == ROOT else path,
         parent="" if above == ROOT else above,
+        max_applications=queue.maxapplications,
+        sorts_fairly=queue.sorts_fairly,
         capability=_amounts(resources.max if resources is not None else None),
         deserved=_amounts(resources.guaranteed if resources is not None else None),
     )

@@ -14,6 +14,7 @@ QUEUE_LABEL, QUEUE_ANNOTATION = "queue", "yunikorn.apache.org/queue"
 APPLICATION_LABELS = ("applicationId", "spark-app-selector", "yunikorn.apache.org/app-id")
 DEFAULT = "root.default"
 
+SORT_POLICY, FIFO, FAIR = "application.sort.policy", "fifo", "fair"
 PROVIDED, FIXED, TAG = "provided", "fixed", "tag"
 
 
@@ -26,8 +27,14 @@ class YuniKornQueue(msgspec.Struct, kw_only=True):
     name: str
     parent: bool = False
     resources: Amounts | None = None
+    maxapplications: int = 0
     properties: dict[str, str | int | bool] | None = None
     queues: list["YuniKornQueue"] = []
+
+    @property
+    def sorts_fairly(self) -> bool:
+        """Whether of its applications the one that holds least comes first, not the oldest."""
+        return (self.properties or {}).get(SORT_POLICY) == FAIR
 
 
 class PlacementRule(msgspec.Struct, kw_only=True):
@@ -62,8 +69,7 @@ class YuniKornQueues(KubeObject):
     def queue_of(self, pod: Pod) -> str:
         """The path of the queue that a pod of YuniKorn's belongs to; empty for pods that are not."""
         labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
-        is_ours = any(name in labels or name in annotations for name in APPLICATION_LABELS)
-        if pod.spec.scheduler_name != SCHEDULER and not is_ours:
+        if pod.spec.scheduler_name != SCHEDULER and not _named_application(pod):
             return ""
         provided = annotations.get(QUEUE_ANNOTATION) or labels.get(QUEUE_LABEL, "")
         for rule in self.partition.placementrules or BY_DEFAULT:
@@ -75,6 +81,16 @@ class YuniKornQueues(KubeObject):
 
 BY_DEFAULT = (PlacementRule(name=PROVIDED), PlacementRule(name=FIXED, value=DEFAULT))
 """How queues are found where there are no rules."""
+
+
+def application_of(pod: Pod) -> str:
+    """The application that a pod is a part of; one that names none is an application by itself."""
+    return _named_application(pod) or pod.key
+
+
+def _named_application(pod: Pod) -> str:
+    labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
+    return next((found for name in APPLICATION_LABELS if (found := annotations.get(name) or labels.get(name, ""))), "")
 
 
 def qualified(name: str) -> str:
