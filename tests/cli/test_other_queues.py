@@ -267,9 +267,7 @@ def test_what_is_guaranteed_comes_back_from_those_beyond_theirs(mooring: Call, w
 
 
 def test_what_of_queues_yaml_is_not_used_is_said(mooring: Call, write: Call) -> None:
-    text = (YUNIKORN % ("{}", "{}")).replace(
-        "{name: c}", "{name: c, submitacl: x, properties: {priority.offset: 1}}"
-    )
+    text = (YUNIKORN % ("{}", "{}")).replace("{name: c}", "{name: c, submitacl: x, properties: {priority.offset: 1}}")
     outcome = mooring("schedule", "-f", write(NODE), "--config", write(text, "queues.yaml"))
 
     assert outcome.err.splitlines()[-1] == "queues.yaml: not used here: priority.offset, submitacl"

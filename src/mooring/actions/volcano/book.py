@@ -42,6 +42,8 @@ class Book:
         self.aside: dict[int, str] = {}
         """Queues that are out of this cycle, and why."""
         self._parked: dict[str, Job] = {}
+        self.outside: dict[str, Job] = {}
+        """The jobs that wait to be let in."""
         self.applications = Applications(self.ledger)
         self._measure()
 
@@ -96,6 +98,8 @@ class Book:
         self.ledger.add_demand(job.leaf, job.in_demand)
         if job.is_enqueued:
             self.ledger.add_minimum(job.leaf, job.minimum_amount)
+        else:
+            self.outside[job.key] = job
         self.ledger.add(job.leaf, job.held_amount)
         if job.demand.is_firm:
             self.ledger.add_firm(job.leaf, job.held_amount)
@@ -110,6 +114,7 @@ class Book:
         del self.jobs[key]
         self.applications.leave(job)
         self._parked.pop(key, None)
+        self.outside.pop(key, None)
         self.ledger.add_demand(job.leaf, job.in_demand, -1)
         if job.is_enqueued:
             self.ledger.add_minimum(job.leaf, job.minimum_amount, -1)
@@ -165,6 +170,7 @@ class Book:
 
     def enqueue(self, job: Job) -> None:
         job.is_enqueued = True
+        del self.outside[job.key]
         self.ledger.add_minimum(job.leaf, job.minimum_amount)
         self._line_up(job)
         self._update_order(job.leaf)

@@ -250,12 +250,13 @@ class Sharing:
 
     def enqueue_waiting(self) -> list[str]:
         """Let in those who wait to be let in, best queue and best job first, as far as there will be room."""
-        self._divide()
         book = self.book
+        if not book.outside:
+            return []
+        self._divide()
         waiting: dict[int, list[Job]] = {}
-        for job in book.jobs.values():
-            if not job.is_enqueued:
-                waiting.setdefault(job.leaf, []).append(job)
+        for job in book.outside.values():
+            waiting.setdefault(job.leaf, []).append(job)
         let_in = []
         # Being let in changes nobody's share, so each queue has its turn once, with all its jobs.
         for leaf in book.in_order(waiting):
