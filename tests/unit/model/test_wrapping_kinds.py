@@ -92,6 +92,12 @@ def test_spark_says_how_many_executors_and_how_much_memory(spec: str, executor: 
     assert (len(found), found["pi-exec-1"]["memory"]) == (names, memory * MEBIBYTE)
 
 
+def test_an_older_spark_application_may_ask_for_a_part_of_a_core() -> None:
+    text = (SPARK % ("", "")).replace("v1beta2", "v1beta1").replace("cores: 2", "cores: 0.1")
+
+    assert requests_of(read(text))["pi-driver"]["cpu"] == 100
+
+
 def test_an_executor_that_is_done_is_not_made_again() -> None:
     owner = "[{apiVersion: sparkoperator.k8s.io/v1beta2, kind: SparkApplication, name: pi, uid: '1', controller: true}]"
     done = f"""

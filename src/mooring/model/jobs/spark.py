@@ -45,7 +45,8 @@ class VolumeMount(KubeObject):
 class SparkPodSpec(KubeObject):
     """What driver and executor have in common."""
 
-    cores: int | None = None
+    cores: int | float | None = None
+    """Parts of one are possible in v1beta1."""
     core_request: str | None = None
     memory: str | None = None
     memory_overhead: str | None = None

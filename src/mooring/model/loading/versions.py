@@ -20,7 +20,7 @@ VERSIONS: dict[str, tuple[str, ...]] = {
     "jobset.x-k8s.io": ("v1alpha2",),
     "kubeflow.org": ("v1", "v2beta1"),
     "ray.io": ("v1alpha1", "v1"),
-    "sparkoperator.k8s.io": ("v1beta2",),
+    "sparkoperator.k8s.io": ("v1beta1", "v1beta2"),
 }
 """By group. Of `scheduling.k8s.io` those of gangs, which are not in v1."""
 

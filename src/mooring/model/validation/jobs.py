@@ -143,7 +143,8 @@ def _check_spark(subject: Subject, owner: SparkApplication) -> None:
     for name, part in ((DRIVER, spec.driver), (EXECUTOR, spec.executor)):
         path = f"spec.{name}"
         check_count(subject, f"{path}.instances", part.instances)
-        check_count(subject, f"{path}.cores", part.cores)
+        if part.cores is not None and part.cores <= 0:
+            subject.refuse(f"{path}.cores", expected="more than 0", found=show(part.cores))
         if part.core_request is not None:
             check_resources(subject, path, {"coreRequest": part.core_request})
         for field, text in (("memory", part.memory), ("memoryOverhead", part.memory_overhead)):
