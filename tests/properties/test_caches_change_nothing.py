@@ -14,6 +14,7 @@ from mooring.actions.place import batches
 from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.plugin import Plugin
 from mooring.engine.ranking.ranking import Ranking, is_row_filter, is_row_score
+from mooring.state import cluster
 from mooring.testing.builders import ZONE, make_node, make_profile
 from mooring.testing.random_clusters import World, random_world, seeded
 
@@ -80,6 +81,19 @@ def test_whatever_happens_the_decisions_are_those_computed_from_nothing(
     for events in steps:
         story.tell(world.events(events))
         story.cycle()
+
+
+@pytest.mark.parametrize("name", ["default", "PodTopologySpread and room", "InterPodAffinity and room"])
+@given(world=worlds(), steps=st.lists(st.integers(1, 8), min_size=3, max_size=8))
+def test_shapes_that_are_forgotten_and_numbers_that_are_given_again_change_no_decision(
+    name: str, world: World, steps: list[int]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster, "SPARE_SHAPES", 0)
+        story = Story(world, assembled(PROFILES[name]))
+        for events in steps:
+            story.tell(world.events(events))
+            story.cycle()
 
 
 @pytest.mark.parametrize("name", ["default", "packed", "PodTopologySpread and room", "InterPodAffinity and room"])

@@ -1,7 +1,7 @@
 """Pods near pods, and pods away from pods, required and preferred, in both directions."""
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,6 +15,7 @@ from mooring.plugins.domain_counts import Counted, DomainCount
 from mooring.plugins.pod_affinity_terms import Term, Terms, compile_terms
 from mooring.plugins.pod_remedies import run_wanted, stop_unwanted
 from mooring.plugins.resource_scoring import Problem
+from mooring.state.effects import Among
 from mooring.state.nodes import MISSING
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
@@ -45,15 +46,20 @@ class TermsOfShapes:
     """Compiled terms by shape id: compiled once, asked for many pairs of shapes."""
 
     def __init__(self) -> None:
-        self.known: dict[int, Terms] = {}
+        self.known: dict[int, tuple[Shape, Terms]] = {}
         self.anti_affinity_keys: dict[str, None] = {}
         """The topology keys of all required anti-affinity, and of all else that counts for scores."""
         self.preferred_keys: dict[str, None] = {}
         self.affinity_keys: dict[str, None] = {}
         self._read = 0
+        self._epoch = -1
 
     def catch_up(self, cluster: ClusterView) -> None:
         """Note the topology keys of the shapes that appeared."""
+        if self._epoch != cluster.shapes_epoch:
+            self._epoch, self._read = cluster.shapes_epoch, 0
+            for known in (self.known, self.anti_affinity_keys, self.preferred_keys, self.affinity_keys):
+                known.clear()
         shapes = cluster.shapes_with_pod_affinity
         for shape in shapes[self._read :]:
             terms = self.of(shape)
@@ -63,10 +69,10 @@ class TermsOfShapes:
         self._read = len(shapes)
 
     def of(self, shape: Shape) -> Terms:
-        terms = self.known.get(shape.id)
-        if terms is None:
-            terms = self.known[shape.id] = compile_terms(shape)
-        return terms
+        known = self.known.get(shape.id)
+        if known is None or known[0] is not shape:  # ids are given again
+            known = self.known[shape.id] = shape, compile_terms(shape)
+        return known[1]
 
 
 class RequiredCounts(Counted):
@@ -122,22 +128,22 @@ class InterPodAffinity(SupposingFilter, QuickMask, PreScore):
         wanted = tuple(term.resolved(related) for term in own.affinity)
         unwanted = tuple(term.resolved(related) for term in own.anti_affinity)
 
-        selected = cluster.shapes_selected_by
-        among = selected(wanted[0].selector) if wanted else []
+        among = _selected_by(cluster, wanted[:1])
         in_all = cluster.effects(("in all", wanted), partial(_is_in_all, wanted, cluster), among)
         affinity = [DomainCount(cluster, term.topology_key, in_all) for term in wanted]
         anti_affinity = [
             DomainCount(
                 cluster,
                 term.topology_key,
-                cluster.effects(("in", term), partial(_is_in_all, (term,), cluster), selected(term.selector)),
+                cluster.effects(("in", term), partial(_is_in_all, (term,), cluster), _selected_by(cluster, (term,))),
             )
             for term in unwanted
         ]
         existing = []
         for key in terms_of.anti_affinity_keys:
             against = partial(_anti_terms_against, pod, cluster, terms_of, key)
-            effects = cluster.effects(("against", pod.as_selected, key), against, cluster.shapes_speaking_of(pod))
+            speaking = partial(cluster.shapes_speaking_of, pod)
+            effects = cluster.effects(("against", pod.as_selected, key), against, speaking)
             if effects.any:
                 existing.append(DomainCount(cluster, key, effects))
         if not (affinity or anti_affinity or existing):
@@ -229,10 +235,7 @@ class InterPodAffinity(SupposingFilter, QuickMask, PreScore):
             effects = cluster.effects(
                 ("preference", pod.as_selected, mine, hard, key),
                 partial(_preference, pod, mine, hard, cluster, terms_of, key),
-                [
-                    *cluster.shapes_speaking_of(pod),
-                    *(found for term in mine for found in cluster.shapes_selected_by(term.selector)),
-                ],
+                _selected_by(cluster, mine, speaking_of=pod),
             )
             # A key that only other pods' terms bring matters only if some of them speak of this pod.
             if mine or effects.any:
@@ -268,6 +271,16 @@ class PreferredCounts(Counted):
     @property
     def is_local(self) -> bool:
         return True
+
+
+def _selected_by(cluster: ClusterView, terms: tuple[Term, ...], speaking_of: Shape | None = None) -> Among:
+    """Finds the shapes that some of these terms may select, and those that may select a pod themselves."""
+
+    def find() -> list[Sequence[Shape]]:
+        found = [shapes for term in terms for shapes in cluster.shapes_selected_by(term.selector)]
+        return found if speaking_of is None else [*found, *cluster.shapes_speaking_of(speaking_of)]
+
+    return find
 
 
 def _is_in_all(terms: tuple[Term, ...], cluster: ClusterView, other: Shape) -> int:

@@ -44,7 +44,7 @@ class Constraint:
                 return 0
             return int(selector.matches(other.selected_labels))
 
-        return cluster.effects(("spread", namespace, selector), counts, cluster.shapes_selected_by(selector))
+        return cluster.effects(("spread", namespace, selector), counts, lambda: cluster.shapes_selected_by(selector))
 
 
 def own_constraints(pod: Shape, when: str) -> list[Constraint]:

@@ -1,6 +1,8 @@
 """The cluster: the one mutable thing. Events come in; what they mean for nodes, pods and gangs is taken in here."""
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +28,7 @@ from mooring.model.events import (
     WorkloadSeen,
 )
 from mooring.model.gangs.membership import membership
-from mooring.state.effects import EffectStore, ShapeEffects
+from mooring.state.effects import Among, EffectStore, ShapeEffects
 from mooring.state.intentions import Intentions
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord
 from mooring.state.read_keys import NOTHING_READ, ReadKeys
@@ -36,6 +38,11 @@ from mooring.state.shapes import Shape, ShapeTable, selected_keys
 from mooring.state.tenants import TenantTable
 from mooring.state.touched import TouchedRows
 from mooring.state.views import ClusterView
+
+SPARE_SHAPES = 4096
+"""So many shapes, and as many as pods have, are kept for pods that may come again."""
+MOST_NODE_CHANGES = 4096
+"""Whoever has not looked for longer than that looks at all nodes."""
 
 
 class Cluster(Intentions):
@@ -58,9 +65,10 @@ class Cluster(Intentions):
         self.nodes_version = 0
         """Rises when a node comes, goes or is described anew."""
         self.shapes_version = 0
-        """Rises when pods are shaped again because someone selects on a new label key."""
-        self.node_changes = list[int]()
-        """The row behind each rise of nodes_version, in order."""
+        """Rises when pods are shaped again because someone selects on a new label key, or shapes are forgotten."""
+        self._node_changes = deque[int](maxlen=MOST_NODE_CHANGES)
+        """The row behind each of the latest rises of nodes_version, in order."""
+        self._most_shapes = SPARE_SHAPES
         self.view = ClusterView(self)
         """The cluster as plugins see it."""
 
@@ -77,9 +85,11 @@ class Cluster(Intentions):
                 case PodSeen(pod):
                     self._put_pod(pod)
                     self.tenants.note_pod(pod)
+                    self._forget_shapes()
                 case PodLost(key):
                     self._lose_pod(key)
                     self.tenants.note_pod_lost(key)
+                    self._forget_shapes()
                 case ObjectSeen(found):
                     if not self.tenants.put(found):
                         self._select_on(selected_pod_keys(found))
@@ -143,7 +153,7 @@ class Cluster(Intentions):
 
     def _node_changed(self, row: int) -> None:
         self.nodes_version += 1
-        self.node_changes.append(row)
+        self._node_changes.append(row)
 
     def _put_pod(self, pod: Pod) -> None:
         if pod.is_terminal:
@@ -247,7 +257,24 @@ class Cluster(Intentions):
         if changed:
             self.shapes_version += 1
 
+    def _forget_shapes(self) -> None:
+        """Forget the shapes that no pod has, if there are many of them and nobody is only asking what would be."""
+        if self.shapes.in_use <= self._most_shapes or self.log.depth:
+            return
+        living = {record.shape.id for record in self.pods.records.values()}
+        self.shapes.forget_but(living)
+        self.nodes.forget_shapes_but(living)
+        self.shapes_version += 1
+        self._most_shapes = 2 * len(living) + SPARE_SHAPES
+
     # Reading.
+
+    def nodes_changed_since(self, version: int) -> set[int] | None:
+        """The rows of the nodes that changed since a `nodes_version`; None if that is no longer known."""
+        count = self.nodes_version - version
+        if count > len(self._node_changes):
+            return None
+        return set(islice(self._node_changes, len(self._node_changes) - count, None))
 
     @property
     def description(self) -> tuple[int, int, int, int]:
@@ -258,9 +285,7 @@ class Cluster(Intentions):
         """Some rows, or all nodes, as plugins read them."""
         return NodeRows(self.nodes, self.nodes.live_rows() if index is None else index)
 
-    def effects(
-        self, key: Hashable, of: Callable[[Shape], int], among: Sequence[Sequence[Shape]] | None = None
-    ) -> ShapeEffects:
+    def effects(self, key: Hashable, of: Callable[[Shape], int], among: Among | None = None) -> ShapeEffects:
         """What each shape counts for somebody; see EffectStore."""
         version = (self.related.version, self.shapes_version)
         return self._effects.get(key, of, version, among)

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from mooring.state.shapes import Shape, ShapeTable
 
+Among = Callable[[], Sequence[Sequence[Shape]]]
+"""Finds lists of shapes, each in order of appearance; they grow as long as no shape is forgotten."""
+
 FEW = 4
 """Up to so many shapes with an effect, comparing is cheaper than a column over all shapes, in time and in memory."""
 
@@ -19,21 +22,28 @@ FEW = 4
 class ShapeEffects:
     """A number for each shape, extended as shapes appear."""
 
-    __slots__ = ("_among", "_column", "_effect_of", "_known", "_of", "_shapes")
+    __slots__ = ("_among", "_column", "_effect_of", "_epoch", "_find", "_known", "_of", "_shapes")
 
-    def __init__(self, shapes: ShapeTable, of: Callable[[Shape], int], among: Sequence[Sequence[Shape]]) -> None:
-        """`among` has the shapes that can have an effect at all: lists that grow, each in order of appearance."""
+    def __init__(self, shapes: ShapeTable, of: Callable[[Shape], int], among: Among | None = None) -> None:
+        """`among` finds the shapes that can have an effect at all; None: all."""
         self._shapes = shapes
         self._of = of
-        self._among = among
-        self._known = [0] * len(among)
+        self._find = among or (lambda: (shapes.known,))
+        self._start_anew()
+        self.catch_up()
+
+    def _start_anew(self) -> None:
+        self._epoch = self._shapes.epoch
+        self._among = self._find()
+        self._known = [0] * len(self._among)
         """How far each of the lists has been looked at."""
         self._effect_of: dict[int, int] = {}
         self._column = np.zeros(0, np.int64)
-        self.catch_up()
 
     def catch_up(self) -> None:
-        """Look at the shapes that appeared."""
+        """Look at the shapes that appeared; at all of them if some were forgotten."""
+        if self._epoch != self._shapes.epoch:
+            self._start_anew()
         for index, shapes in enumerate(self._among):
             known = self._known[index]
             if known == len(shapes):
@@ -91,18 +101,18 @@ class EffectStore:
         key: Hashable,
         of: Callable[[Shape], int],
         version: tuple[int, ...],
-        among: Sequence[Sequence[Shape]] | None = None,
+        among: Among | None = None,
     ) -> ShapeEffects:
         """The effects behind a key, computed by `of` if they are not known for this version of everything else.
 
-        With `among`, only the shapes in these lists are asked about.
+        With `among`, only the shapes in the lists that it finds are asked about.
         """
         if version != self._version or len(self._known) >= self.MOST_KEPT:
             self._version = version
             self._known.clear()
         effects = self._known.get(key)
         if effects is None:
-            effects = self._known[key] = ShapeEffects(self._shapes, of, (self._shapes.all,) if among is None else among)
+            effects = self._known[key] = ShapeEffects(self._shapes, of, among)
         effects.catch_up()  # shapes may have appeared since somebody last asked: `any` must speak of them too
         return effects
 

@@ -6,7 +6,7 @@ someone asks for their key; taints are interned as whole sets, because few sets 
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 import numpy as np
@@ -275,6 +275,9 @@ class NodeTable:
             found = Taken(requested | place, requested | nonzero | place, self.cube.lines)
             self._taken[shape.id] = found
         return found
+
+    def forget_shapes_but(self, living: Set[int]) -> None:
+        self._taken = {shape_id: taken for shape_id, taken in self._taken.items() if shape_id in living}
 
     def account(self, row: int, shape: Shape, sign: int) -> None:
         """Let one pod of this shape take its share of a row (sign 1), or give it back (sign -1)."""

@@ -5,9 +5,10 @@ name among the labels of a thousand replicas must not make a thousand shapes. Wh
 are shaped again.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -168,11 +169,20 @@ def _restart_actions(spec: PodSpec) -> tuple[str, ...]:
     return tuple(rule.action for container in containers for rule in container.restart_policy_rules or ())
 
 
+GONE = Shape(-1, Pod(), "", {}, False, "")
+"""In the place of a shape that is forgotten, until another one has its number."""
+
+ShapeKey = tuple[Any, ...]
+
+
 class ShapeTable:
     """Interns shapes; knows which label keys anyone selects on."""
 
     def __init__(self, read_keys: ReadKeys = NOTHING_READ) -> None:
         self.all = list[Shape]()
+        """By id; GONE where one is forgotten."""
+        self.known = list[Shape]()
+        """All of them, in order of appearance."""
         self.read_keys = read_keys
         self.selected_keys = set[str]() if read_keys.labels is ALL else set(read_keys.labels)
         """The label keys that someone selects on, or that a plugin reads."""
@@ -183,16 +193,42 @@ class ShapeTable:
         self._asking: dict[tuple[str, str] | None, list[Shape]] = {None: []}
         """By label and value, the shapes with a term about pods that have it; None: with a term that names none."""
         self._annotations = () if read_keys.annotations is ALL else tuple(sorted(read_keys.annotations))
-        self._shape_of: dict[object, Shape] = {}
+        self.epoch = 0
+        """Rises when shapes are forgotten: their numbers may then be given to others."""
+        self._free = list[int]()
+        self._shape_of: dict[ShapeKey, Shape] = {}
         self._signature_of: dict[bytes, int] = {}
+        self._signatures = 0
         self._encoder = msgspec.msgpack.Encoder()
         self._last: tuple[PodSpec, int] | None = None
 
     def __len__(self) -> int:
+        """One past the last id."""
         return len(self.all)
+
+    @property
+    def in_use(self) -> int:
+        """How many shapes are known."""
+        return len(self._shape_of)
 
     def __getitem__(self, shape_id: int) -> Shape:
         return self.all[shape_id]
+
+    def forget_but(self, living: Set[int]) -> None:
+        """Forget all shapes but these, by id, and all that was kept for the sake of the others."""
+        self.epoch += 1
+        self._shape_of = {key: shape for key, shape in self._shape_of.items() if shape.id in living}
+        signatures = {key[0] for key in self._shape_of}
+        self._signature_of = {spec: number for spec, number in self._signature_of.items() if number in signatures}
+        self._last = None
+        self._free = [shape_id for shape_id in range(len(self.all)) if shape_id not in living]
+        for shape_id in self._free:
+            self.all[shape_id] = GONE
+        self.with_pod_affinity.clear()
+        self.known = []
+        self._labelled, self._asking = {}, {None: []}
+        for shape in self._shape_of.values():
+            self._note(shape)
 
     def select_on(self, keys: Iterable[str]) -> frozenset[str]:
         """Note that someone selects on these label keys; return those that are new."""
@@ -221,13 +257,19 @@ class ShapeTable:
         )
         shape = self._shape_of.get(key)
         if shape is None:
-            shape = Shape(len(self.all), pod, pod.metadata.namespace, labels, terminating, node_name, self.read_keys)
+            number = self._free.pop() if self._free else len(self.all)
+            shape = Shape(number, pod, pod.metadata.namespace, labels, terminating, node_name, self.read_keys)
             self._shape_of[key] = shape
+            if number == len(self.all):
+                self.all.append(shape)
+            else:
+                self.all[number] = shape
             self._note(shape)
         return shape
 
     def _note(self, shape: Shape) -> None:
-        self.all.append(shape)
+        """Take a shape into the lists by which it is found."""
+        self.known.append(shape)
         for label in shape.selected_labels.items():
             self._labelled.setdefault(label, []).append(shape)
         affinity = shape.affinity
@@ -239,12 +281,12 @@ class ShapeTable:
                 self._asking.setdefault(needed, []).append(shape)
 
     def selected_by(self, selector: Selector) -> list[list[Shape]]:
-        """Lists that have all shapes that a selector may select, and few others; they grow."""
+        """Lists that have all shapes that a selector may select, and few others; they grow until `epoch` rises."""
         needed = _labels_needed(selector)
-        return [self.all if label is None else self._labelled.setdefault(label, []) for label in needed]
+        return [self.known if label is None else self._labelled.setdefault(label, []) for label in needed]
 
     def speaking_of(self, pod: Shape) -> list[list[Shape]]:
-        """Lists that have all shapes with a term that may select a pod, and few others; they grow."""
+        """Lists that have all shapes with a term that may select a pod, and few others; they grow until then, too."""
         labels = pod.selected_labels.items()
         return [self._asking[None], *(self._asking.setdefault(label, []) for label in labels)]
 
@@ -276,7 +318,10 @@ class ShapeTable:
                 spec.host_users,
             )
         )
-        signature = self._signature_of.setdefault(encoded, len(self._signature_of))
+        signature = self._signature_of.get(encoded)
+        if signature is None:
+            self._signatures += 1
+            signature = self._signature_of[encoded] = self._signatures
         self._last = (spec, signature)
         return signature
 

@@ -107,7 +107,10 @@ class TopologyTrees:
         """Whether no node differs, in name or in what is read of its labels, from the one the tree was built from."""
         version = self._cluster.nodes_version
         now = self._cluster.nodes.nodes
-        for row in set(self._cluster.node_changes[kept.version : version]):
+        changed = self._cluster.nodes_changed_since(kept.version)
+        if changed is None:
+            return False
+        for row in changed:
             old = kept.nodes[row] if row < len(kept.nodes) else None
             new = now[row]
             if old is None or new is None or old.metadata.name != new.metadata.name:

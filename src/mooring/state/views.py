@@ -26,7 +26,7 @@ from mooring.model.api.volumes import (
 )
 from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 from mooring.model.values.selectors import Selector
-from mooring.state.effects import ShapeEffects
+from mooring.state.effects import Among, ShapeEffects
 from mooring.state.images import Image
 from mooring.state.pods import PodRecord
 from mooring.state.related import RelatedObjects
@@ -177,6 +177,11 @@ class ClusterView:
         """The shapes that have terms about other pods."""
         return self._cluster.shapes.with_pod_affinity
 
+    @property
+    def shapes_epoch(self) -> int:
+        """Rises when shapes that no pod has any more are forgotten: their ids may then be those of others."""
+        return self._cluster.shapes.epoch
+
     def shapes_selected_by(self, selector: Selector) -> Sequence[Sequence[Shape]]:
         """Lists that have all shapes that a selector of pods may select, and few others; they grow."""
         return self._cluster.shapes.selected_by(selector)
@@ -185,12 +190,10 @@ class ClusterView:
         """Lists that have all shapes with a term that may select a pod, and few others; they grow."""
         return self._cluster.shapes.speaking_of(pod)
 
-    def effects(
-        self, key: Hashable, of: Callable[[Shape], int], among: Sequence[Sequence[Shape]] | None = None
-    ) -> ShapeEffects:
+    def effects(self, key: Hashable, of: Callable[[Shape], int], among: Among | None = None) -> ShapeEffects:
         """What each shape counts for somebody, computed once a shape: `effects(...).at(shape ids)`.
 
-        `key` stands for `of`: the same key, the same numbers, whoever asks. With `among`, only the shapes in these
-        lists are asked about, and all others count nothing.
+        `key` stands for `of`: the same key, the same numbers, whoever asks. With `among`, only the shapes in the
+        lists that it finds are asked about, and all others count nothing.
         """
         return self._cluster.effects(key, of, among)

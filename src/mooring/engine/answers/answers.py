@@ -39,6 +39,9 @@ def to_keys(totals: Scores, ties: NDArray[np.int64]) -> Keys:
     return (totals << TIE_BITS) + ties
 
 
+OBJECTS_BYTES = 8 * 1024
+"""About what the objects take that hold the answers of one shape, besides columns."""
+
 _TIE_BITS = np.array(TIE_BITS, np.int64)  # an array: a plain number is converted each time
 _MOVING = (Depends.NODE_USAGE | Depends.PODS).value
 _USAGE = Depends.NODE_USAGE.value
@@ -208,7 +211,7 @@ class ShapeAnswers:
     def size_bytes(self) -> int:
         """About how much memory keeping this costs."""
         parts = [f.counts for f in self.domain_filters] + [s.counts for s in self.normalized_scores]
-        return self.keys.nbytes + sum(counts.size_bytes for counts in parts if counts is not None)
+        return OBJECTS_BYTES + self.keys.nbytes + sum(counts.size_bytes for counts in parts if counts is not None)
 
     def helped_by(self) -> Change:
         """Which changes could help a pod that no row takes now."""

@@ -19,12 +19,15 @@ class KeptAnswers:
         self._known: dict[tuple[str, int], ShapeAnswers] = {}
         self._sizes: dict[tuple[str, int], int] = {}
         self._total = 0
+        self._epoch = 0
 
     def fresh(self, profile: Profile, cluster: Cluster, shape: Shape) -> ShapeAnswers:
         """A shape's answers, up to date."""
         key = (profile.name, shape.id)
+        if self._epoch != cluster.shapes.epoch:
+            self._forget_the_dead(cluster)
         answers = self._known.pop(key, None)
-        if answers is None or answers.cluster is not cluster:
+        if answers is None or answers.cluster is not cluster or answers.shape is not shape:
             answers = ShapeAnswers(profile, cluster, shape, self._settled)
         self._known[key] = answers  # the last in the dictionary is the one used last
         if answers.refresh():
@@ -33,7 +36,17 @@ class KeptAnswers:
 
     def get(self, profile: Profile, shape: Shape) -> ShapeAnswers | None:
         """A shape's answers as they were left, if they are kept."""
-        return self._known.get((profile.name, shape.id))
+        answers = self._known.get((profile.name, shape.id))
+        return answers if answers is not None and answers.shape is shape else None
+
+    def _forget_the_dead(self, cluster: Cluster) -> None:
+        """Some shapes are forgotten: so are their answers."""
+        self._epoch = cluster.shapes.epoch
+        shapes = cluster.shapes.all
+        dead = [key for key, answers in self._known.items() if answers.shape is not shapes[key[1]]]
+        for key in dead:
+            del self._known[key]
+            self._total -= self._sizes.pop(key, 0)
 
     def _account(self, key: tuple[str, int], size: int) -> None:
         self._total += size - self._sizes.get(key, 0)

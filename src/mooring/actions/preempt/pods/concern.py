@@ -12,7 +12,7 @@ from mooring.actions.preempt.pods.reprieve import AskedFilter
 from mooring.engine.plugin import Mask
 from mooring.engine.shortcuts import Incremental
 from mooring.state.cluster import Cluster
-from mooring.state.shapes import Shape
+from mooring.state.shapes import GONE, Shape
 
 GATHERED_FROM: dict[str, Callable[[Shape], bool]] = {
     "NodePorts": lambda shape: bool(shape.host_ports),
@@ -50,7 +50,7 @@ class Concerns:
             known = self._known[key] = Known(cluster.description)
         start = len(known.is_concern)
         if start < len(cluster.shapes):
-            new = [_is_concern(other, filters) for other in cluster.shapes.all[start:]]
+            new = [other is not GONE and _is_concern(other, filters) for other in cluster.shapes.all[start:]]
             known.is_concern = np.concatenate([known.is_concern, np.array(new, np.bool_)])
         return known.is_concern
 

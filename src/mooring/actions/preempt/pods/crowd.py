@@ -43,7 +43,7 @@ class Shares:
         effects = self._known.get(amount)
         if effects is None:
             shape_table = self._cluster.shapes
-            effects = self._known[amount] = ShapeEffects(shape_table, share_of(*amount), (shape_table.all,))
+            effects = self._known[amount] = ShapeEffects(shape_table, share_of(*amount))
         return effects
 
 
