@@ -2,12 +2,11 @@
 
 There is one translation. Manifests are put into an empty catalog, and its `picture` is taken; a driver that follows a
 world puts and removes what it sees, and asks for the `changes` from time to time. Only what has to do with a change is
-translated again: which that is, `links.py` and `neighbours.py` know.
+translated again: which that is, `ties.py` and `neighbours.py` know.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Any
 
 from mooring.errors import ManifestError
@@ -22,12 +21,13 @@ from mooring.model.loading.collection import Collected, Collection, taken
 from mooring.model.loading.documents import Document
 from mooring.model.loading.expansion import OwnerKey
 from mooring.model.loading.kinds import Kind, decode, find_kind, ignored_name, kind_of_type
-from mooring.model.loading.links import ALL_OF, Entry, Links, Ties
+from mooring.model.loading.links import Links, parts_in_gangs
 from mooring.model.loading.neighbours import Neighbours
 from mooring.model.loading.picture import Identity, Manifests, Source, identity_of
 from mooring.model.loading.places import Place
 from mooring.model.loading.published import Published, Slot, outputs_of
 from mooring.model.loading.tables import TABLE_TYPES, Tables
+from mooring.model.loading.ties import ALL_OF, Entry, Ties
 from mooring.model.queued.gathering import Gathering
 from mooring.model.topology.requests import HyperNode
 from mooring.model.what_matters import is_same
@@ -259,13 +259,16 @@ class Catalog:
         links = self._links
         assert links is not None
         around = Neighbours(links, self._object, self._tables, expands=self._expands)
-        around.reach(changed)
+        if self._sources.keys() == changed.keys():
+            around.reach_all(changed)
+        else:
+            around.reach(changed)
         for former in changed.values():
             for ties, gangs in former:
                 around.reach_former(ties, gangs)
         while True:
             collected = self._collect(self._in_order((*around.again, *around.context)))
-            parts = _parts_in_gangs(collected, around.again)
+            parts = parts_in_gangs(collected, around.again)
             if not around.reach_gangs(gang for member_of, declares in parts.values() for gang in member_of | declares):
                 break
         self.translated += len(around.again)
@@ -306,32 +309,6 @@ class Catalog:
                 self._made[identity] = now
             slots += [identity, *map(_owner_key, (identity, *before, *now))]
         return slots
-
-
-def _parts_in_gangs(
-    collected: Collected, identities: Iterable[Identity]
-) -> dict[Identity, tuple[frozenset[str], frozenset[str]]]:
-    """By object, the gangs that it or its pods are members of, and those that it declares."""
-    member_of: defaultdict[Identity, set[str]] = defaultdict(set)
-    for gang, members in collected.declarations.members.items():
-        for pod, _ in members:
-            identity = identity_of(pod)
-            member_of[collected.made_by.get(identity, identity)].add(gang)
-    declares: defaultdict[Identity, set[str]] = defaultdict(set)
-    for identity, gangs in collected.declarations.declared_by.items():
-        declares[collected.made_by.get(identity, identity)].update(gangs)
-    # A gang of gangs that no object declares is declared by all that have a part in those.
-    declared = set(chain(*declares.values()))
-    whole_of = {
-        gang.key: gang.parent for gang in collected.declarations.gangs if gang.parent and gang.parent not in declared
-    }
-    for identity in {*member_of, *declares} if whole_of else ():
-        parts = member_of[identity] | declares[identity]
-        declares[identity].update(whole_of[gang] for gang in parts if gang in whole_of)
-    return {
-        identity: (frozenset(member_of.get(identity, ())), frozenset(declares.get(identity, ())))
-        for identity in identities
-    }
 
 
 def _owner_key(identity: Identity) -> OwnerKey:

@@ -12,9 +12,10 @@ from mooring.model.api.workloads import StatefulSet
 from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.loading.collection import WORKLOAD_TYPES
 from mooring.model.loading.expansion import OwnerKey
-from mooring.model.loading.links import Links, Ties
+from mooring.model.loading.links import Links
 from mooring.model.loading.picture import Identity
 from mooring.model.loading.tables import Tables
+from mooring.model.loading.ties import Ties
 from mooring.model.queued.gathering import POD_GROUP_KIND
 from mooring.model.queued.labels import queue_name
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
@@ -43,6 +44,11 @@ class Neighbours:
         for identity in changed:
             self._visit(identity, changed=True)
         self._run()
+
+    def reach_all(self, identities: Iterable[Identity]) -> None:
+        """Take in everything there is: no tie leads out of it."""
+        self.again = dict.fromkeys(identities)
+        self.groups = dict.fromkeys(self._links.groups)
 
     def reach_former(self, ties: Ties, gangs: Iterable[str]) -> None:
         """Follow the ties that something had before it changed or went."""
