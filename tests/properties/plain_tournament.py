@@ -37,9 +37,8 @@ class PlainTournament:
     def _standing(self, entry: Entry, cohort: int) -> tuple[Any, ...]:
         ledger, tree, usage = self._ledger, self._ledger.tree, entry.assignment.usage
         child = next(below for below, above in pairwise(tree.paths[entry.queue.node]) if above == cohort)
-        mark = ledger.checkpoint()
-        ledger.add_usage(entry.queue.node, usage)
-        is_borrowing = any(tree.exceeds(child, column) for column, amount in usage.items() if amount > 0)
-        share = self._shares.share(child)
-        ledger.rollback(mark)
+        with ledger.what_if():
+            ledger.add_usage(entry.queue.node, usage)
+            is_borrowing = any(tree.exceeds(child, column) for column, amount in usage.items() if amount > 0)
+            share = self._shares.share(child)
         return is_borrowing, share, entry.pending.queue_order

@@ -18,14 +18,12 @@ def waiting(admission: Admission) -> list[PendingWorkload]:
 def fits_without(admission: Admission, pending: PendingWorkload, found: Outlook, spared: int) -> bool:
     """Whether there is room on some flavors once all but one of those named have gone; -1 spares nobody."""
     ledger = admission.ledger
-    mark = ledger.checkpoint()
-    for index, concession in enumerate(found.concessions):
-        if index != spared:
-            ledger.remove(concession.admitted)
-    queue = admission.structure.queues[pending.queue_name]
-    fits = has_room(ledger, Preemptor(pending, queue, found.usage, frozenset()), may_borrow=True)
-    ledger.rollback(mark)
-    return fits
+    with ledger.what_if():
+        for index, concession in enumerate(found.concessions):
+            if index != spared:
+                ledger.remove(concession.admitted)
+        queue = admission.structure.queues[pending.queue_name]
+        return has_room(ledger, Preemptor(pending, queue, found.usage, frozenset()), may_borrow=True)
 
 
 @given(stories())

@@ -49,12 +49,10 @@ def amount_of(sharing: Sharing, victim: Victim) -> dict[int, int]:
 def is_enough(sharing: Sharing, answer: Reclamation, victims: tuple[Victim, ...]) -> bool:
     """Whether the job would fit without these victims."""
     ledger, job = sharing.book.ledger, sharing.book.jobs[answer.job]
-    mark = ledger.checkpoint()
-    for victim in victims:
-        ledger.remove(sharing.book.jobs[victim.job].leaf, amount_of(sharing, victim))
-    fits = sharing.book.checks.allocatable(job.leaf, job.amount(answer.members)) is None
-    ledger.rollback(mark)
-    return fits
+    with ledger.what_if():
+        for victim in victims:
+            ledger.remove(sharing.book.jobs[victim.job].leaf, amount_of(sharing, victim))
+        return sharing.book.checks.allocatable(job.leaf, job.amount(answer.members)) is None
 
 
 @given(crowds(*BY_DESERVED))

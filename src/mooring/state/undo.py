@@ -25,6 +25,11 @@ class UndoLog:
         if self.depth and not self._is_undoing:
             self._steps.append((undo, arguments))
 
+    @property
+    def steps(self) -> list[tuple[Callable[..., None], tuple[Any, ...]]] | None:
+        """Where to note directly what is done many times in a row; None while nothing need be noted."""
+        return self._steps if self.depth and not self._is_undoing else None
+
     def __len__(self) -> int:
         return len(self._steps)
 

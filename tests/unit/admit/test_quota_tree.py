@@ -94,10 +94,8 @@ def test_rollback_goes_back_to_the_checkpoint_and_no_further() -> None:
     tree = make_tree(Quota(10, lending_limit=4), Quota(5))
     tree.add(LENDER, COLUMN, 7)
     before = tree.usage.copy()
-    mark = tree.checkpoint()
-
-    tree.add(BORROWER, COLUMN, 2)
-    tree.remove(LENDER, COLUMN, 6)
-    tree.rollback(mark)
+    with tree.what_if():
+        tree.add(BORROWER, COLUMN, 2)
+        tree.remove(LENDER, COLUMN, 6)
 
     assert np.array_equal(tree.usage, before)

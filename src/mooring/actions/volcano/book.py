@@ -136,7 +136,6 @@ class Book:
         self._follow(job)
 
     def _follow(self, job: Job) -> None:
-        self.ledger.settle()
         self.shares.update(job.leaf)
         if job.held_members:
             self.holders[job.leaf][job.key] = job

@@ -19,6 +19,7 @@ import numpy as np
 
 from mooring.actions.volcano.resources import Amount, Columns, flat
 from mooring.actions.volcano.tree import ROOT_ROW, QueueTree
+from mooring.state.undo import Trial, UndoLog
 
 
 class Ledger:
@@ -40,7 +41,7 @@ class Ledger:
         self.allocated_flat, self.below_flat = flat(self.allocated), flat(self._below)
         self.firm_flat = flat(self.firm)
         self.minimums_flat, self._demand_flat = flat(self.minimums), flat(self.demand)
-        self._log: list[tuple[int, Amount]] = []
+        self.log = UndoLog()
 
     @property
     def claimed(self) -> Columns:
@@ -54,7 +55,7 @@ class Ledger:
     # What is held
 
     def add(self, leaf: int, amount: Amount) -> None:
-        self._log.append((leaf, amount))
+        self.log.note(self._move, leaf, amount, -1)
         self._move(leaf, amount, 1)
 
     def remove(self, leaf: int, amount: Amount) -> None:
@@ -79,18 +80,9 @@ class Ledger:
         at = row * self.width + column
         return max(self.below_flat[at], self.tree.guarantee_flat[at])
 
-    def checkpoint(self) -> int:
-        return len(self._log)
-
-    def rollback(self, mark: int) -> None:
-        """Undo what was added and removed since the checkpoint."""
-        while len(self._log) > mark:
-            leaf, amount = self._log.pop()
-            self._move(leaf, amount, -1)
-
-    def settle(self) -> None:
-        """Make everything so far final."""
-        self._log.clear()
+    def what_if(self) -> Trial:
+        """Try something out: what is added and removed inside is undone unless it is kept."""
+        return Trial(self.log)
 
     # What is asked for
 

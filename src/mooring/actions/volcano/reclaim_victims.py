@@ -88,19 +88,18 @@ class Reclaim:
         refusal = self._refuse()
         if refusal is not None:
             return refusal
-        mark = book.ledger.checkpoint()
         try:
-            if not self._is_enough():
-                short = sorted({shortage.column for shortage in self._shortages()})
-                refusal = self._rule.begin(job, self._amount, short)
-                if refusal is not None:
-                    return refusal
-                if not self._take_until_enough():
-                    return self._nobody_left()
-                self._spare()
-            return Reclamation(job.key, book.tree.name(job.leaf), job.wanted, self._victims())
+            with book.ledger.what_if():
+                if not self._is_enough():
+                    short = sorted({shortage.column for shortage in self._shortages()})
+                    refusal = self._rule.begin(job, self._amount, short)
+                    if refusal is not None:
+                        return refusal
+                    if not self._take_until_enough():
+                        return self._nobody_left()
+                    self._spare()
+                return Reclamation(job.key, book.tree.name(job.leaf), job.wanted, self._victims())
         finally:
-            book.ledger.rollback(mark)
             for leaf in {book.jobs[key].leaf for key in self._left}:
                 book.shares.update(leaf)
             self._rule.end()

@@ -118,10 +118,9 @@ class WorkloadsByQueue:
             line = admission.pending.lines[other.name].in_order(with_parked=True)
             if other is queue or other.root != queue.root or not line:
                 continue
-            mark = ledger.checkpoint()
-            ledger.add_usage(other.node, admission.what_if(line[0], other).assignment.usage)
-            is_in_the_way = not ledger.fits(queue.node, wanted)
-            ledger.rollback(mark)
+            with ledger.what_if():
+                ledger.add_usage(other.node, admission.what_if(line[0], other).assignment.usage)
+                is_in_the_way = not ledger.fits(queue.node, wanted)
             if is_in_the_way:
                 found.append(line[0])
         return found

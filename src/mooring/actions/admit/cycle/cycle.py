@@ -152,11 +152,10 @@ class Admission:
         # 2. Nominate: find flavors and victims for each, all against the same state.
         entries = [self._nominate(pending) for pending in heads]
         # 3. Order them, and give each its turn; later ones see what earlier ones took. All of this is what-if.
-        mark = self.ledger.checkpoint()
-        turns = Turns(self.ledger, self._nominator, self.held, may_start, may_use)
-        for entry in self._order([entry for entry in entries if entry.requeue is None]):
-            turns.take(entry)
-        self.ledger.rollback(mark)
+        with self.ledger.what_if():
+            turns = Turns(self.ledger, self._nominator, self.held, may_start, may_use)
+            for entry in self._order([entry for entry in entries if entry.requeue is None]):
+                turns.take(entry)
         self._nominator.forget()
         # 4. Carry out what was decided.
         for entry in turns.admitted:

@@ -134,11 +134,10 @@ class Nominator:
     def _find_place(self, entry: Entry) -> None:
         """Where a preemptor will go once its victims are gone; without victims, where it would on an empty cluster."""
         ledger, assignment = self._ledger, entry.assignment
-        mark = ledger.checkpoint()
-        for victim in entry.victims:
-            ledger.remove(victim.admitted)
-        assignment.take_topology(ledger.topology.find(assignment.needs, is_empty=not entry.victims))
-        ledger.rollback(mark)
+        with ledger.what_if():
+            for victim in entry.victims:
+                ledger.remove(victim.admitted)
+            assignment.take_topology(ledger.topology.find(assignment.needs, is_empty=not entry.victims))
 
     def _victims(self, pending: PendingWorkload, queue: Queue, assignment: Assignment) -> list[Victim]:
         return self._find(Preemptor(pending, queue, assignment.usage, assignment.short_columns, assignment.needs))
@@ -158,11 +157,10 @@ class Nominator:
         ledger = self._ledger
         if not victims:
             return Grade(Possibility.NO_CANDIDATES, ledger.tree.borrow_height(queue.node, column, amount)[0])
-        mark = ledger.checkpoint()
-        for victim in victims:
-            ledger.remove(victim.admitted)
-        height, _ = ledger.tree.borrow_height(queue.node, column, amount)
-        ledger.rollback(mark)
+        with ledger.what_if():
+            for victim in victims:
+                ledger.remove(victim.admitted)
+            height, _ = ledger.tree.borrow_height(queue.node, column, amount)
         is_own = any(victim.admitted.node == queue.node for victim in victims)
         return Grade(Possibility.PREEMPT if is_own else Possibility.RECLAIM, height)
 

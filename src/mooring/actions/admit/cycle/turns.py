@@ -12,7 +12,7 @@ from mooring.actions.admit.cycle.nominate import Entry, Nominator
 from mooring.actions.admit.cycle.pending import Requeue
 from mooring.actions.admit.lifecycle.conditions import NO_LONGER_FITS, OVERLAPPING_TARGETS
 from mooring.actions.admit.policies.held_room import ROOM_HELD_MESSAGE, HeldRoom
-from mooring.actions.admit.quota.ledger import Ledger, Mark
+from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.topology.usage import TopologyUse
 from mooring.actions.admit.workload_info import AdmittedWorkload
 from mooring.model.api.kueue import ANY
@@ -108,10 +108,9 @@ class Turns:
 
     def _plan_around(self, entry: Entry) -> None:
         """Someone else already makes a victim go: see whether that is enough, or whom else it would take."""
-        mark = self._ledger.checkpoint()
-        self._remove_leaving(entry.queue.root)
-        again = self._nominator.plan_again(entry)
-        self._ledger.rollback(mark)
+        with self._ledger.what_if():
+            self._remove_leaving(entry.queue.root)
+            again = self._nominator.plan_again(entry)
         if again.assignment.mode == Mode.FIT:
             entry.assignment, entry.victims = again.assignment, []
             entry.assignment.mode = Mode.DEFERRED_FIT
@@ -121,31 +120,27 @@ class Turns:
     def _is_in_the_way(self, entry: Entry) -> bool:
         """Whether somebody was given the domains that an entry was to have, though there is quota for both."""
         ledger = self._ledger
-        mark = self._remove_victims(entry)
-        is_taken = ledger.fits(entry.queue.node, entry.assignment.usage) and not self._has_domains(entry)
-        ledger.rollback(mark)
-        return is_taken
+        with ledger.what_if():
+            self._remove_victims(entry)
+            return ledger.fits(entry.queue.node, entry.assignment.usage) and not self._has_domains(entry)
 
     def _fits(self, entry: Entry) -> bool:
         ledger = self._ledger
-        mark = self._remove_victims(entry)
-        fits = ledger.fits(entry.queue.node, entry.assignment.usage) and self._has_domains(entry)
-        ledger.rollback(mark)
-        return fits
+        with ledger.what_if():
+            self._remove_victims(entry)
+            return ledger.fits(entry.queue.node, entry.assignment.usage) and self._has_domains(entry)
 
     def _has_domains(self, entry: Entry) -> bool:
         assignment = entry.assignment
         flavors = {need.flavor for need in assignment.needs}
         return not flavors or self._ledger.topology.fits(flavors, assignment.topology_use)
 
-    def _remove_victims(self, entry: Entry) -> Mark:
+    def _remove_victims(self, entry: Entry) -> None:
         """Let go whoever has to: for this entry or for others, elsewhere too if they are in the way on nodes."""
-        mark = self._ledger.checkpoint()
         for root in list(self._leaving) if entry.assignment.needs else (entry.queue.root,):
             self._remove_leaving(root)
         for victim in entry.victims:
             self._ledger.remove(victim.admitted)
-        return mark
 
     def _fits_already(self, entry: Entry) -> bool:
         """Whether there is room for an entry while the victims of others are still there.
@@ -156,13 +151,11 @@ class Turns:
         if not self._leaving.get(entry.queue.root):
             return True
         ledger = self._ledger
-        mark = ledger.checkpoint()
-        for node, usage, topology_use in self._promised.get(entry.queue.root, ()):
-            ledger.remove_usage(node, usage)
-            ledger.domains.remove(topology_use)
-        fits = ledger.fits(entry.queue.node, entry.assignment.usage) and self._has_domains(entry)
-        ledger.rollback(mark)
-        return fits
+        with ledger.what_if():
+            for node, usage, topology_use in self._promised.get(entry.queue.root, ()):
+                ledger.remove_usage(node, usage)
+                ledger.domains.remove(topology_use)
+            return ledger.fits(entry.queue.node, entry.assignment.usage) and self._has_domains(entry)
 
     def _held_for_others(self, entry: Entry) -> list[str]:
         if self._held is None:

@@ -68,14 +68,13 @@ class HeldRoom:
         gone = {admitted.pending.key: admitted for hold in holds for admitted in hold.victims}
         gone |= {admitted.pending.key: admitted for admitted in leaving}
         gone |= {victim.admitted.pending.key: victim.admitted for victim in entry.victims}
-        mark = ledger.checkpoint()
-        for key, admitted in gone.items():
-            if key in ledger and ledger.admitted(key) is admitted:
-                ledger.remove(admitted)
-        for hold in holds:
-            ledger.add_usage(hold.queue.node, hold.usage)
-        fits = ledger.fits(entry.queue.node, entry.assignment.usage)
-        ledger.rollback(mark)
+        with ledger.what_if():
+            for key, admitted in gone.items():
+                if key in ledger and ledger.admitted(key) is admitted:
+                    ledger.remove(admitted)
+            for hold in holds:
+                ledger.add_usage(hold.queue.node, hold.usage)
+            fits = ledger.fits(entry.queue.node, entry.assignment.usage)
         return [] if fits else [hold.pending.key for hold in holds]
 
 

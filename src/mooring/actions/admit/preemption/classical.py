@@ -67,9 +67,8 @@ def find_victims(ledger: Ledger, preemptor: Preemptor) -> list[Victim]:
     candidates = _collect(ledger, preemptor)
     ordered = candidates.in_order()
     for may_borrow in _attempts(ledger, preemptor, candidates) if ordered else ():
-        mark = ledger.checkpoint()
-        victims = _try(ledger, preemptor, ordered, may_borrow=may_borrow)
-        ledger.rollback(mark)
+        with ledger.what_if():
+            victims = _try(ledger, preemptor, ordered, may_borrow=may_borrow)
         if victims:
             return victims
     return []

@@ -115,15 +115,14 @@ def _enough_of(
     admitted_workloads: Sequence[AdmittedWorkload], ledger: Ledger, preemptor: Preemptor
 ) -> list[AdmittedWorkload]:
     """Of these, from the first on, as many as it takes, and none who could stay."""
-    mark = ledger.checkpoint()
-    victims: list[Victim] = []
-    for admitted in admitted_workloads:
-        ledger.remove(admitted)
-        victims.append(Victim(admitted, ""))
-        if has_room(ledger, preemptor, may_borrow=True):
-            victims = fill_back(ledger, preemptor, victims, may_borrow=True)
-            break
-    ledger.rollback(mark)
+    with ledger.what_if():
+        victims: list[Victim] = []
+        for admitted in admitted_workloads:
+            ledger.remove(admitted)
+            victims.append(Victim(admitted, ""))
+            if has_room(ledger, preemptor, may_borrow=True):
+                victims = fill_back(ledger, preemptor, victims, may_borrow=True)
+                break
     return [victim.admitted for victim in victims]
 
 
@@ -148,12 +147,11 @@ def _with_policies(
     """
     ledger = admission.ledger
     found = []
-    mark = ledger.checkpoint()
-    for admitted in sorted(admitted_workloads, key=lambda admitted: admitted.node != preemptor.queue.node):
-        policy = _forbidding_policy(ledger, preemptor, admitted, is_fair=admission.is_fair)
-        found.append(Concession(admitted, _given_up(preemptor, admitted), policy))
-        ledger.remove(admitted)
-    ledger.rollback(mark)
+    with ledger.what_if():
+        for admitted in sorted(admitted_workloads, key=lambda admitted: admitted.node != preemptor.queue.node):
+            policy = _forbidding_policy(ledger, preemptor, admitted, is_fair=admission.is_fair)
+            found.append(Concession(admitted, _given_up(preemptor, admitted), policy))
+            ledger.remove(admitted)
     return found
 
 

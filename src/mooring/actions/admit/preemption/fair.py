@@ -54,18 +54,17 @@ class FairPreemption:
         queues = _queues_with_candidates(ledger, preemptor)
         if not queues:
             return []
-        mark = ledger.checkpoint()
-        # The shares to compare are those with the preemptor admitted.
-        ledger.add_usage(preemptor.queue.node, preemptor.usage)
-        attempt = _Attempt(ledger, self._shares, preemptor)
-        left = attempt.run_first(queues, self._first_rule)
-        if not attempt.has_room and self._has_second_rule:
-            attempt.run_second(left)
-        ledger.remove_usage(preemptor.queue.node, preemptor.usage)
-        victims = attempt.victims
-        if attempt.has_room:
-            victims = fill_back(ledger, preemptor, victims, may_borrow=True)
-        ledger.rollback(mark)
+        with ledger.what_if():
+            # The shares to compare are those with the preemptor admitted.
+            ledger.add_usage(preemptor.queue.node, preemptor.usage)
+            attempt = _Attempt(ledger, self._shares, preemptor)
+            left = attempt.run_first(queues, self._first_rule)
+            if not attempt.has_room and self._has_second_rule:
+                attempt.run_second(left)
+            ledger.remove_usage(preemptor.queue.node, preemptor.usage)
+            victims = attempt.victims
+            if attempt.has_room:
+                victims = fill_back(ledger, preemptor, victims, may_borrow=True)
         return victims if attempt.has_room else []
 
 
@@ -161,22 +160,19 @@ class _Attempt:
         rival = self._rivals(admitted.node)[1]
         if rival == admitted.node:
             return self._shares.share_with(rival, {column: -amount for column, amount in admitted.usage.items()})
-        mark = self._ledger.checkpoint()
-        self._ledger.remove(admitted)
-        share = self._shares.share(rival)
-        self._ledger.rollback(mark)
-        return share
+        with self._ledger.what_if():
+            self._ledger.remove(admitted)
+            return self._shares.share(rival)
 
     def _comes_before(self, admitted: AdmittedWorkload) -> bool:
         """Tell whether the preemptor gets what a victim leaves; without a past that follows from the rules."""
         if not self._shares.looks_back:
             return True
         ledger, preemptor = self._ledger, self._preemptor
-        mark = ledger.checkpoint()
-        ledger.remove(admitted)
-        ledger.remove_usage(preemptor.queue.node, preemptor.usage)
-        ours, theirs = self._compare(admitted.node)
-        ledger.rollback(mark)
+        with ledger.what_if():
+            ledger.remove(admitted)
+            ledger.remove_usage(preemptor.queue.node, preemptor.usage)
+            ours, theirs = self._compare(admitted.node)
         return ours.value < theirs.value
 
     def _rivals(self, node: int) -> tuple[int, int]:

@@ -1,28 +1,20 @@
 """Who holds what, on top of the tree of quotas; the one place where either changes.
 
-`remove` and `put_back` are what-ifs: they are logged together with the tree's own log and undone by `rollback`.
-`reserve` and `release` are for good.
+`remove` and `put_back` are for what-ifs (`with ledger.what_if():`), undone with what is done there to the tree and to
+domains. `reserve` and `release` are for good.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import NamedTuple
 
 from mooring.actions.admit.quota.tree import QuotaTree
 from mooring.actions.admit.topology.assigner import TopologyAssigner
 from mooring.actions.admit.topology.needs import held_use
 from mooring.actions.admit.workload_info import AdmittedWorkload
+from mooring.state.undo import Trial
 
 Usage = Mapping[int, int]
 Watcher = Callable[[AdmittedWorkload, Usage, Usage], None]
 """Told of a admitted workload whose usage has changed for good, with what it was and what it is."""
-
-
-class Mark(NamedTuple):
-    """A moment to return to."""
-
-    usage: int
-    admitted_workloads: int
-    domains: int
 
 
 class Ledger:
@@ -47,7 +39,7 @@ class Ledger:
         self._in_victim_order: dict[int, list[AdmittedWorkload]] = {}
         self._by_key: dict[str, AdmittedWorkload] = {}
         self._away: set[str] = set()
-        self._log: list[tuple[str, bool]] = []
+        self.log = self.domains.log = tree.log
         self.watchers: list[Watcher] = []
         self.spares: Callable[[AdmittedWorkload], bool] | None = None
         """Whom other queues must not take anything from yet; None: nobody is spared."""
@@ -86,7 +78,7 @@ class Ledger:
     # What-if
 
     def remove(self, admitted: AdmittedWorkload) -> None:
-        self._log.append((admitted.pending.key, False))
+        self.log.note(self._away.discard, admitted.pending.key)
         self._away.add(admitted.pending.key)
         for column, amount in admitted.usage.items():
             self.tree.remove(admitted.node, column, amount)
@@ -94,7 +86,7 @@ class Ledger:
             self.domains.remove(admitted.topology_use)
 
     def put_back(self, admitted: AdmittedWorkload) -> None:
-        self._log.append((admitted.pending.key, True))
+        self.log.note(self._away.add, admitted.pending.key)
         self._away.discard(admitted.pending.key)
         self.add_usage(admitted.node, admitted.usage)
         if admitted.topology_use:
@@ -112,15 +104,9 @@ class Ledger:
         available = self.tree.available
         return all(amount <= available(node, column) for column, amount in usage.items())
 
-    def checkpoint(self) -> Mark:
-        return Mark(self.tree.checkpoint(), len(self._log), self.domains.checkpoint())
-
-    def rollback(self, mark: Mark) -> None:
-        self.tree.rollback(mark.usage)
-        self.domains.rollback(mark.domains)
-        while len(self._log) > mark.admitted_workloads:
-            key, was_away = self._log.pop()
-            (self._away.add if was_away else self._away.discard)(key)
+    def what_if(self) -> Trial:
+        """Try something out: what is done inside is undone unless it is kept."""
+        return Trial(self.log)
 
     # For good
 
@@ -168,7 +154,5 @@ class Ledger:
         self.add_usage(admitted.node, after)
         self.generation[admitted.node] += 1
         self._note_change(admitted.node)
-        self.tree.settle()
-        self.domains.settle()
         for watch in self.watchers:
             watch(admitted, before, after)

@@ -7,8 +7,8 @@ For every node n and column c:
     usage     of a queue: what its workloads hold; of a cohort: the sum of what its children use beyond their local part
     potential the most that could ever be had there with the whole tree idle
 
-Usage changes along one path, queue to root, and stops where a local part absorbs it. Every change is logged, so that a
-what-if is undone by replaying the log backwards: `mark = tree.checkpoint(); ...; tree.rollback(mark)`.
+Usage changes along one path, queue to root, and stops where a local part absorbs it. What is tried out
+(`with tree.what_if():`) is undone by the log that everything of a trial shares.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.errors import InvariantBroken
+from mooring.state.undo import Trial, UndoLog
 
 UNLIMITED = 2**63 - 1
 NO_PARENT = -1
@@ -56,7 +57,9 @@ class FlavorResource(NamedTuple):
 class QuotaTree:
     """All queues and cohorts with their quotas and usage; `usage` is the only thing that changes."""
 
-    def __init__(self, nodes: Sequence[TreeNode], columns: Sequence[FlavorResource]) -> None:
+    def __init__(
+        self, nodes: Sequence[TreeNode], columns: Sequence[FlavorResource], log: UndoLog | None = None
+    ) -> None:
         self.nodes = tuple(nodes)
         self.columns = tuple(columns)
         self.width = max(1, len(columns))
@@ -76,7 +79,7 @@ class QuotaTree:
         self.usage: Columns = np.zeros((len(nodes), self.width), dtype=np.int64)
         # Scalars are read and written through views of the same memory, several times faster than through NumPy.
         self._usage = _flat(self.usage)
-        self._log: list[tuple[int, int]] = []
+        self.log = UndoLog() if log is None else log
         self.share_is_stale = bytearray(b"\x01" * len(nodes))
         """Which nodes' usage changed since someone last looked at their share and cleared the flag."""
 
@@ -240,11 +243,13 @@ class QuotaTree:
     # Changes
 
     def add(self, queue: int, column: int, amount: int) -> None:
-        width, usage, local, log, stale = self.width, self._usage, self._local, self._log, self.share_is_stale
+        width, usage, local, stale = self.width, self._usage, self._local, self.share_is_stale
+        steps, restore = self.log.steps, self._restore
         for node in self.paths[queue]:
             at = node * width + column
             before = usage[at]
-            log.append((at, before))
+            if steps is not None:
+                steps.append((restore, (at, before)))
             usage[at] = before + amount
             stale[node] = 1
             absorbed = local[at] - before
@@ -254,11 +259,13 @@ class QuotaTree:
                     return
 
     def remove(self, queue: int, column: int, amount: int) -> None:
-        width, usage, local, log, stale = self.width, self._usage, self._local, self._log, self.share_is_stale
+        width, usage, local, stale = self.width, self._usage, self._local, self.share_is_stale
+        steps, restore = self.log.steps, self._restore
         for node in self.paths[queue]:
             at = node * width + column
             before = usage[at]
-            log.append((at, before))
+            if steps is not None:
+                steps.append((restore, (at, before)))
             usage[at] = before - amount
             stale[node] = 1
             beyond = before - local[at]
@@ -267,20 +274,13 @@ class QuotaTree:
             if beyond < amount:
                 amount = beyond
 
-    def checkpoint(self) -> int:
-        return len(self._log)
+    def what_if(self) -> Trial:
+        """Try something out: what is done inside is undone unless it is kept."""
+        return Trial(self.log)
 
-    def rollback(self, mark: int) -> None:
-        """Undo everything since the checkpoint."""
-        log, usage, width, stale = self._log, self._usage, self.width, self.share_is_stale
-        while len(log) > mark:
-            at, before = log.pop()
-            usage[at] = before
-            stale[at // width] = 1
-
-    def settle(self) -> None:
-        """Make everything so far final: nothing before this can be undone."""
-        self._log.clear()
+    def _restore(self, at: int, before: int) -> None:
+        self._usage[at] = before
+        self.share_is_stale[at // self.width] = 1
 
 
 def _flat(columns: Columns) -> "memoryview[int]":

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mooring.model.decisions import TopologyAssignment
 from mooring.model.values.requests import PODS
+from mooring.state.undo import Trial, UndoLog
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -46,7 +47,8 @@ class DomainUsage:
     def __init__(self) -> None:
         self._index: dict[DomainKey, int] = {}
         self._columns: dict[str, NDArray[np.int64]] = {}
-        self._log: list[tuple[str, int, int]] = []
+        self.log = UndoLog()
+        """How to undo what is tried out; the ledger's, once there is one."""
         self.position = 0
         """Rises with every change, undone or not."""
 
@@ -76,25 +78,19 @@ class DomainUsage:
             for resource, amount in use.per_pod.items():
                 column = self.column(resource)
                 before = int(column[use.domain])
-                self._log.append((resource, use.domain, before))
+                self.log.note(self._restore, resource, use.domain, before)
                 column[use.domain] = before + sign * amount * use.count
 
     def remove(self, uses: Iterable[DomainUse]) -> None:
         self.add(uses, -1)
 
-    def checkpoint(self) -> int:
-        return len(self._log)
+    def what_if(self) -> Trial:
+        """Try something out: what is done inside is undone unless it is kept."""
+        return Trial(self.log)
 
-    def rollback(self, mark: int) -> None:
-        if len(self._log) > mark:
-            self.position += 1
-        while len(self._log) > mark:
-            resource, domain, before = self._log.pop()
-            self._columns[resource][domain] = before
-
-    def settle(self) -> None:
-        """Make everything so far final."""
-        self._log.clear()
+    def _restore(self, resource: str, domain: int, before: int) -> None:
+        self.position += 1
+        self._columns[resource][domain] = before
 
     def totals(self) -> dict[tuple[DomainKey, str], int]:
         """Everything that is used, in comparable form: what a rollback must restore."""

@@ -84,17 +84,15 @@ class WindowGate:
             victim.admitted for victim in entry.victims if not victim.admitted.is_evicted
         ).items():
             gone[place] = gone.get(place, 0) + amount
-        mark = tree.checkpoint()
-        for queue in self._keeper.watched()[root].nodes:
-            if tree.nodes[queue].is_queue:
-                for column in beyond:
-                    tree.add(queue, column, max(0, int(self._usage[queue, column]) - gone.get((queue, column), 0)))
-        keeps = all(
-            not tree.exceeds(node, column, usage[column]) or usage[column] <= tree.available(node, column)
-            for column in beyond
-        )
-        tree.rollback(mark)
-        return keeps
+        with tree.what_if():
+            for queue in self._keeper.watched()[root].nodes:
+                if tree.nodes[queue].is_queue:
+                    for column in beyond:
+                        tree.add(queue, column, max(0, int(self._usage[queue, column]) - gone.get((queue, column), 0)))
+            return all(
+                not tree.exceeds(node, column, usage[column]) or usage[column] <= tree.available(node, column)
+                for column in beyond
+            )
 
     def _gone_by(self, root: int, at: float) -> dict[tuple[int, int], int]:
         """By queue and column, what those hold who will be gone at a moment."""

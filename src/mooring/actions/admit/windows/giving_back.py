@@ -59,27 +59,26 @@ def who_gives_back(ledger: Ledger, nodes: Sequence[int], wanted: Mapping[int, fl
     admitted_workloads = [
         admitted for node in nodes if tree.nodes[node].is_queue for admitted in ledger.admitted_in(node)
     ]
-    mark = ledger.checkpoint()
-    for admitted in admitted_workloads:
-        if admitted.is_evicted:
-            ledger.remove(admitted)
-    staying = sorted((admitted for admitted in admitted_workloads if not admitted.is_evicted), key=_order)
-    chosen: dict[str, AdmittedWorkload] = {}
-    for (node, column), most in most_left.items():
-        for admitted in staying:
-            if overdraft_of(tree, node, column) <= most:
-                break
-            key = admitted.pending.key
-            if key not in chosen and admitted.usage.get(column, 0) > 0 and _is_wrong(tree, admitted, node, column):
+    with ledger.what_if():
+        for admitted in admitted_workloads:
+            if admitted.is_evicted:
                 ledger.remove(admitted)
-                chosen[key] = admitted
-    for key, admitted in reversed(list(chosen.items())):
-        ledger.put_back(admitted)
-        if all(overdraft_of(tree, *place) <= most for place, most in most_left.items()):
-            del chosen[key]
-        else:
-            ledger.remove(admitted)
-    ledger.rollback(mark)
+        staying = sorted((admitted for admitted in admitted_workloads if not admitted.is_evicted), key=_order)
+        chosen: dict[str, AdmittedWorkload] = {}
+        for (node, column), most in most_left.items():
+            for admitted in staying:
+                if overdraft_of(tree, node, column) <= most:
+                    break
+                key = admitted.pending.key
+                if key not in chosen and admitted.usage.get(column, 0) > 0 and _is_wrong(tree, admitted, node, column):
+                    ledger.remove(admitted)
+                    chosen[key] = admitted
+        for key, admitted in reversed(list(chosen.items())):
+            ledger.put_back(admitted)
+            if all(overdraft_of(tree, *place) <= most for place, most in most_left.items()):
+                del chosen[key]
+            else:
+                ledger.remove(admitted)
     return list(chosen.values())
 
 
