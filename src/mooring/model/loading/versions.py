@@ -1,4 +1,4 @@
-"""Which versions are read of the kinds that others than Kubernetes itself define."""
+"""Which versions are read of each group's kinds."""
 
 from typing import Any
 
@@ -23,6 +23,25 @@ VERSIONS: dict[str, tuple[str, ...]] = {
     "sparkoperator.k8s.io": ("v1beta1", "v1beta2"),
 }
 """By group. Of `scheduling.k8s.io` those of gangs, which are not in v1."""
+
+_OWN: dict[str, tuple[str, ...]] = {
+    "": ("v1",),
+    "apps": ("v1", "v1beta2", "v1beta1"),
+    "batch": ("v1", "v1beta1"),
+    "policy": ("v1", "v1beta1"),
+    "storage.k8s.io": ("v1", "v1beta1", "v1alpha1"),
+    "kueue.x-k8s.io": ("v1beta2", "v1beta1", "v1alpha1"),
+    "kai.scheduler": ("v1", "v1alpha1"),
+}
+"""Likewise for the groups of Kubernetes and Kueue. Old versions are read: what scheduling reads of them is the same."""
+OWN_VERSIONS = frozenset({"", *(f"{group}/{each}".lstrip("/") for group, known in _OWN.items() for each in known)})
+
+
+def check_own_version(subject: Subject, api_version: str) -> None:
+    """Refuse a version that a group of Kubernetes or Kueue never had."""
+    group = api_version.rpartition("/")[0]
+    if group in _OWN and api_version not in OWN_VERSIONS:
+        subject.refuse("apiVersion", expected=f"{group}/{_OWN[group][0]}".lstrip("/"), found=show(api_version))
 
 
 def check_version(subject: Subject, found: Any) -> None:

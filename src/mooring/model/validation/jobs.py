@@ -19,7 +19,7 @@ from mooring.model.jobs.spark import DRIVER, EXECUTOR, SparkApplication, java_by
 from mooring.model.loading.places import show
 from mooring.model.loading.versions import check_version
 from mooring.model.validation.pods import check_pod_spec
-from mooring.model.validation.templates import check_count, check_job_spec
+from mooring.model.validation.templates import check_job_spec, check_replicas
 from mooring.model.validation.terms import Subject, check_choice, check_resources
 
 SUBMISSION_MODES = ("K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode")
@@ -40,7 +40,7 @@ def _check_job_set(subject: Subject, owner: JobSet) -> None:
     path = "spec.replicatedJobs"
     _check_names(subject, path, "name", (replicated.name for replicated in owner.spec.replicated_jobs))
     for index, replicated in enumerate(owner.spec.replicated_jobs):
-        check_count(subject, f"{path}[{index}].replicas", replicated.replicas)
+        check_replicas(subject, f"{path}[{index}].replicas", replicated.replicas)
         check_job_spec(subject, f"{path}[{index}].template.spec", replicated.template.spec)
 
 
@@ -68,7 +68,7 @@ def _check_replicas(subject: Subject, owner: Any, kind: TrainingKind) -> None:
         if name in seen:
             subject.refuse(f"{path}.{key}", expected="each type once", found=f"{seen[name]} as well")
         seen[name] = key
-        check_count(subject, f"{path}.{key}.replicas", spec.replicas)
+        check_replicas(subject, f"{path}.{key}.replicas", spec.replicas)
         if name in kind.single and replica_count(spec) != 1:
             subject.refuse(f"{path}.{key}.replicas", expected=f"1, as there is one {name}", found=show(spec.replicas))
         check_pod_spec(subject, f"{path}.{key}.template.spec", spec.template.spec)
@@ -125,7 +125,7 @@ def _check_cluster_spec(subject: Subject, path: str, spec: RayClusterSpec) -> No
             ("minReplicas", group.min_replicas),
             ("maxReplicas", group.max_replicas),
         ):
-            check_count(subject, f"{here}.{field}", count)
+            check_replicas(subject, f"{here}.{field}", count)
         if group.num_of_hosts < 1:
             subject.refuse(f"{here}.numOfHosts", expected="a number of at least 1", found=show(group.num_of_hosts))
         least, most = group.min_replicas, group.max_replicas
@@ -142,7 +142,7 @@ def _check_spark(subject: Subject, owner: SparkApplication) -> None:
     spec = owner.spec
     for name, part in ((DRIVER, spec.driver), (EXECUTOR, spec.executor)):
         path = f"spec.{name}"
-        check_count(subject, f"{path}.instances", part.instances)
+        check_replicas(subject, f"{path}.instances", part.instances)
         if part.cores is not None and part.cores <= 0:
             subject.refuse(f"{path}.cores", expected="more than 0", found=show(part.cores))
         if part.core_request is not None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.errors import ManifestError
-from mooring.model.api.meta import LabelSelector, ObjectMeta
+from mooring.model.api.meta import LabelSelector
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget, PriorityClass
@@ -27,12 +27,14 @@ from mooring.model.gangs.dialects.annotations import check_annotations, check_jo
 from mooring.model.gangs.kinds import GANG_CHECKS
 from mooring.model.loading.places import Place, show
 from mooring.model.loading.priorities import HIGHEST_USER_PRIORITY, SYSTEM_CLASSES
+from mooring.model.loading.versions import OWN_VERSIONS, check_own_version
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 from mooring.model.quotas.validation import check_limit_range, check_resource_quota
 from mooring.model.validation.jobs import JOB_CHECKS
 from mooring.model.validation.kueue import QUEUEING_CHECKS
+from mooring.model.validation.names import check_names
 from mooring.model.validation.pods import PREEMPTION_POLICIES, check_pod_spec
-from mooring.model.validation.templates import check_count, check_job_spec, check_template
+from mooring.model.validation.templates import check_count, check_job_spec, check_replicas, check_template
 from mooring.model.validation.terms import (
     PodSubject,
     Subject,
@@ -56,9 +58,9 @@ def validate(found: Any, place: Place) -> list[ManifestError]:
     """
     errors: list[ManifestError] = []
     subject = PodSubject(found, place, errors) if type(found) is Pod else Subject(found, place)
-    metadata: ObjectMeta = found.metadata
-    if not metadata.name and not metadata.generate_name:
-        subject.refuse("metadata.name", expected="a name", found="none")
+    check_names(subject, found.metadata, found.kind)
+    if found.api_version not in OWN_VERSIONS:
+        check_own_version(subject, found.api_version)
     check = _CHECKS.get(type(found))
     if check is not None:
         check(subject, found)
@@ -103,18 +105,18 @@ def _check_budget(subject: Subject, found: PodDisruptionBudget) -> None:
 
 
 def _check_replicated(subject: Subject, owner: Deployment | ReplicaSet) -> None:
-    check_count(subject, "spec.replicas", owner.spec.replicas)
+    check_replicas(subject, "spec.replicas", owner.spec.replicas)
     check_template(subject, owner.spec.template, owner.spec.selector)
 
 
 def _check_controller(subject: Subject, owner: ReplicationController) -> None:
-    check_count(subject, "spec.replicas", owner.spec.replicas)
+    check_replicas(subject, "spec.replicas", owner.spec.replicas)
     selector = LabelSelector(match_labels=owner.spec.selector) if owner.spec.selector else None
     check_template(subject, owner.spec.template, selector)
 
 
 def _check_stateful_set(subject: Subject, owner: StatefulSet) -> None:
-    check_count(subject, "spec.replicas", owner.spec.replicas)
+    check_replicas(subject, "spec.replicas", owner.spec.replicas)
     if owner.spec.ordinals is not None:
         check_count(subject, "spec.ordinals.start", owner.spec.ordinals.start)
     check_template(subject, owner.spec.template, owner.spec.selector)

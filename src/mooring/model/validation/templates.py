@@ -12,9 +12,26 @@ from mooring.model.values.selectors import compile_label_selector
 COMPLETION_MODES = ("NonIndexed", "Indexed")
 
 
-def check_count(subject: Subject, path: str, count: int | None) -> None:
-    if count is not None and count < 0:
-        subject.refuse(path, expected="a number of at least 0", found=show(count))
+MOST_REPLICAS = 1_000_000
+"""Pods of one workload: a slip of the hand must not fill the memory."""
+LARGEST_COUNT = 2**31 - 1
+
+
+def check_count(subject: Subject, path: str, count: int | None, most: int = LARGEST_COUNT) -> None:
+    if count is not None and not 0 <= count <= most:
+        expected = "a number of at least 0" if count < 0 else f"a number of at most {most}"
+        subject.refuse(path, expected=expected, found=show(count))
+
+
+def check_replicas(subject: Subject, path: str, count: int | None) -> None:
+    """Check how many pods are to be made."""
+    check_count(subject, path, count, MOST_REPLICAS)
+
+
+def check_restart_policy(subject: Subject, path: str, policy: str) -> None:
+    """A Job's pods come to an end; who says nothing is understood."""
+    if policy:
+        check_choice(subject, path, policy, ("Never", "OnFailure"))
 
 
 def check_template(
@@ -34,8 +51,9 @@ def check_template(
 
 
 def check_job_spec(subject: Subject, path: str, spec: JobSpec) -> None:
-    check_count(subject, f"{path}.parallelism", spec.parallelism)
-    check_count(subject, f"{path}.activeDeadlineSeconds", spec.active_deadline_seconds)
+    check_replicas(subject, f"{path}.parallelism", spec.parallelism)
+    check_count(subject, f"{path}.activeDeadlineSeconds", spec.active_deadline_seconds, 2**63 - 1)
+    check_restart_policy(subject, f"{path}.template.spec.restartPolicy", spec.template.spec.restart_policy)
     check_count(subject, f"{path}.completions", spec.completions)
     if spec.completion_mode is not None:
         check_choice(subject, f"{path}.completionMode", spec.completion_mode, COMPLETION_MODES)
