@@ -133,6 +133,8 @@ def test_json_has_everything(mooring: Call, cluster: Path) -> None:
         "gated": 1,
         "notOurs": 1,
         "alreadyBound": 1,
+        "leaving": 0,
+        "over": 0,
         "evicted": 0,
         "lost": 0,
         "ended": 0,

@@ -12,6 +12,8 @@ from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Notice, Suspend, Wait
 from mooring.model.events import AdmitFailed, BindFailed, Event, EvictFailed, SuspendFailed
 
+NOT_ADMITTED = "its workload was not admitted"
+
 
 class Driver(ABC):
     """The world as one scheduler sees it: whoever writes one says how a decision is carried out."""
@@ -35,12 +37,21 @@ class Driver(ABC):
         faults = self.scheduler.take_faults()
         if faults:
             self.take_faults(faults)
+        not_admitted: set[str] = set()
         for decision in decisions:
-            message = self.carry_out(decision)
+            message = NOT_ADMITTED if self._is_of(decision, not_admitted) else self.carry_out(decision)
             failure = failure_of(decision, message) if message else None
             if failure is not None:
                 self.scheduler.handle(failure)
+            if isinstance(failure, AdmitFailed):
+                not_admitted.add(failure.key)
         return decisions
+
+    def _is_of(self, decision: Decision, workloads: set[str]) -> bool:
+        """Whether a pod is to be bound whose workload may not start: that was decided in one go."""
+        if not workloads or not isinstance(decision, Bind):
+            return False
+        return self.scheduler.cluster.tenants.workload_of.get(decision.pod) in workloads
 
 
 def failure_of(decision: Decision, message: str) -> Event | None:

@@ -1,10 +1,11 @@
 """The result of `mooring schedule` as a value: what json and yaml print, and what the table is drawn from."""
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from msgspec import Struct
 
 from mooring.engine.cycle import Scheduler
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Decision
 from mooring.model.loading.manifests import Manifests
 from mooring.report.admissions import Admitted, Noticed, Suspended, gather_admissions, gather_notices
@@ -36,6 +37,10 @@ class Summary(Struct, rename="camel"):
     gated: int
     not_ours: int
     already_bound: int
+    leaving: int
+    """How many pods are being deleted and have no node."""
+    over: int
+    """How many pods of the manifests are not there any more: finished, evicted or lost, now or before."""
     evicted: int
     lost: int
     """How many pods lost their nodes, those that somebody makes anew included."""
@@ -110,12 +115,19 @@ def make_result(
         pools=pools(scheduler.cluster, pool_of),
         ignored=dict(sorted(manifests.ignored.items())),
     )
-    result.summary = _summary(result, scheduler)
+    result.summary = _summary(result, scheduler, pods)
     return result
 
 
-def _summary(result: Result, scheduler: Scheduler) -> Summary:
-    bound = sum(1 for record in scheduler.cluster.pods.records.values() if record.node_name and not record.nominated)
+def _summary(result: Result, scheduler: Scheduler, pods: Mapping[str, Pod]) -> Summary:
+    """Each pod is counted in one of placed, waiting, gated, not_ours, already_bound, leaving and over, or forbidden."""
+    records = scheduler.cluster.pods.records
+    bound = sum(1 for record in records.values() if record.node_name and not record.nominated)
+    without_node = [record for record in records.values() if not record.node_name]
+    leaving = sum(
+        record.pod.metadata.deletion_timestamp is not None and record.pod.spec.scheduler_name in scheduler.profiles
+        for record in without_node
+    )
     return Summary(
         nodes=len(scheduler.cluster.nodes),
         placed=len(result.placements),
@@ -125,6 +137,8 @@ def _summary(result: Result, scheduler: Scheduler) -> Summary:
         gated=len(result.gated),
         not_ours=len(result.not_ours),
         already_bound=bound - len(result.placements),
+        leaving=leaving,
+        over=sum(key not in records for key in pods),
         evicted=len(result.evicted),
         lost=len(result.lost),
         ended=len(result.ended),

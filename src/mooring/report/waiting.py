@@ -13,8 +13,6 @@ from mooring.model.loading.manifests import Manifests
 from mooring.report.gangs import WhyHeld
 from mooring.report.names import Workloads
 
-BEING_MADE_ROOM_FOR = "room is being made for it"
-
 
 class Waiting(Struct, rename="camel", omit_defaults=True):
     pod: str
@@ -54,8 +52,19 @@ class NotOurs(Struct, rename="camel", omit_defaults=True):
 
 
 def waiting(scheduler: Scheduler, workloads: Workloads) -> list[Waiting]:
-    """Those whom no node takes, in queue order."""
+    """Those whom no node takes, and those for whom room is being made, in queue order."""
     return [_waiting(entry.record.pod, message, plugins, workloads) for entry, message, plugins in reasons(scheduler)]
+
+
+def nomination_message(scheduler: Scheduler, key: str) -> str:
+    """Where room is being made for a pod, and who has to be gone before; empty if that is not so."""
+    nomination = scheduler.cluster.nomination_of(key)
+    if nomination is None or nomination.message:
+        return "" if nomination is None else nomination.message
+    node = next(pod.node for pod in nomination.pods if pod.key == key)
+    is_gone = scheduler.cluster.is_out_of_the_way
+    staying = [victim.key for victim in nomination.victims if not is_gone(victim)]
+    return f"nominated to {node}, waits for {', '.join(staying) or 'others'} to leave"
 
 
 def gated(scheduler: Scheduler, workloads: Workloads) -> list[Waiting]:
@@ -129,6 +138,8 @@ def reasons(scheduler: Scheduler) -> list[tuple[Entry, str, tuple[str, ...]]]:
             found += [(entry, message, plugins) for entry in parked.entries]
     for nomination in scheduler.cluster.nominations():
         holding = (scheduler.queue.nominated.get(pod.key) for pod in nomination.pods)
-        message, plugins = nomination.message or BEING_MADE_ROOM_FOR, (nomination.plugin,) if nomination.plugin else ()
-        found += [(entry, message, plugins) for entry in holding if entry is not None]
+        plugins = (nomination.plugin,) if nomination.plugin else ()
+        found += [
+            (entry, nomination_message(scheduler, entry.record.key), plugins) for entry in holding if entry is not None
+        ]
     return sorted(found, key=lambda reason: reason[0])

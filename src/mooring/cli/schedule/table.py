@@ -58,6 +58,7 @@ def _summary(result: Result) -> Text:
         (found.gated, "behind a gate"),
         (found.not_ours, "not ours"),
         (found.already_bound, "bound before"),
+        (found.leaving, "being deleted"),
         (found.evicted, "evicted"),
         (found.lost, "lost"),
         (found.ended, "ended"),

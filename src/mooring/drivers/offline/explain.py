@@ -63,7 +63,7 @@ def _one_that_ran(pod: Pod, offline: Offline, progress: Progress) -> Finding:
     record = offline.scheduler.cluster.pods.records.get(pod.key)
     if record is None:
         return find_evicted(pod, decisions)
-    if not record.node_name:
+    if not record.node_name or record.nominated:
         return find_waiting(record, offline.scheduler, offline.now)
     eviction = eviction_of(pod, decisions)
     found = find_running(record, offline.scheduler)
@@ -77,7 +77,7 @@ def _one_that_waited(pod: Pod, loaded: Loaded, offline: Offline, progress: Progr
         return placed
     offline.decide(progress)
     record = offline.scheduler.cluster.pods.records[pod.key]  # admission may have made another of it
-    if not record.node_name:
+    if not record.node_name or record.nominated:
         return find_waiting(record, offline.scheduler, offline.now)
     # Refused at first and placed later, when a pod that it wants to be near had come: again, step by step.
     placed = follow(pod.key, loaded.start(), progress, patient=True)

@@ -11,7 +11,7 @@ from mooring.model.api.pods import Pod
 from mooring.model.decisions import Decision, Evict
 from mooring.report.explain.data import GangStatus
 from mooring.report.gangs import WhyHeld, gang_status, members_with, place_wanted
-from mooring.report.waiting import why_waits
+from mooring.report.waiting import nomination_message, why_waits
 from mooring.state.pods import PodRecord
 
 AS_MET = "as the scheduler met it in queue order: the pods before it have their places, those behind it do not"
@@ -65,6 +65,8 @@ def find_settled(pod: Pod, scheduler: Scheduler) -> Finding | None:
 def find_waiting(record: PodRecord, scheduler: Scheduler, now: float) -> Finding:
     """What a pod waits for when everything is decided."""
     pod = record.pod
+    if record.nominated:
+        return Finding(pod, "waiting", "", nomination_message(scheduler, pod.key))
     explanation = explain(scheduler.profiles[pod.spec.scheduler_name], scheduler.cluster, record.shape)
     gang = gang_status(scheduler, record.key, now)
     for entry, rejection in scheduler.queue.gated():
