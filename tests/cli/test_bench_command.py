@@ -16,6 +16,8 @@ PODS = (
     "churn",
     "default-spread",
     "distinct",
+    "distinct-preferred-anti-affinity",
+    "distinct-required-anti-affinity",
     "extended-resources",
     "hard-spread",
     "mix",

@@ -38,7 +38,7 @@ def print_workloads(workloads: list[dict[str, Any]]) -> None:
     """One line a workload: its sizes if nobody asks for others, and what it is."""
     from mooring.cli.tables import make_table
 
-    table = make_table("WORKLOAD", ">NODES", ">PODS", "WHAT IT IS")
+    table = make_table("WORKLOAD", ">NODES", ">PODS", "=WHAT IT IS")
     for found in workloads:
         mark = "*" if found["long"] else ""
         table.add_row(found["workload"] + mark, f"{found['nodes']:,}", f"{found['pods']:,}", found["description"])
