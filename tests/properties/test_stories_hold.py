@@ -135,7 +135,8 @@ def stories(draw: st.DrawFn) -> list[list[Json]]:
     story = [[*nodes, *tenants(), *bound, *newcomers(0)]]
     for step in range(1, draw(st.integers(1, 3)) + 1):
         happens: list[Json] = []
-        if plain and draw(st.booleans()):
+        somebody_ends = draw(st.booleans())
+        if plain and somebody_ends:
             whom = plain.pop(draw(st.integers(0, len(plain) - 1)))
             done = {"apiVersion": "v1", "kind": "Pod", "metadata": whom["metadata"], "status": {"phase": "Succeeded"}}
             happens.append(draw(st.sampled_from([gone(whom), done])))
@@ -222,7 +223,8 @@ class Witness:
             self.running[found["pod"]] = found["node"]
 
     def _gang_of(self, name: str) -> str:
-        return (self.pods.get(name, {}).get("metadata", {}).get("labels") or {}).get(GANG, "")
+        labels = self.pods.get(name, {}).get("metadata", {}).get("labels") or {}
+        return str(labels.get(GANG, ""))
 
     def cpu(self, name: str) -> int:
         """Pods of jobs, which have no document of their own, ask for one."""
