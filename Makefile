@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test demo lint format
+.PHONY: help install test fuzz demo lint format
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ $(INSTALLED): pyproject.toml
 
 test: install  ## run the tests on all cores
 	$(BIN)/python -m pytest -n auto
+
+fuzz: install  ## mutate the examples for some minutes: nothing may end in a traceback
+	$(BIN)/python -m pytest -n auto tests/fuzz --hypothesis-profile=thorough
 
 demo: install  ## place the pods of a GPU platform onto its nodes
 	$(BIN)/mooring schedule -f examples/ai-platform
