@@ -23,6 +23,8 @@ class GangRecord:
     """pod key -> its role"""
     ranks: dict[str, int] = field(default_factory=dict)
     """pod key -> its place among its role's pods, where something says so"""
+    assigned: set[str] = field(default_factory=set)
+    """Members whose place in the topology was assigned with their quota: they go there, and have no other choice."""
     done: dict[str, str] = field(default_factory=dict)
     """pod key -> its role, of members that have succeeded: the gang needs neither them any more, nor others for them"""
     _is_whole: bool | None = None
@@ -200,6 +202,7 @@ class GangTable:
         del gang.members[key]
         del gang.roles[key]
         gang.ranks.pop(key, None)
+        gang.assigned.discard(key)
         self._forget_if_empty(gang_key)
 
     def note_done(self, pod_key: str, membership: Membership) -> None:
@@ -226,6 +229,14 @@ class GangTable:
         """The gangs to which something happened since this was last asked, by key."""
         touched, self.touched = self.touched, set()
         return touched
+
+    def assign(self, pod_key: str) -> None:
+        """A member that waits was assigned its place in the topology."""
+        record = self.of(pod_key)
+        if record is not None:
+            record.assigned.add(pod_key)
+            self._touch(record)
+            self.version += 1
 
     def of(self, pod_key: str) -> GangRecord | None:
         """The gang of a pod, if it names one."""

@@ -262,10 +262,12 @@ def _any_moved(answers: Sequence[ShapeAnswers]) -> Callable[[Shape], bool]:
 
 
 def wants_place(cluster: Cluster, gang: GangEntry) -> bool:
-    """Whether anything in a gang asks for a place in the topology."""
-    parts = cluster.gangs.parts_of(gang.root)
+    """Whether anything in a gang asks for a place in the topology, and was not assigned one with its quota."""
+    parts = list(cluster.gangs.parts_of(gang.root))
     declared = [gang.root.gang, *(part.gang for part in parts)]
-    return any(found is not None and found.has_topology_request for found in declared)
+    if not any(found is not None and found.has_topology_request for found in declared):
+        return False
+    return not all(record.key in part.assigned for part in parts for record in part.waiting())
 
 
 def _lacks_resources(cluster: Cluster, gang: GangEntry) -> str:

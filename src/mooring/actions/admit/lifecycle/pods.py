@@ -159,7 +159,11 @@ class WorkloadPods:
         resumed = self._resume(workload, given, list(held.values()))
         workload.held_pods.update((pod.key, held[pod.key]) for pod in resumed)
         workload.let_go.update(pod.key for pod in resumed)
-        return [self._replace(pod) for pod in resumed]
+        let_go = [self._replace(pod) for pod in resumed]
+        if given.topology is not None:
+            for pod in resumed:
+                self.cluster.gangs.assign(pod.key)
+        return let_go
 
     def _hold_back(self, workload: WorkloadRecord) -> None:
         for record in self.waiting(workload):
