@@ -142,6 +142,9 @@ def test_a_job_wider_than_a_rack_gets_no_quota_and_the_next_one_starts(capsys: p
     first, second = tell(capsys, "schedule")
 
     assert [found["owner"] for found in first["admitted"]] == ["Job/narrow"]
+    assert first["admitted"][0]["topology"] == [
+        {"name": "main", "levels": [HOST], "domains": [{"values": ["a0"], "count": 4}, {"values": ["a1"], "count": 3}]}
+    ]
     assert {found["node"] for found in first["placements"]} == {"a0", "a1"}
     assert {found["message"] for found in first["gated"]} == {TOO_WIDE}
     assert [found["owner"] for found in second["admitted"]] == ["Job/second"]

@@ -13,6 +13,19 @@ from mooring.model.queued.workloads import QueuedWorkload
 from mooring.report.amounts import in_units
 
 
+class AssignedDomain(Struct, rename="camel"):
+    values: tuple[str, ...]
+    count: int
+
+
+class AssignedTopology(Struct, rename="camel"):
+    """The domains that the pods of one pod set were assigned."""
+
+    name: str
+    levels: tuple[str, ...]
+    domains: list[AssignedDomain]
+
+
 class Admitted(Struct, rename="camel", omit_defaults=True):
     """A workload that was given quota, and still has it."""
 
@@ -32,6 +45,8 @@ class Admitted(Struct, rename="camel", omit_defaults=True):
     message: str
     pending_checks: tuple[str, ...] = ()
     """The admission checks that keep it from starting."""
+    topology: list[AssignedTopology] = []
+    """Of pod sets that were assigned domains of a topology, which."""
 
 
 class Suspended(Struct, rename="camel", omit_defaults=True):
@@ -129,6 +144,15 @@ def _admitted(found: Admit, workloads: Mapping[str, QueuedWorkload], admission: 
         borrowed={} if admission is None else _borrowed(admission, found.cluster_queue, found.workload),
         message=found.message,
         pending_checks=found.pending_checks,
+        topology=[
+            AssignedTopology(
+                pod_set.name,
+                pod_set.topology.levels,
+                [AssignedDomain(domain.values, domain.count) for domain in pod_set.topology.domains],
+            )
+            for pod_set in found.podsets
+            if pod_set.topology is not None
+        ],
     )
 
 

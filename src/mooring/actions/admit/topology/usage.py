@@ -18,6 +18,9 @@ HOSTNAME = "kubernetes.io/hostname"
 
 DomainKey = tuple[str, ...]
 
+MOST = 2**62
+"""More than this of anything is this much: sums stay within their columns."""
+
 
 @dataclass(frozen=True, slots=True)
 class DomainUse:
@@ -79,7 +82,7 @@ class DomainUsage:
                 column = self.column(resource)
                 before = int(column[use.domain])
                 self.log.note(self._restore, resource, use.domain, before)
-                column[use.domain] = before + sign * amount * use.count
+                column[use.domain] = max(-MOST, min(before + sign * amount * use.count, MOST))
 
     def remove(self, uses: Iterable[DomainUse]) -> None:
         self.add(uses, -1)
