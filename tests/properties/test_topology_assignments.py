@@ -11,7 +11,7 @@ from mooring.actions.admit.cycle.cycle import Admission
 from mooring.actions.admit.quota.structure import Structure
 from mooring.actions.admit.topology.needs import held_use
 from mooring.actions.admit.topology.survey import TopologySurvey
-from mooring.actions.admit.topology.usage import DomainUsage
+from mooring.actions.admit.topology.usage import DomainKey, DomainUsage
 from mooring.actions.admit.workload_info import AdmittedWorkload, PodSetRequest
 from mooring.model.api.kueue import (
     ANY,
@@ -220,10 +220,10 @@ def test_what_is_tried_and_undone_leaves_nothing_behind(world: World) -> None:
     assert admission.topology.usage.totals() == {}
 
 
-def counted_anew(admission: Admission) -> dict[object, int]:
+def counted_anew(admission: Admission) -> dict[tuple[DomainKey, str], int]:
     usage = DomainUsage()
     held: list[AdmittedWorkload] = list(admission.ledger.admitted_workloads())
     for found in held:
         flavors = admission.structure.topology_flavors
         usage.add(held_use(usage, flavors, found.pending.pod_sets, found.claims))
-    return dict(usage.totals())
+    return usage.totals()
