@@ -320,7 +320,7 @@ spec:
   podSets:
     - name: main
       count: 7
-      template: {{spec: {{containers: [{{name: main, image: i, resources: {{requests: {{{GPU}: "1"}}}}}}]}}}}
+      template: {{spec: {{containers: [{{name: main, image: i, resources: {{limits: {{{GPU}: "1"}}}}}}]}}}}
 status:
   admission:
     clusterQueue: team
