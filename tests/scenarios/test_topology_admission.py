@@ -1,6 +1,7 @@
 """Topology-aware scheduling through the product: quota comes with a place, and the pods go to that place."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,6 @@ from msgspec.structs import replace
 
 from mooring.assembly import assemble
 from mooring.cli.main import run
-from mooring.config.queueing import QueueingSettings, parse_queueing
-from mooring.config.settings import Settings
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.pods import PodStatus
 from mooring.model.decisions import Admit, Bind, Evict, Suspend, TopologyAssignment, TopologyDomain, Wait
@@ -97,8 +96,8 @@ PREFERRED = f"kueue.x-k8s.io/podset-preferred-topology: {RACK}"
 UNCONSTRAINED = 'kueue.x-k8s.io/podset-unconstrained-topology: "true"'
 
 
-def start(*documents: str, settings: QueueingSettings | None = None) -> Scheduler:
-    scheduler = assemble(Settings(queueing=settings or QueueingSettings())).new_scheduler()
+def start(*documents: str) -> Scheduler:
+    scheduler = assemble().new_scheduler()
     scheduler.load(manifests(*documents), 0.0)
     return scheduler
 
@@ -278,24 +277,30 @@ def test_who_is_in_the_way_in_the_topology_is_preempted_though_there_is_quota() 
     freed = scheduler.cycle(3.0)
 
     assert first == {"one": hosts(a0=3), "two": hosts(b0=4, b1=2)}
-    assert [found.workload.split("-")[1] for found in of_kind(decisions, Suspend)] == ["one"]
-    assert assigned(freed) == {"big": hosts(a0=4, a1=4)}
-    assert sorted(nodes(freed).values()) == ["a0"] * 4 + ["a1"] * 4
+    assert [found.workload.split("-")[1] for found in of_kind(decisions, Suspend)] == ["two"]
+    assert assigned(freed) == {"big": hosts(b0=4, b1=4)}
+    assert sorted(nodes(freed).values()) == ["b0"] * 4 + ["b1"] * 4
 
 
 # Settings.
 
 
-def test_balanced_placement_spreads_pods_evenly_where_it_is_switched_on() -> None:
-    cluster = [node("a0", "a"), node("a1", "a"), node("a2", "a")]
-    gate = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
-    switched_on = parse_queueing({**gate, "featureGates": {"TASBalancedPlacement": True}}, "config")
+def test_balanced_placement_spreads_pods_evenly_where_it_is_switched_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster, gate = tmp_path / "cluster.yaml", tmp_path / "kueue.yaml"
+    racks = [node("a0", "a"), node("a1", "a"), node("a2", "a")]
+    cluster.write_text("---\n".join([QUEUES, *racks, job("train", 6, PREFERRED)]))
+    gate.write_text(
+        "{apiVersion: config.kueue.x-k8s.io/v1beta2, kind: Configuration, featureGates: {TASBalancedPlacement: true}}"
+    )
 
-    plain = start(*cluster, job("train", 6, PREFERRED)).cycle(1.0)
-    balanced = start(*cluster, job("train", 6, PREFERRED), settings=switched_on).cycle(1.0)
+    def pods_by_node(*options: str) -> Counter[str]:
+        assert run(["schedule", "-q", "-f", str(cluster), *options, "-o", "json"]) == 0
+        return Counter(found["node"] for found in json.loads(capsys.readouterr().out)["placements"])
 
-    assert assigned(plain) == {"train": hosts(a0=4, a1=2)}
-    assert assigned(balanced) == {"train": hosts(a0=3, a1=3)}
+    assert pods_by_node() == {"a0": 4, "a1": 2}
+    assert pods_by_node("--config", str(gate)) == {"a0": 3, "a1": 3}
 
 
 # What is given.
