@@ -153,7 +153,9 @@ def test_a_job_wider_than_a_rack_gets_no_quota_and_the_next_one_starts(capsys: p
 def test_queues_and_explain_say_what_the_topology_lacks(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["queues", "-q", "-f", str(EXAMPLE[0])]) == 0
     shown = capsys.readouterr().out
-    assert run(["explain", "-q", "wide-0", "-f", str(EXAMPLE[0])]) == 0
+    assert run(["schedule", "-q", "-f", str(EXAMPLE[0]), "-o", "json"]) == 0
+    waiting = json.loads(capsys.readouterr().out)["gated"][0]["pod"]
+    assert run(["explain", "-q", waiting, "-f", str(EXAMPLE[0])]) == 0
     explained = capsys.readouterr().out
 
     assert f"TopologyPlacementFailed: {TOO_WIDE}" in shown
@@ -168,7 +170,8 @@ def test_pods_go_by_rank_to_the_domains_that_they_were_assigned() -> None:
     decisions = start(*TWO_RACKS, job("train", 6, REQUIRED)).cycle(1.0)
 
     assert assigned(decisions) == {"train": hosts(a0=4, a1=2)}
-    assert nodes(decisions) == {f"train-{rank}": "a0" if rank < 4 else "a1" for rank in range(6)}
+    by_rank = {name.rpartition("-")[0]: found for name, found in nodes(decisions).items()}
+    assert by_rank == {f"train-{rank}": "a0" if rank < 4 else "a1" for rank in range(6)}
 
 
 def test_pods_without_ranks_fill_the_domains_in_turn() -> None:
@@ -196,12 +199,13 @@ def test_a_replaced_pod_goes_where_the_lost_one_was() -> None:
     documents = [*TWO_RACKS, job("train", 6, UNCONSTRAINED, mode="NonIndexed")]
     scheduler = start(*documents)
     first = nodes(scheduler.cycle(1.0))
-    again = {found.key: found for found in manifests(*documents).pods}["default/train-5"]
+    lost = next(name for name, found in first.items() if found == "a1")
+    again = {found.key: found for found in manifests(*documents).pods}[f"default/{lost}"]
     again.metadata.uid = "another"
 
     scheduler.handle(PodLost(again.key), PodSeen(again))
 
-    assert nodes(scheduler.cycle(2.0)) == {"train-5": first["train-5"]}
+    assert nodes(scheduler.cycle(2.0)) == {lost: "a1"}
 
 
 # What counts.
