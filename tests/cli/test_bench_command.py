@@ -30,6 +30,9 @@ PODS = (
     "unschedulable",
 )
 OTHERS = (
+    "deep-cohorts",
+    "ever-new",
+    "fair-reclaim",
     "gang",
     "gang-preemption",
     "gang-rack",
@@ -121,6 +124,23 @@ def test_a_gang_that_comes_to_a_full_cluster_evicts_others() -> None:
     # 64 GPUs, of which each victim had four.
     assert isinstance(result.evictions, int)
     assert result.evictions >= 32
+
+
+def test_where_pods_come_and_go_it_says_what_stays_in_memory() -> None:
+    result = measure_small("ever-new", nodes=10, pods=300)
+
+    assert (result.placed, result.waiting) == (300, 0)
+    early, late = result.rss_at_first_tenth_mib, result.rss_at_end_mib
+    assert isinstance(early, int) and isinstance(late, int)
+    assert early > 0 and 0 < late <= result.peak_rss_mib
+
+
+def test_deep_cohorts_take_turns_and_queues_take_back_what_is_theirs() -> None:
+    deep = measure_small("deep-cohorts", nodes=10, pods=100)
+    assert (deep.placed, deep.admissions, deep.suspensions) == (100, 100, 0)
+
+    reclaim = measure_small("fair-reclaim", nodes=10, pods=120)
+    assert (reclaim.admissions, reclaim.suspensions) == (120, 30)
 
 
 def test_workloads_finish_until_all_are_admitted() -> None:

@@ -22,7 +22,7 @@ FEW = 4
 class ShapeEffects:
     """A number for each shape, extended as shapes appear."""
 
-    __slots__ = ("_among", "_column", "_effect_of", "_epoch", "_find", "_known", "_of", "_shapes")
+    __slots__ = ("_among", "_column", "_effect_of", "_epoch", "_find", "_known", "_looked_at", "_of", "_shapes")
 
     def __init__(self, shapes: ShapeTable, of: Callable[[Shape], int], among: Among | None = None) -> None:
         """`among` finds the shapes that can have an effect at all; None: all."""
@@ -34,6 +34,8 @@ class ShapeEffects:
 
     def _start_anew(self) -> None:
         self._epoch = self._shapes.epoch
+        self._looked_at = 0
+        """How many shapes there were when somebody last asked."""
         self._among = self._find()
         self._known = [0] * len(self._among)
         """How far each of the lists has been looked at."""
@@ -42,14 +44,18 @@ class ShapeEffects:
 
     def catch_up(self) -> None:
         """Look at the shapes that appeared; at all of them if some were forgotten."""
-        if self._epoch != self._shapes.epoch:
+        shapes = self._shapes
+        if self._epoch != shapes.epoch:
             self._start_anew()
-        for index, shapes in enumerate(self._among):
+        if self._looked_at == len(shapes.known):
+            return
+        self._looked_at = len(shapes.known)
+        for index, found in enumerate(self._among):
             known = self._known[index]
-            if known == len(shapes):
+            if known == len(found):
                 continue
-            self._known[index] = len(shapes)
-            for shape in shapes[known:]:
+            self._known[index] = len(found)
+            for shape in found[known:]:
                 if effect := self._of(shape):
                     self._effect_of[shape.id] = effect
                     self._column = self._column[:0]

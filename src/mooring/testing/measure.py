@@ -113,6 +113,7 @@ def _run(workload: Workload, scheduler: Scheduler, world: World, tally: Tally, p
         decisions = scheduler.cycle(now=world.now, at_most=size)
         seconds = time.perf_counter() - started
         tally.note_cycle(scheduler.cluster, decisions, came, seconds)
+        tally.note_memory(pods)
         problems += wrong_victims(scheduler.cluster, decisions)
         problems += quotas.note(decisions)
         # What happens in between is part of the workload: the answers it costs are missed by the next decisions.

@@ -3,6 +3,7 @@
 import resource
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -37,6 +38,9 @@ class Measurement(msgspec.Struct, kw_only=True):
     admissions_per_second: float | UnsetType = UNSET
     suspensions: int | UnsetType = UNSET
     cycles: int | UnsetType = UNSET
+    rss_at_first_tenth_mib: int | UnsetType = UNSET
+    """Where pods come and go: the memory in use when a tenth of them were placed, and at the end."""
+    rss_at_end_mib: int | UnsetType = UNSET
 
 
 class Tally:
@@ -55,6 +59,7 @@ class Tally:
         self.seconds = 0.0
         self.decided = set[str]()
         self.placed = set[str]()
+        self._first_tenth_rss = 0
 
     @property
     def progress(self) -> int:
@@ -87,6 +92,11 @@ class Tally:
                 case Suspend():
                     self._suspensions += 1
 
+    def note_memory(self, pods: int) -> None:
+        """Look at the memory in use, once a tenth of the pods is placed."""
+        if not self._first_tenth_rss and 10 * len(self.placed) >= pods:
+            self._first_tenth_rss = _rss_mib()
+
     def _note_gang(self, key: str | None, *, is_placed: bool) -> None:
         if key is not None:
             self._gangs.add(key)
@@ -118,6 +128,8 @@ class Tally:
             found.admissions, found.suspensions = self._admissions, self._suspensions
             found.admissions_per_second = self._rate(self._admissions)
             found.cycles = len(self._cycles)
+        if self._workload.seconds is not None and decision == "pod":
+            found.rss_at_first_tenth_mib, found.rss_at_end_mib = self._first_tenth_rss, _rss_mib()
         return found
 
     def _durations(self) -> list[tuple[int, float]]:
@@ -145,6 +157,15 @@ def percentile(durations: list[tuple[int, float]], share: float) -> float:
         if reached >= wanted:
             return single * 1e6
     return 0.0
+
+
+def _rss_mib() -> int:
+    """The memory in use now; the peak where that is not known."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return _peak_rss_mib()
+    return pages * resource.getpagesize() // (1024 * 1024)
 
 
 def _peak_rss_mib() -> int:
