@@ -7,16 +7,15 @@ decides is done to the state at once; that victims are gone, that pods are ready
 from collections.abc import Mapping
 
 from mooring.actions.admit.cycle.cycle import Admission, CycleReport
+from mooring.actions.admit.cycle.pending import NamespaceLabels
 from mooring.actions.admit.cycle.turns import MayStart, anybody
 from mooring.actions.admit.lifecycle.conditions import NAMESPACE_MISMATCH
 from mooring.actions.admit.lifecycle.following import Following, make_structure
 from mooring.actions.admit.lifecycle.gatekeeper import Gatekeeper
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
-from mooring.actions.admit.lifecycle.namespaces import NamespaceLabels
-from mooring.actions.admit.lifecycle.pods import WorkloadPods
+from mooring.actions.admit.lifecycle.pods import WorkloadPods, tell
 from mooring.actions.admit.lifecycle.rehearsal import Rehearsal, Rehearse
 from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
-from mooring.actions.admit.lifecycle.telling import tell
 from mooring.actions.admit.policies.own_rules import OwnRules
 from mooring.actions.admit.quota.resource_rules import ResourceRules
 from mooring.actions.admit.topology.survey import TopologySurvey

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from mooring.actions.admit.cycle.flavor_assigner import Assignment
 from mooring.actions.admit.cycle.grades import Mode
-from mooring.actions.admit.cycle.nominate import Entry, Nominator
+from mooring.actions.admit.cycle.nominate import Entry, Nominator, describe
 from mooring.actions.admit.cycle.order import FairOrder, by_rank
-from mooring.actions.admit.cycle.outcome import describe
 from mooring.actions.admit.cycle.pending import Pending, Requeue
 from mooring.actions.admit.cycle.turns import MayStart, Turns, anybody
 from mooring.actions.admit.lifecycle.conditions import MISCONFIGURED, SUSPENDED, Words

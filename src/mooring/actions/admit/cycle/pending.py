@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 from mooring.actions.admit.lifecycle.conditions import PENDING_EVALUATION, Words
 from mooring.actions.admit.quota.structure import Queue, Structure
 from mooring.actions.admit.workload_info import PendingWorkload
+from mooring.state.related import RelatedObjects
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
@@ -300,3 +301,19 @@ class Pending:
             self._ready[line.queue.name] = None
         else:
             self._ready.pop(line.queue.name, None)
+
+
+class NamespaceLabels(Mapping[str, Mapping[str, str]]):
+    """By namespace, its labels as they are now."""
+
+    def __init__(self, related: RelatedObjects) -> None:
+        self._related = related
+
+    def __getitem__(self, namespace: str) -> Mapping[str, str]:
+        return self._related.namespaces[namespace].metadata.labels or {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._related.namespaces)
+
+    def __len__(self) -> int:
+        return len(self._related.namespaces)

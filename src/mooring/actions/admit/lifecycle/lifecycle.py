@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from mooring.actions.admit.cycle.cycle import Admission, Preempted
 from mooring.actions.admit.lifecycle.admission_checks import look_at_checks
 from mooring.actions.admit.lifecycle.conditions import ADMISSION_GATED, SUSPENDED, Words
-from mooring.actions.admit.lifecycle.deadlines import Deadlines
 from mooring.actions.admit.lifecycle.evictions import preemption_message
-from mooring.actions.admit.lifecycle.settling import Settling
+from mooring.actions.admit.lifecycle.settling import Deadlines, Settling
 from mooring.actions.admit.lifecycle.stages import DEACTIVATED, Eviction, Stage, WorkloadRecord
 from mooring.actions.admit.quota.structure import Structure
 from mooring.actions.admit.workload_info import (

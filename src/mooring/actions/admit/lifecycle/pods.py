@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from mooring.actions.admit.lifecycle.admission_checks import checks_terms
+from mooring.actions.admit.lifecycle.conditions import NO_WORDS, Words
 from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
 from mooring.actions.admit.topology.ungating import assign_pods
 from mooring.engine.evictions import withdraw
@@ -17,7 +18,7 @@ from mooring.engine.profile import Profile
 from mooring.engine.queue.queue import Queue
 from mooring.model.api.kueue_workload import PodSet
 from mooring.model.api.pods import Pod, PodStatus, SchedulingGate
-from mooring.model.decisions import PodSetFlavors, TopologyAssignment
+from mooring.model.decisions import Decision, PodSetFlavors, TopologyAssignment, Wait
 from mooring.model.events import PodSeen
 from mooring.model.queued.labels import ADMISSION_GATE, QUEUE_GATES
 from mooring.model.queued.workloads import flavor_terms, resume_pods
@@ -220,3 +221,35 @@ def unbound(pod: Pod) -> Pod:
 def _with_gate(pod: Pod) -> Pod:
     gates = [*(pod.spec.scheduling_gates or ()), SchedulingGate(name=ADMISSION_GATE)]
     return replace(pod, spec=replace(pod.spec, scheduling_gates=gates))
+
+
+WHO = ("Admit",)
+"""Who refuses: this action."""
+PARTLY_ADMITTED = "PartiallyAdmitted"
+
+
+def tell(workloads: Iterable[WorkloadRecord], pods: WorkloadPods) -> list[Decision]:
+    """What is to be said to the pods of these workloads that was not said before."""
+    waits: list[Decision] = []
+    for workload in workloads:
+        if workload.stage is Stage.DONE:
+            continue
+        words = _words(workload, pods)
+        if words == workload.told:
+            continue
+        workload.told = words
+        if words.message:
+            held = pods.held(workload) if workload.stage is Stage.ADMITTED else pods.waiting(workload)
+            waits += [Wait(record.key, words.message, WHO, reason=words.reason) for record in held]
+    return waits
+
+
+def _words(workload: WorkloadRecord, pods: WorkloadPods) -> Words:
+    if workload.stage is not Stage.ADMITTED:
+        return workload.words
+    wanted = {found.name: found.count for found in workload.workload.spec.pod_sets}
+    fewer = [given for given in workload.pod_sets if given.count < wanted.get(given.name, 0)]
+    if not fewer or not pods.held(workload):
+        return NO_WORDS
+    said = ", ".join(f"{given.count} of {wanted[given.name]} pods of pod set {given.name}" for given in fewer)
+    return Words(PARTLY_ADMITTED, f"The workload is admitted with {said}; the others start as those finish")

@@ -5,14 +5,47 @@ from math import inf
 
 from mooring.actions.admit.cycle.pending import Line, Pending
 from mooring.actions.admit.policies.local_usage import LineByUsage, LocalUsage
-from mooring.actions.admit.policies.minimum_runtime import MinimumRuntime
 from mooring.actions.admit.policies.past_shares import PastBorrowing, SharesWithPast
 from mooring.actions.admit.quota.fair_sharing import Shares
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue
 from mooring.actions.admit.quota.tree import QuotaTree
+from mooring.actions.admit.workload_info import AdmittedWorkload
 from mooring.config.queueing import UsageHistory
 from mooring.model.api.kueue import LocalQueue
+
+
+class MinimumRuntime:
+    """Spares the young, and remembers when somebody who was spared comes of age."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+        self.now = 0.0
+        self._due: dict[str, float] = {}
+        """By queue in which somebody was spared, when the first of them comes of age."""
+
+    def spares(self, admitted: AdmittedWorkload) -> bool:
+        """Tell whether a workload must not be taken anything yet; one that is on its way out is not spared."""
+        if self.seconds <= 0 or admitted.is_evicted:
+            return False
+        of_age = admitted.running_since + self.seconds
+        if of_age <= self.now:
+            return False
+        queue = admitted.pending.queue_name
+        self._due[queue] = min(self._due.get(queue, of_age), of_age)
+        return True
+
+    def came_of_age(self) -> list[str]:
+        """The queues in which somebody has come of age since they were spared; each is told once."""
+        found = [queue for queue, at in self._due.items() if at <= self.now]
+        for queue in found:
+            del self._due[queue]
+        return found
+
+    @property
+    def next(self) -> float | None:
+        return min(self._due.values(), default=None)
+
 
 LOOKS_PER_HALF_LIFE = 32
 """How often past shares are compared anew while nothing happens: meanwhile they move by two in a hundred."""
