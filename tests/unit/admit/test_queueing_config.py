@@ -236,7 +236,7 @@ REFUSED = [
     ),
     pytest.param(
         {"kind": "Deployment"},
-        "kind: expected KubeSchedulerConfiguration, Configuration, TenantPolicy or volcano-scheduler.conf, "
+        "kind: expected KubeSchedulerConfiguration, Configuration, TenantPolicy, volcano-scheduler.conf or queues.yaml, "
         'found "Deployment"',
     ),
 ]
