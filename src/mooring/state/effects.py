@@ -16,7 +16,9 @@ Among = Callable[[], Sequence[Sequence[Shape]]]
 """Finds lists of shapes, each in order of appearance; they grow as long as no shape is forgotten."""
 
 FEW = 4
-"""Up to so many shapes with an effect, comparing is cheaper than a column over all shapes, in time and in memory."""
+"""Up to so many shapes with an effect, comparing is cheaper than a column over all shapes, in time and in memory;"""
+SMALL = 256
+"""unless there are so few shapes."""
 
 
 class ShapeEffects:
@@ -73,7 +75,7 @@ class ShapeEffects:
     def at(self, shapes: NDArray[np.integer]) -> NDArray[np.int64]:
         """The effect of each of some shapes, by id: of many pods at once."""
         self.catch_up()
-        if len(self._effect_of) > FEW:
+        if len(self._effect_of) > FEW or len(self._shapes) <= SMALL:
             gathered: NDArray[np.int64] = self.values()[shapes]
             return gathered
         found = np.zeros(shapes.shape, np.int64)
