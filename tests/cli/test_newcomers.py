@@ -103,7 +103,7 @@ def test_configuration_may_be_given_as_a_cluster_keeps_it(mooring: Call, write: 
         pytest.param(
             CONFIG_MAP.replace("KubeSchedulerConfiguration", "Something"),
             "data",
-            "volcano-scheduler.conf inside of the ConfigMap",
+            "inside of the ConfigMap, found none of them",
             id="nothing in it",
         ),
         pytest.param(
