@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.actions.admit.quota.tree import Quota
-from mooring.actions.admit.windows.windows import QuotaKey, QuotaSchedule
+from mooring.actions.admit.windows.windows import Override, QuotaKey, QuotaSchedule
 from mooring.config.tenant_policy import DAYS, QuotaWindow
 
 MINUTE = 60.0
@@ -146,9 +146,10 @@ def test_a_quota_is_its_base_but_for_what_open_windows_say(windows: list[QuotaWi
 
     for queue in ("a", "b"):
         key = QuotaKey(queue, "default", "cpu")
-        nominal, borrowing, lending = schedule.overrides(now).get(key, (None, None, None))
+        override = schedule.overrides(now).get(key, Override())
+        nominal, borrowing, lending = override
 
-        assert schedule.quota_at(key, base, now) == Quota(
+        assert override.on(base, key.resource) == Quota(
             77_000 if nominal is None else int(nominal) * 1000,
             None if borrowing is None else int(borrowing) * 1000,
             66_000 if lending is None else int(lending) * 1000,

@@ -9,7 +9,7 @@ import numpy as np
 from mooring.model.api.meta import Labels
 from mooring.model.api.nodes import Node
 from mooring.model.topology.hypernodes import map_hypernodes
-from mooring.model.topology.requests import HyperNode, TopologyRequest, tier_level, tier_of
+from mooring.model.topology.requests import HyperNode, tier_level, tier_of
 from mooring.state.cluster import Cluster
 from mooring.state.columns import Interner
 from mooring.state.nodes import MISSING
@@ -41,20 +41,6 @@ class TopologyTrees:
         self._by_labels: dict[tuple[LevelKeys, LevelKeys], _Kept] = {}
         self._by_hypernodes: dict[bool, _Kept] = {}
 
-    def for_topology_request(
-        self,
-        topology_request: TopologyRequest,
-        topologies: Mapping[str, LevelKeys],
-        hypernodes: Mapping[str, HyperNode],
-    ) -> TopologyTree:
-        """The tree that a topology request is about; `topologies`: by name, their keys coarse to fine.
-
-        One that names no Topology is about the first, by name, that has all its levels. Is there none, its own
-        levels make up a topology. One that is named and does not exist has no nodes: nothing stands in for it. A level
-        that the tree lacks is for the reader of the tree to complain about.
-        """
-        return self.for_levels(topology_request.levels, topology_request.topology, topologies, hypernodes)
-
     def for_levels(
         self,
         levels: LevelKeys,
@@ -63,7 +49,11 @@ class TopologyTrees:
         hypernodes: Mapping[str, HyperNode],
         optional: Collection[str] | None = None,
     ) -> TopologyTree:
-        """The tree of some levels, coarse to fine, that one or more topology requests name; see `for_topology_request`.
+        """The tree of some levels, coarse to fine, that topology requests name; `topologies` has their keys by name.
+
+        Requests that name no Topology are about the first, by name, that has all levels. Is there none, their own
+        levels make up a topology. One that is named and does not exist has no nodes: nothing stands in for it. A level
+        that the tree lacks is for the reader of the tree to complain about.
 
         With `optional` levels, the tree has also nodes that lack these; if nothing else is asked for, all nodes.
         """

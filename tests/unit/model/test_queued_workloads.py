@@ -28,7 +28,7 @@ from job_builders import (
 
 from mooring.model.api.kueue_workload import TopologyRequest, Workload
 from mooring.model.loading.manifests import Manifests
-from mooring.model.queued.workloads import QueuedWorkload, incomplete_groups, queued_workloads
+from mooring.model.queued.workloads import QueuedWorkload, queued_workloads
 
 
 def only(manifests: Manifests) -> QueuedWorkload:
@@ -463,9 +463,6 @@ def test_a_group_that_lacks_pods_waits_for_them() -> None:
     manifests = load(grouped_pod("a", 3), grouped_pod("b", 3))
 
     assert queued_workloads(manifests) == []
-    assert [group.problem for group in incomplete_groups(manifests)] == [
-        "'crew' group has fewer runnable pods than expected"
-    ]
     assert held(manifests) == {"a": True, "b": True}
 
 

@@ -153,13 +153,13 @@ def test_a_tree_of_hypernodes_has_one_level_a_tier() -> None:
     assert names_by_row(trees.by_hypernodes(hypernodes), "hypernode-tier/1")[1] == ""
 
 
-def test_a_wish_finds_its_topology() -> None:
+def test_a_topology_request_finds_its_topology() -> None:
     trees = TopologyTrees(make_cluster(nodes=[make_node("n0", zone="east", rack="r1")]))
     topologies = {"rooms": ("example.com/room", RACK), "racks": (ZONE, RACK, HOSTNAME), "zones": (ZONE,)}
     hypernodes = {"leaf": make_hypernode("leaf", 1, nodes=["n0"])}
 
     def levels(topology_request: TopologyRequest) -> tuple[str, ...]:
-        return trees.for_topology_request(topology_request, topologies, hypernodes).levels
+        return trees.for_levels(topology_request.levels, topology_request.topology, topologies, hypernodes).levels
 
     assert levels(TopologyRequest(required=RACK)) == topologies["racks"]
     assert levels(TopologyRequest(required=RACK, topology="rooms")) == topologies["rooms"]
@@ -171,7 +171,7 @@ def test_a_wish_finds_its_topology() -> None:
 def test_a_topology_that_is_named_and_unknown_has_no_nodes_whatever_their_labels() -> None:
     trees = TopologyTrees(make_cluster(nodes=[make_node("n0", rack="r1")]))
 
-    tree = trees.for_topology_request(TopologyRequest(required=RACK, topology="gone"), {"racks": (RACK,)}, {})
+    tree = trees.for_levels((RACK,), "gone", {"racks": (RACK,)}, {})
 
     assert (tree.levels, len(tree)) == ((), 0)
 

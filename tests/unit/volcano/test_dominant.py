@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mooring.actions.volcano.drf import DominantShares, weights_by_worth
+from mooring.actions.volcano.drf import DominantShares
 from mooring.actions.volcano.resources import ResourceTable
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.testing.share_builders import amounts, fill, make_share_job, make_share_queue, make_sharing
@@ -54,9 +54,8 @@ def test_the_same_between_queues_with_nine_cpus() -> None:
 
 def test_one_gpu_weighs_as_much_as_ten_cpus() -> None:
     total = amounts(cpu=1000, gpu=8)
-    worth = {"cpu": 0.001, "nvidia.com/gpu": 10.0}
     table = ResourceTable(total)
-    shares = DominantShares(table, table.row(total), weights_by_worth(total, worth))
+    shares = DominantShares(table, table.row(total), {"cpu": 1.0, "nvidia.com/gpu": 0.08})
 
     assert shares.share(table.amount(amounts(gpu=1))) == pytest.approx(shares.share(table.amount(amounts(cpu=10))))
     assert shares.dominant(table.amount(amounts(cpu=9, gpu=1))) == table.column_of["nvidia.com/gpu"]
@@ -70,7 +69,7 @@ def test_weights_change_who_is_next() -> None:
         make_share_job("gpus", "all", members=8, held=4, request=amounts(gpu=1)),
         make_share_job("cpus", "all", members=10, held=6, request=amounts(cpu=10)),
     ]
-    worth = weights_by_worth(total, {"cpu": 0.001, "nvidia.com/gpu": 10.0})
+    worth = {"cpu": 1.0, "nvidia.com/gpu": 0.08}
 
     plain = make_sharing([make_share_queue("all")], jobs, total=total)
     by_worth = ShareSettings(resource_weights=worth)

@@ -3,8 +3,7 @@
     share = max over resources r of weight(r) * held(r) / total(r)
 
 Without weights every resource counts by its part of the cluster, as in Ghodsi et al., "Dominant Resource Fairness"
-(NSDI 2011). Weights make one dearer than another; `weights_by_worth` finds those by which a unit of one resource counts
-as much as so many units of another, however much there is of either.
+(NSDI 2011). Weights make one dearer than another.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,16 +38,3 @@ class DominantShares:
         """The column that makes the share; the first of several, None for those who hold nothing."""
         by_column = [(self.share({column: amount}), -column) for column, amount in held.items() if amount]
         return -max(by_column)[1] if by_column else None
-
-
-def weights_by_worth(total: Mapping[str, int], worth: Mapping[str, float]) -> dict[str, float]:
-    """Weights by which resources count by what a column unit of each is worth: a thousandth of a CPU, a byte, a device.
-
-    The resource that is worth most in sum gets weight 1. Resources without a worth get 0, and no longer count.
-
-    >>> weights_by_worth({"cpu": 64_000, "nvidia.com/gpu": 8}, {"cpu": 0.001, "nvidia.com/gpu": 10})
-    {'cpu': 0.8, 'nvidia.com/gpu': 1.0}
-    """
-    values = {name: amount * worth.get(name, 0.0) for name, amount in total.items()}
-    highest = max(values.values(), default=0.0)
-    return {name: value / highest if highest else 1.0 for name, value in values.items()}

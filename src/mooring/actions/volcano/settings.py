@@ -44,7 +44,7 @@ class ShareSettings:
     is_hierarchical: bool = False
     """Whether hierarchical dominant shares decide which queue comes first, and who gives back."""
     resource_weights: Mapping[str, float] = field(default_factory=dict)
-    """What resources count for in dominant shares; 1 if not named. See `weights_by_worth`."""
+    """What resources count for in dominant shares; 1 if not named."""
     enqueues: bool = True
     """Whether jobs that say what they need at least (minResources) are let in only as far as there will be room."""
     backfills: bool = True

@@ -12,7 +12,6 @@ from typing import Any
 from mooring.errors import ManifestError
 from mooring.model.api.kueue import ClusterQueue, LocalQueue
 from mooring.model.api.nodes import Node
-from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PriorityClass
 from mooring.model.events import Event
 from mooring.model.gangs.dialects.grove import ClusterTopologyBinding
@@ -55,7 +54,6 @@ class Catalog:
         self._ranked = 0
         self._generated: Counter[tuple[str, str, str]] = Counter()
         self._ignored: Counter[str] = Counter()
-        self._remade: Counter[str] = Counter()
         self._links: Links | None = None  # from the first change on: who only takes a picture has no use for them
         self._published = Published()
         self._made: dict[Identity, list[Identity]] = {}
@@ -110,13 +108,6 @@ class Catalog:
         original = (type_, namespace, name)
         dropped = [self._drop(identity) for identity in self._copies.pop(original, [original])]
         return any(dropped)
-
-    def make_anew(self, pod: str) -> None:
-        """The pod of this key was deleted: whatever has its name from now on is another one."""
-        self._remade[pod] += 1
-        namespace, _, name = pod.partition("/")
-        identity = (Pod, namespace, name)
-        self._note(self._maker.get(identity, identity))
 
     def _complete(self, kind: Kind, found: Any, place: Place) -> ManifestError | None:
         doubt = complete(kind, found, place)
@@ -285,7 +276,7 @@ class Catalog:
         return found
 
     def _collect(self, sources: Iterable[tuple[Identity, Source]]) -> Collected:
-        collection = Collection(self._tables, expands=self._expands, remade=self._remade)
+        collection = Collection(self._tables, expands=self._expands)
         collection.include(sources)
         return collection.finish()
 

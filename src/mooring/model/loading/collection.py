@@ -83,11 +83,10 @@ class Collected:
 class Collection:
     """Some objects with their places; `finish` takes the steps that need all of them. The objects stay as they are."""
 
-    def __init__(self, tables: Tables, *, expands: bool = True, remade: Mapping[str, int] | None = None) -> None:
+    def __init__(self, tables: Tables, *, expands: bool = True) -> None:
         self._tables = tables
         self._expands = expands
         """Whether to make the pods that controllers would make, and to refuse what contradicts each other."""
-        self._remade = remade or {}
         self._manifests = Manifests()
         self._places: dict[type[Any], list[Place]] = {}
         self._made_by: dict[Identity, Identity] = {}
@@ -122,7 +121,6 @@ class Collection:
             check_global_defaults(self._placed(PriorityClass))
             validate_queued(self._placed, tables)
             self._expand_workloads()
-        self._name_remade()
         self._group_kai_pods()
         default_storage(tables.default_class, manifests.persistent_volume_claims, manifests.persistent_volumes)
         declarations = self._declare_gangs()
@@ -264,14 +262,6 @@ class Collection:
             identity = identity_of(claim)
             if identity not in self._ranks and identity not in self._made_by:
                 self._add(claim, maker)
-
-    def _name_remade(self) -> None:
-        """A pod that was deleted and made again is another one, though of the same name."""
-        for pod in self._manifests.pods if self._remade else ():
-            if pod.key in self._remade and not pod.metadata.uid:
-                pod.metadata = replace(pod.metadata, uid=f"{pod.key}-{self._remade[pod.key]}")
-
-    # Gangs.
 
     def _group_kai_pods(self) -> None:
         """Make the PodGroups that KAI's pod-grouper would; those that are given stay as they are."""

@@ -22,20 +22,12 @@ from mooring.model.queued.gates import resume_pods as resume_pods
 from mooring.model.queued.gathering import Gathering
 from mooring.model.queued.gathering import QueuedWorkload as QueuedWorkload
 from mooring.model.queued.labels import ROLE_HASH, pod_group
-from mooring.model.queued.pods import PodGroup, role_hash
+from mooring.model.queued.pods import role_hash
 
 
 def queued_workloads(manifests: Manifests) -> list[QueuedWorkload]:
     """Find all work that queues or holds quota, jobs first, then pods, then Workloads of whatever is not here."""
     return list(Gathering(manifests, Tables.of(manifests)).workloads())
-
-
-def incomplete_groups(manifests: Manifests) -> list[PodGroup]:
-    """The groups of plain pods that no Workload can be made for yet; their `problem` says why."""
-    gathering = Gathering(manifests, Tables.of(manifests))
-    for _ in gathering.workloads():
-        pass
-    return gathering.incomplete
 
 
 def hold_queued(manifests: Manifests, tables: Tables, places: Mapping[str, Place]) -> set[str]:

@@ -174,7 +174,7 @@ class Lifecycle:
         info = self.admission.admitted(record.key)
         if info is not None:
             info.started_at = since
-        record.is_ready = record.was_ready = False
+        record.is_ready = False
         record.let_go.clear()
         self._move(record, Stage.ADMITTED)
         if self._settings.pods_ready is not None:
@@ -195,7 +195,7 @@ class Lifecycle:
             return
         record.is_ready = is_ready
         if is_ready:
-            record.was_ready, record.ready_by = True, None
+            record.ready_by = None
             self.unready.pop(record.key, None)
             self.settling.wake_all()  # whoever waits for the others to be ready
             return

@@ -64,8 +64,6 @@ class WorkloadRecord:
     eviction: Eviction | None = None
     admitted_at: float = 0.0
     is_ready: bool = False
-    was_ready: bool = False
-    """Whether all its pods were there at some time since it was admitted."""
     ready_by: float | None = None
     stop_by: float | None = None
     """When it has run for as long as it may."""

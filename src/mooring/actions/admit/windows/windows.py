@@ -89,11 +89,6 @@ class QuotaSchedule:
             found[key] = Override(*(old if new is None else new for old, new in zip(before, given, strict=True)))
         return found
 
-    def quota_at(self, key: QuotaKey, base: Quota, now: float) -> Quota:
-        """What a quota is at a moment, if it is otherwise the base."""
-        override = self.overrides(now).get(key)
-        return base if override is None else override.on(base, key.resource)
-
     def switches(self, now: float) -> Iterator[Switch]:
         """The moments after now at which windows open or close, in order, for about a year."""
         changes = merge(*(self._changes(index, now) for index in range(len(self.windows))))

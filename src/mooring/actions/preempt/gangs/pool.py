@@ -18,8 +18,6 @@ from mooring.state.pods import PodRecord
 Numbers = NDArray[np.int64]
 NOBODY = -1
 """Instead of a unit's number: nobody else has to stay for it to stay."""
-EVERYWHERE = 0
-"""The one place in which budgets are counted down, where victims may be anywhere."""
 
 
 @dataclass(frozen=True)
