@@ -10,13 +10,12 @@ from mooring.config.batching import BatchingArgs
 from mooring.engine.answers.answers import ShapeAnswers, to_keys
 from mooring.engine.answers.kept import MOST_BYTES, KeptAnswers
 from mooring.engine.binding import needs_steps, take_steps
-from mooring.engine.evaluate import evaluate
+from mooring.engine.evaluate import NodeLimit, evaluate
 from mooring.engine.permits import Hold
 from mooring.engine.profile import Profile
 from mooring.engine.queue.queue import Entry
 from mooring.engine.ranking.classes import ClassRanking, can_classify
 from mooring.engine.ranking.ranking import Ranking, can_rank
-from mooring.engine.sampling import NodeLimit
 from mooring.engine.verdict import Verdict
 from mooring.state.cluster import Cluster
 from mooring.state.shapes import Shape

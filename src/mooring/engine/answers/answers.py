@@ -21,11 +21,11 @@ from mooring.engine.answers.settled import NOTHING_SETTLED, Settled, SettledCach
 from mooring.engine.answers.usage import UsageAnswers, UsageFilter, UsageScore
 from mooring.engine.asking import ask_filter, ask_pre_filter, ask_pre_score, ask_score, normalized
 from mooring.engine.binding import needs_steps
+from mooring.engine.evaluate import NodeLimit
 from mooring.engine.plugin import SKIP, Change, Depends, Plugin, PreScore, Scores
 from mooring.engine.profile import Profile
 from mooring.engine.ranking.blocks import FEASIBLE_FROM, INFEASIBLE, Keys
 from mooring.engine.ranking.groups import Groups
-from mooring.engine.sampling import NodeLimit
 from mooring.engine.shortcuts import Incremental
 from mooring.engine.verdict import Rejection
 from mooring.state.cluster import Cluster

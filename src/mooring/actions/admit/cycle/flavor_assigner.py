@@ -19,9 +19,8 @@ from mooring.actions.admit.cycle.grades import (
     milder,
     tries_next,
 )
-from mooring.actions.admit.cycle.matching import FlavorMatcher
 from mooring.actions.admit.lifecycle.conditions import Note, Shortage, TooMuch, pod_sets_message
-from mooring.actions.admit.quota.structure import FlavorGroup, FlavorOption, Queue
+from mooring.actions.admit.quota.structure import FlavorGroup, FlavorMatcher, FlavorOption, Queue
 from mooring.actions.admit.quota.tree import QuotaTree
 from mooring.actions.admit.topology.assigner import Found, PodSetNeed, TopologyAssigner
 from mooring.actions.admit.topology.needs import Unplaceable, flavor_mismatch, needs_of

@@ -172,7 +172,8 @@ class Turns:
     def _use(self, entry: Entry) -> None:
         self._served.add(entry.pending.key)
         self._ledger.add_usage(entry.queue.node, entry.assignment.usage)
-        self._ledger.domains.add(entry.assignment.topology_use)
+        if entry.assignment.topology_use:
+            self._ledger.domains.add(entry.assignment.topology_use)
 
     def _wait(self, entry: Entry) -> None:
         """It is first in line now; when it comes up again, its search for flavors starts anew."""
@@ -197,7 +198,8 @@ class Turns:
             kept[column] = amount
         self._ledger.add_usage(node, kept)
         topology_use = entry.assignment.topology_use
-        self._ledger.domains.add(topology_use)
+        if topology_use:
+            self._ledger.domains.add(topology_use)
         self._promised.setdefault(entry.queue.root, []).append((node, kept, topology_use))
 
 

@@ -60,6 +60,8 @@ class Following:
 
     def _open_windows(self, now: float) -> Overrides:
         """What the open windows say of queues that are there."""
+        if not self._schedule:
+            return {}
         found = self._schedule.overrides(now)
         return {key: override for key, override in found.items() if key.queue in self._tenants.cluster_queues}
 

@@ -145,7 +145,8 @@ class Ledger:
     def release(self, key: str) -> AdmittedWorkload:
         admitted = self._by_key.pop(key)
         del self._by_node[admitted.node][key]
-        self.domains.remove(admitted.topology_use)
+        if admitted.topology_use:
+            self.domains.remove(admitted.topology_use)
         self._change(admitted, admitted.usage, {})
         return admitted
 
