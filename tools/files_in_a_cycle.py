@@ -24,7 +24,7 @@ def files_of(run: Callable[[], object]) -> list[str]:
     """The files of the package in which a call executes anything."""
     found = set[str]()
 
-    def note(frame: FrameType, event: str, argument: Any) -> None:
+    def note(frame: FrameType, *_: Any) -> None:
         found.add(frame.f_code.co_filename)
 
     sys.setprofile(note)
