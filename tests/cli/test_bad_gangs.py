@@ -51,7 +51,7 @@ def job(annotations: str) -> str:
 apiVersion: batch/v1
 kind: Job
 metadata: {{name: j, annotations: {{{annotations}}}}}
-spec: {{parallelism: 4, template: {{spec: {{{CONTAINERS}}}}}}}
+spec: {{parallelism: 4, template: {{spec: {{restartPolicy: Never, {CONTAINERS}}}}}}}
 """
 
 

@@ -43,7 +43,7 @@ spec: {containers: [{name: main, image: x, resources: {requests: {cpu: 0}, limit
 apiVersion: batch/v1
 kind: Job
 metadata: {name: nightly, namespace: shop}
-spec: {parallelism: 2, template: {spec: {containers: [{name: main, image: x}]}}}
+spec: {parallelism: 2, template: {spec: {restartPolicy: Never, containers: [{name: main, image: x}]}}}
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim

@@ -62,6 +62,17 @@ BAD = [
         id="restartPolicy of a Job",
     ),
     pytest.param(
+        job(template(CONTAINERS)),
+        "spec.template.spec.restartPolicy: expected one of Never, OnFailure, found none",
+        id="no restartPolicy of a Job",
+    ),
+    pytest.param(
+        "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: j}, spec: {replicatedJobs: "
+        f"[{{name: w, template: {{spec: {{{template(f'restartPolicy: Always, {CONTAINERS}')}}}}}}}]}}}}",
+        'spec.template.spec.restartPolicy: expected one of Never, OnFailure, found "Always"',
+        id="restartPolicy in a JobSet",
+    ),
+    pytest.param(
         job(f"parallelism: 1000000000000000, {template(CONTAINERS)}"),
         "spec.parallelism: expected a number of at most 1000000, found 1000000000000000",
         id="pods without number",

@@ -25,7 +25,9 @@ def templates(draw: st.DrawFn) -> Document:
 
 
 def job_spec(draw: st.DrawFn) -> Document:
-    return {"parallelism": draw(COUNTS), "template": draw(templates())}
+    template = draw(templates())
+    template["spec"]["restartPolicy"] = "Never"
+    return {"parallelism": draw(COUNTS), "template": template}
 
 
 def replicas(draw: st.DrawFn, *types: str) -> Document:

@@ -13,7 +13,10 @@ GATE = "kueue.x-k8s.io/admission"
 
 def template(cpu: str = "1", *, annotations: dict[str, str] | None = None, **spec: Any) -> Document:
     container = {"name": "main", "resources": {"requests": {"cpu": cpu}}}
-    return {"metadata": {"annotations": annotations or {}}, "spec": {"containers": [container], **spec}}
+    return {
+        "metadata": {"annotations": annotations or {}},
+        "spec": {"restartPolicy": "Never", "containers": [container], **spec},
+    }
 
 
 def document(api_version: str, kind: str, name: str, spec: Document, *, queue: str = "", **metadata: Any) -> Document:

@@ -32,7 +32,8 @@ def replicated_node(name: str, count: str, **metadata: Any) -> Document:
 
 def workload_document(kind: str, name: str = "web", *, template: Document | None = None, **spec: Any) -> Document:
     group = {"ReplicationController": "v1", "Job": "batch/v1"}.get(kind, "apps/v1")
-    pod = template or {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "main"}]}}
+    ends = {"restartPolicy": "Never"} if kind == "Job" else {}
+    pod = template or {"metadata": {"labels": {"app": name}}, "spec": {**ends, "containers": [{"name": "main"}]}}
     return {"apiVersion": group, "kind": kind, "metadata": {"name": name}, "spec": {"template": pod, **spec}}
 
 

@@ -6,6 +6,8 @@ from gang_manifests import memberships, only_gang, pod_named, read, refusal
 from mooring.model.gangs.gang import Gang, Role
 from mooring.model.topology.requests import TopologyRequest
 
+POD_SPEC = "{restartPolicy: Never, containers: [{name: main}]}"
+
 
 def job(annotations: str, spec: str = "parallelism: 4, completions: 4", template: str = "") -> str:
     return f"""
@@ -13,7 +15,7 @@ apiVersion: batch/v1
 kind: Job
 metadata: {{name: train, annotations: {{{annotations}}}}}
 spec:
-  {{{spec}, template: {{metadata: {{annotations: {{{template}}}}}, spec: {{containers: [{{name: main}}]}}}}}}
+  {{{spec}, template: {{metadata: {{annotations: {{{template}}}}}, spec: {POD_SPEC}}}}}
 """
 
 
@@ -79,7 +81,7 @@ spec:
   schedule: "0 3 * * *"
   jobTemplate:
     metadata: {annotations: {mooring.dev/gang: "true"}}
-    spec: {parallelism: 2, template: {spec: {containers: [{name: main}]}}}
+    spec: {parallelism: 2, template: {spec: {restartPolicy: Never, containers: [{name: main}]}}}
 """
     gang = only_gang(read(text))
 

@@ -54,7 +54,9 @@ def leader_worker_set(*, queue: str = "", replicas: int = 1, size: int = 3, lead
 
 
 def replicated(kind: str, replicas: int = 2, *, queue: str = "", **more: Any) -> Document:
-    return document("apps/v1", kind, "web", {"replicas": replicas, "template": template()}, queue=queue, **more)
+    inner = template()
+    del inner["spec"]["restartPolicy"]
+    return document("apps/v1", kind, "web", {"replicas": replicas, "template": inner}, queue=queue, **more)
 
 
 @pytest.mark.parametrize(

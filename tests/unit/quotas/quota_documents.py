@@ -32,7 +32,9 @@ def asking(name: str = "web", **requests: Any) -> Document:
 
 def workload(kind: str, name: str = "web", *containers: Document, **spec: Any) -> Document:
     group = {"ReplicationController": "v1", "Job": "batch/v1", "CronJob": "batch/v1"}.get(kind, "apps/v1")
-    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": list(containers) or [container()]}}
+    ends = {"restartPolicy": "Never"} if kind in ("Job", "CronJob") else {}
+    pod_spec = {**ends, "containers": list(containers) or [container()]}
+    template = {"metadata": {"labels": {"app": name}}, "spec": pod_spec}
     if kind == "CronJob":
         spec = {"jobTemplate": {"spec": {"template": template, **spec}}}
     else:

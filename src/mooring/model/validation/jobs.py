@@ -23,6 +23,8 @@ from mooring.model.validation.templates import check_job_spec, check_replicas
 from mooring.model.validation.terms import Subject, check_choice, check_resources
 
 SUBMISSION_MODES = ("K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode")
+JOB_SET_RESTART_POLICY = "OnFailure"
+"""What a JobSet's webhook writes into templates that say nothing."""
 _MPI_KIND = TrainingKind(MPI_FIELD, MPI_TYPES, (LAUNCHER,), (LAUNCHER,))
 
 
@@ -41,7 +43,9 @@ def _check_job_set(subject: Subject, owner: JobSet) -> None:
     _check_names(subject, path, "name", (replicated.name for replicated in owner.spec.replicated_jobs))
     for index, replicated in enumerate(owner.spec.replicated_jobs):
         check_replicas(subject, f"{path}[{index}].replicas", replicated.replicas)
-        check_job_spec(subject, f"{path}[{index}].template.spec", replicated.template.spec)
+        check_job_spec(
+            subject, f"{path}[{index}].template.spec", replicated.template.spec, restart_policy=JOB_SET_RESTART_POLICY
+        )
 
 
 def _check_training_job(subject: Subject, owner: Any) -> None:

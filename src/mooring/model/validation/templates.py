@@ -10,7 +10,8 @@ from mooring.model.validation.terms import Subject, check_choice, check_label_se
 from mooring.model.values.selectors import compile_label_selector
 
 COMPLETION_MODES = ("NonIndexed", "Indexed")
-
+JOB_RESTART_POLICIES = ("Never", "OnFailure")
+"""A Job's pods come to an end; who says nothing means Always, which the API server refuses."""
 
 MOST_REPLICAS = 1_000_000
 """Pods of one workload: a slip of the hand must not fill the memory."""
@@ -26,12 +27,6 @@ def check_count(subject: Subject, path: str, count: int | None, most: int = LARG
 def check_replicas(subject: Subject, path: str, count: int | None) -> None:
     """Check how many pods are to be made."""
     check_count(subject, path, count, MOST_REPLICAS)
-
-
-def check_restart_policy(subject: Subject, path: str, policy: str) -> None:
-    """A Job's pods come to an end; who says nothing is understood."""
-    if policy:
-        check_choice(subject, path, policy, ("Never", "OnFailure"))
 
 
 def check_template(
@@ -50,10 +45,12 @@ def check_template(
         subject.refuse(f"{path}.template.metadata.labels", expected=expected, found=shown or "none")
 
 
-def check_job_spec(subject: Subject, path: str, spec: JobSpec) -> None:
+def check_job_spec(subject: Subject, path: str, spec: JobSpec, *, restart_policy: str = "") -> None:
+    """Check the spec of a Job; `restart_policy` is what its owner makes of a template that says nothing."""
     check_replicas(subject, f"{path}.parallelism", spec.parallelism)
     check_count(subject, f"{path}.activeDeadlineSeconds", spec.active_deadline_seconds, 2**63 - 1)
-    check_restart_policy(subject, f"{path}.template.spec.restartPolicy", spec.template.spec.restart_policy)
+    policy = spec.template.spec.restart_policy or restart_policy
+    check_choice(subject, f"{path}.template.spec.restartPolicy", policy, JOB_RESTART_POLICIES)
     check_count(subject, f"{path}.completions", spec.completions)
     if spec.completion_mode is not None:
         check_choice(subject, f"{path}.completionMode", spec.completion_mode, COMPLETION_MODES)
