@@ -289,3 +289,33 @@ def test_applications_have_their_turns_by_age_or_by_what_they_hold(mooring: Call
 
     assert placed(mooring, "-f", write(NODE + apps), "--config", write(queues, "q.yaml")) == {"x": 8}
     assert placed(mooring, "-f", write(NODE + apps), "--config", write(fair, "f.yaml")) == {"x": 4, "y": 4}
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("{name: provided, create: true}", "queues.yaml: not used here: create of placement rules"),
+        (
+            "{name: tag, value: namespace, filter: {type: allow}, parent: {name: fixed, value: root, create: true}}",
+            "queues.yaml: not used here: create of placement rules, filter of placement rules",
+        ),
+        ("{name: provided, create: false}", ""),
+    ],
+)
+def test_placement_rules_that_would_create_queues_are_said_not_to(
+    mooring: Call, write: Call, rule: str, expected: str
+) -> None:
+    text = (YUNIKORN % ("{}", "{}")).replace("{name: provided}", rule)
+    outcome = mooring("schedule", "-f", write(NODE), "--config", write(text, "queues.yaml"))
+
+    assert outcome.err.strip() == expected
+
+
+@pytest.mark.parametrize("command", [("schedule",), ("queues",)])
+def test_a_minimum_runtime_against_preemption_is_said_not_to_be_used(
+    mooring: Call, write: Call, command: tuple[str, ...]
+) -> None:
+    queues = kai_queue("a", "{quota: 1}", ", preemptMinRuntime: 5m") + kai_queue("b", "{quota: 1}")
+    outcome = mooring(*command, "-f", write(NODE + queues))
+
+    assert outcome.err.strip() == "Queue.scheduling.run.ai: not used here: preemptMinRuntime"

@@ -20,6 +20,7 @@ from mooring.model.api.yunikorn_queues import YuniKornQueue as Queue
 from mooring.model.values.quantity import QuantityError, parse_quantity
 
 USED = {"name", "parent", "resources", "maxapplications", "properties", "queues"}
+USED_OF_RULES = {"name", "value", "parent"}
 NOT_USED_OF_PARTITION = ("limits", "preemption", "nodesortpolicy", "usergroupresolver", "statedumpfilepath")
 
 
@@ -49,6 +50,7 @@ def parse_yunikorn(document: Any, source: str) -> YuniKornConfig:
     unused = [f"partition {found.name}" for found in given if found.name != "default"]
     unused += [name for name in NOT_USED_OF_PARTITION if name in partitions[index]]
     unused += sorted(set(_unused(partitions[index].get("queues") or [])))
+    unused += sorted(set(_unused_of_rules(partitions[index].get("placementrules") or [])))
     at = f"partitions[{index}]"
     for number, queue in enumerate(given[index].queues):
         _check_queue(queue, source, f"{at}.queues[{number}]")
@@ -65,6 +67,15 @@ def _unused(queues: list[Any]) -> list[str]:
         found += [name for name in queue if name not in USED]
         found += [name for name in queue.get("properties") or {} if name != SORT_POLICY]
         found += _unused(queue.get("queues") or [])
+    return found
+
+
+def _unused_of_rules(rules: list[Any]) -> list[str]:
+    """What rules say besides how a queue is found; `create: false` is what happens here."""
+    found: list[str] = []
+    for rule in rules:
+        found += [f"{name} of placement rules" for name in rule if name not in USED_OF_RULES and rule[name]]
+        found += _unused_of_rules([rule["parent"]] if rule.get("parent") else [])
     return found
 
 

@@ -71,4 +71,4 @@ def explain(
         else:
             print_data(found, output)
         warn(loaded.warnings, quiet=quiet)
-        remark_ignored(loaded.manifests.ignored, loaded.assembly.remarks, quiet=quiet)
+        remark_ignored(loaded.manifests.ignored, loaded.remarks, quiet=quiet)

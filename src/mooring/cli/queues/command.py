@@ -91,4 +91,4 @@ def queues(
         else:
             print_data(Story(told) if steps else told[-1].result, output)
         warn(loaded.warnings, quiet=quiet)
-        remark_ignored(loaded.manifests.ignored, loaded.assembly.remarks, quiet=quiet)
+        remark_ignored(loaded.manifests.ignored, loaded.remarks, quiet=quiet)

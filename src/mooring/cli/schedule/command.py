@@ -98,6 +98,6 @@ def schedule(
         else:
             print_data(Story(told) if steps else last, output)
         warn(loaded.warnings, quiet=quiet)
-        remark_ignored(loaded.manifests.ignored, loaded.assembly.remarks, quiet=quiet)
+        remark_ignored(loaded.manifests.ignored, loaded.remarks, quiet=quiet)
     if fail_on_waiting and (last.waiting or last.summary.forbidden):
         raise typer.Exit(1)

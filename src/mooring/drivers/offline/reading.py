@@ -11,6 +11,7 @@ from mooring.assembly import Assembly, assemble
 from mooring.config.scheduler import suggestion
 from mooring.drivers.offline.driver import Offline
 from mooring.errors import ConfigError, InputError
+from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.kueue import ClusterQueue
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.decisions import Decision
@@ -82,6 +83,14 @@ class Loaded:
     def manifests(self) -> Manifests:
         """What it ends with."""
         return self.pictures[-1]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What was configured or written, is understood, and changes nothing: a line each."""
+        lines = list(self.assembly.remarks)
+        if any(queue.spec.preempt_min_runtime for queue in self.manifests.all_of(KaiQueue)):
+            lines.append("Queue.scheduling.run.ai: not used here: preemptMinRuntime")
+        return lines
 
     @property
     def tells_time(self) -> bool:
