@@ -195,11 +195,13 @@ class Admit(Action):
 
     def _act_on(self, report: CycleReport, lifecycle: Lifecycle, now: float) -> None:
         workloads = lifecycle.workloads
-        for key, words in report.words.items():
-            lifecycle.say(workloads[key], words)
+        for key, condition in report.conditions.items():
+            lifecycle.say(workloads[key], condition)
         if self._misplaced:
-            self._misplaced.difference_update(report.words)
-        self._misplaced.update(key for key, words in report.words.items() if words.message == NAMESPACE_MISMATCH)
+            self._misplaced.difference_update(report.conditions)
+        self._misplaced.update(
+            key for key, condition in report.conditions.items() if condition.message == NAMESPACE_MISMATCH
+        )
         for preempted in report.preempted:
             lifecycle.preempt(preempted, now)
         for admitted in report.admitted:

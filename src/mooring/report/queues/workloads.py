@@ -145,8 +145,8 @@ class WorkloadsByQueue:
             priority=pending.priority,
             pods=sum(pod_set.count for pod_set in pending.pod_sets),
             asks=_by_resource(pair for pair in amounts if pair[1]),
-            reason=workload.words.reason,
-            message=workload.words.message,
+            reason=workload.condition.reason,
+            message=workload.condition.message,
             least_pods=least,
         )
 

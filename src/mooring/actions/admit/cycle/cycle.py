@@ -13,7 +13,7 @@ from mooring.actions.admit.cycle.nominate import Entry, Nominator, describe
 from mooring.actions.admit.cycle.order import FairOrder, by_rank
 from mooring.actions.admit.cycle.pending import Pending, Requeue
 from mooring.actions.admit.cycle.turns import MayStart, Turns, anybody
-from mooring.actions.admit.lifecycle.conditions import MISCONFIGURED, SUSPENDED, Words
+from mooring.actions.admit.lifecycle.conditions import MISCONFIGURED, SUSPENDED, Condition
 from mooring.actions.admit.policies.held_room import HeldRoom
 from mooring.actions.admit.policies.own_rules import OwnRules
 from mooring.actions.admit.preemption import classical
@@ -63,7 +63,7 @@ class CycleReport:
     """By queue, the workload that was tried."""
     outcomes: dict[str, str] = field(default_factory=dict)
     """By workload tried, the reason of its QuotaReserved condition."""
-    words: dict[str, Words] = field(default_factory=dict)
+    conditions: dict[str, Condition] = field(default_factory=dict)
     """By workload that waits on, tried or alike one that was: why."""
     admitted: list[Admitted] = field(default_factory=list)
     preempted: list[Preempted] = field(default_factory=list)
@@ -163,11 +163,11 @@ class Admission:
             report.preempted += self._preempt(entry)
         # 5. The others go back in line, or are parked.
         for entry in entries:
-            words = describe(entry)
-            report.outcomes[entry.pending.key] = words.reason
+            condition = describe(entry)
+            report.outcomes[entry.pending.key] = condition.reason
             if entry.requeue is not None:
-                peers = self.pending.put_back(entry.pending, entry.requeue, words)
-                report.words.update(dict.fromkeys((entry.pending.key, *peers), words))
+                peers = self.pending.put_back(entry.pending, entry.requeue, condition)
+                report.conditions.update(dict.fromkeys((entry.pending.key, *peers), condition))
         self._hold_room(entries, [*turns.preempting, *turns.deferred])
         return report
 
@@ -218,16 +218,16 @@ class Admission:
     def local_queue(self, workload: Workload) -> LocalQueue | None:
         return self._local_queues.get((workload.metadata.namespace, workload.spec.queue_name))
 
-    def find_queue(self, workload: Workload) -> Queue | Words:
+    def find_queue(self, workload: Workload) -> Queue | Condition:
         """The queue in which a workload is to wait, or why there is none."""
         name = workload.spec.queue_name
         local = self.local_queue(workload)
         if local is None:
-            return Words(MISCONFIGURED, f"LocalQueue {name} doesn't exist")
+            return Condition(MISCONFIGURED, f"LocalQueue {name} doesn't exist")
         if (local.spec.stop_policy or STOP_NONE) != STOP_NONE:
-            return Words(SUSPENDED, f"LocalQueue {name} is inactive")
+            return Condition(SUSPENDED, f"LocalQueue {name} is inactive")
         queue = self.structure.queues.get(local.spec.cluster_queue)
-        return queue or Words(MISCONFIGURED, f"ClusterQueue {local.spec.cluster_queue} doesn't exist")
+        return queue or Condition(MISCONFIGURED, f"ClusterQueue {local.spec.cluster_queue} doesn't exist")
 
     def add(self, workload: Workload, finished: Mapping[str, int] | None = None) -> str:
         """Take in a workload, waiting or holding quota; say why if it cannot wait in any queue.
@@ -241,7 +241,7 @@ class Admission:
             known = admission.cluster_queue in self.structure.queues
             return "" if known else f"ClusterQueue {admission.cluster_queue} doesn't exist"
         queue = self.find_queue(workload)
-        if isinstance(queue, Words):
+        if isinstance(queue, Condition):
             return queue.message
         self.wait(self.intake.make_pending(workload, queue.name, finished))
         return ""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from heapq import heappop, heappush
 
-from mooring.actions.admit.lifecycle.conditions import PENDING_EVALUATION, Words
+from mooring.actions.admit.lifecycle.conditions import PENDING_EVALUATION, Condition
 from mooring.actions.admit.quota.structure import Queue, Structure
 from mooring.actions.admit.workload_info import PendingWorkload
 from mooring.state.related import RelatedObjects
@@ -47,7 +47,7 @@ class Line:
         self._in_heap: set[HeapEntry] = set()
         """What the heap has; entries of workloads that left the line otherwise are skipped when they come up."""
         self._by_shape: dict[int, dict[str, None]] = {}
-        self._failed_shapes: dict[int, Words] = {}
+        self._failed_shapes: dict[int, Condition] = {}
         """The shapes of which one was tried in vain since quota was last freed, and what was said of it."""
         self._sticky = ""
         """The workload that others were preempted for: it goes first, or they would have gone for nothing."""
@@ -118,7 +118,7 @@ class Line:
         pending = self._active.get(entry[-1])
         return pending is not None and pending.queue_order == entry[:-1]
 
-    def put_back(self, pending: PendingWorkload, why: Requeue, words: Words) -> list[str]:
+    def put_back(self, pending: PendingWorkload, why: Requeue, condition: Condition) -> list[str]:
         """Return a workload that was tried and not admitted to where it belongs; those that are parked with it."""
         if why is Requeue.PENDING_PREEMPTION:
             self._sticky = pending.key
@@ -130,7 +130,7 @@ class Line:
         self.parked[pending.key] = pending
         if why not in _SAME_FOR_THE_SHAPE:
             return []
-        self._failed_shapes[pending.shape] = words
+        self._failed_shapes[pending.shape] = condition
         peers = list(self._by_shape.get(pending.shape, ()))
         for key in peers:
             same = self._active[key]
@@ -160,12 +160,12 @@ class Line:
         labels = labels_of.get(namespace) or {NAMESPACE_NAME_LABEL: namespace}
         return self.queue.namespaces.matches(labels)
 
-    def words_for(self, pending: PendingWorkload) -> Words:
+    def words_for(self, pending: PendingWorkload) -> Condition:
         """What can be said of a workload that was not tried itself."""
         known = self._failed_shapes.get(pending.shape)
         if known is not None and pending.key in self.parked:
             return known
-        return Words(PENDING_EVALUATION, f"Workload waits for its turn in ClusterQueue {self.queue.name}")
+        return Condition(PENDING_EVALUATION, f"Workload waits for its turn in ClusterQueue {self.queue.name}")
 
     @property
     def is_waited_in(self) -> bool:
@@ -237,7 +237,7 @@ class Pending:
         line = self._line_of.get(key)
         return None if line is None else line.find(key)
 
-    def words_for(self, key: str) -> Words | None:
+    def words_for(self, key: str) -> Condition | None:
         """What can be said of a waiting workload that was not tried; None if nobody of that name waits."""
         pending = self.find(key)
         return None if pending is None else self._line_of[key].words_for(pending)
@@ -270,9 +270,9 @@ class Pending:
             self._note(line)
         return heads
 
-    def put_back(self, pending: PendingWorkload, why: Requeue, words: Words) -> list[str]:
+    def put_back(self, pending: PendingWorkload, why: Requeue, condition: Condition) -> list[str]:
         line = self.lines[pending.queue_name]
-        peers = line.put_back(pending, why, words)
+        peers = line.put_back(pending, why, condition)
         self._unparked.discard(line.queue.root)
         self._note(line)
         return peers

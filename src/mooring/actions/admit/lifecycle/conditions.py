@@ -25,14 +25,14 @@ OVERLAPPING_TARGETS = "Workload has overlapping preemption targets with another 
 PODS_NOT_READY = "waiting for all admitted workloads to be in PodsReady condition"
 
 
-class Words(NamedTuple):
-    """What is said of a workload that waits."""
+class Condition(NamedTuple):
+    """Why a workload waits, as its QuotaReserved condition says it."""
 
     reason: str
     message: str
 
 
-NO_WORDS = Words("", "")
+NO_CONDITION = Condition("", "")
 
 
 class Shortage(NamedTuple):

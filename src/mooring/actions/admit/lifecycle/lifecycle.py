@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from mooring.actions.admit.cycle.cycle import Admission, Preempted
 from mooring.actions.admit.lifecycle.admission_checks import look_at_checks
-from mooring.actions.admit.lifecycle.conditions import ADMISSION_GATED, SUSPENDED, Words
+from mooring.actions.admit.lifecycle.conditions import ADMISSION_GATED, SUSPENDED, Condition
 from mooring.actions.admit.lifecycle.evictions import preemption_message
 from mooring.actions.admit.lifecycle.settling import Deadlines, Settling
 from mooring.actions.admit.lifecycle.stages import DEACTIVATED, Eviction, Stage, WorkloadRecord
@@ -94,17 +94,17 @@ class Lifecycle:
         self.admission.finish([record.key])
         if record.is_deactivated or not workload.spec.active:
             said = record.eviction.message if record.eviction is not None and record.is_deactivated else ""
-            self._keep_out(record, Words(SUSPENDED, said or "The workload is deactivated"))
+            self._keep_out(record, Condition(SUSPENDED, said or "The workload is deactivated"))
             return
         if record.requeue_at is not None and record.requeue_at > now:
             said = f"{record.eviction.message}; " if record.eviction is not None else ""
             self._move(record, Stage.BACKOFF)
-            self.say(record, Words(SUSPENDED, f"{said}requeued in {record.requeue_at - now:.0f}s"))
+            self.say(record, Condition(SUSPENDED, f"{said}requeued in {record.requeue_at - now:.0f}s"))
             self.deadlines.add(record.requeue_at, record.key)
             return
         record.requeue_at = None
         queue = self.admission.find_queue(workload)
-        if isinstance(queue, Words):
+        if isinstance(queue, Condition):
             self._keep_out(record, queue)
             return
         pending = self.admission.intake.make_pending(workload, queue.name, self._finished_of(record.key))
@@ -113,22 +113,22 @@ class Lifecycle:
         self._move(record, Stage.WAITING)
         self.admission.wait(pending)
         if queue.is_active:
-            self.say(record, self.admission.pending.words_for(record.key) or record.words)
+            self.say(record, self.admission.pending.words_for(record.key) or record.condition)
         else:
-            self.say(record, Words(SUSPENDED, f"ClusterQueue {queue.name} is inactive: {queue.inactive_reason}"))
+            self.say(record, Condition(SUSPENDED, f"ClusterQueue {queue.name} is inactive: {queue.inactive_reason}"))
 
     def _loses_its_place(self, record: WorkloadRecord) -> bool:
         if record.eviction is not None and record.eviction.reason == PODS_READY_TIMEOUT:
             return self.admission.intake.orders_by_eviction
         return True
 
-    def _keep_out(self, record: WorkloadRecord, words: Words) -> None:
+    def _keep_out(self, record: WorkloadRecord, condition: Condition) -> None:
         self._move(record, Stage.OUTSIDE)
-        self.say(record, words)
+        self.say(record, condition)
 
-    def say(self, record: WorkloadRecord, words: Words) -> None:
+    def say(self, record: WorkloadRecord, condition: Condition) -> None:
         """Note why a workload waits."""
-        record.words = words
+        record.condition = condition
         self.spoken_of[record.key] = record
 
     # Quota.
@@ -166,7 +166,9 @@ class Lifecycle:
             self._start(record, now)
         elif record.stage is Stage.RESERVED:
             names = ", ".join(result.pending)
-            self.say(record, Words(ADMISSION_GATED, f"The workload has quota, and waits for admission checks: {names}"))
+            self.say(
+                record, Condition(ADMISSION_GATED, f"The workload has quota, and waits for admission checks: {names}")
+            )
         return result.pending
 
     def _start(self, record: WorkloadRecord, since: float) -> None:
@@ -277,7 +279,7 @@ class Lifecycle:
         self.unready.pop(record.key, None)
         self.leaving[record.key] = record
         self._move(record, Stage.LEAVING)
-        self.say(record, Words(eviction.reason, eviction.message))
+        self.say(record, Condition(eviction.reason, eviction.message))
 
     def complete_evictions(self, gone: Iterable[WorkloadRecord], now: float) -> None:
         """The pods of these workloads are gone: their quota is free, and they wait again."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from mooring.actions.admit.lifecycle.admission_checks import checks_terms
-from mooring.actions.admit.lifecycle.conditions import NO_WORDS, Words
+from mooring.actions.admit.lifecycle.conditions import NO_CONDITION, Condition
 from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
 from mooring.actions.admit.topology.ungating import assign_pods
 from mooring.engine.evictions import withdraw
@@ -234,22 +234,22 @@ def tell(workloads: Iterable[WorkloadRecord], pods: WorkloadPods) -> list[Decisi
     for workload in workloads:
         if workload.stage is Stage.DONE:
             continue
-        words = _words(workload, pods)
-        if words == workload.told:
+        condition = _words(workload, pods)
+        if condition == workload.told:
             continue
-        workload.told = words
-        if words.message:
+        workload.told = condition
+        if condition.message:
             held = pods.held(workload) if workload.stage is Stage.ADMITTED else pods.waiting(workload)
-            waits += [Wait(record.key, words.message, WHO, reason=words.reason) for record in held]
+            waits += [Wait(record.key, condition.message, WHO, reason=condition.reason) for record in held]
     return waits
 
 
-def _words(workload: WorkloadRecord, pods: WorkloadPods) -> Words:
+def _words(workload: WorkloadRecord, pods: WorkloadPods) -> Condition:
     if workload.stage is not Stage.ADMITTED:
-        return workload.words
+        return workload.condition
     wanted = {found.name: found.count for found in workload.workload.spec.pod_sets}
     fewer = [given for given in workload.pod_sets if given.count < wanted.get(given.name, 0)]
     if not fewer or not pods.held(workload):
-        return NO_WORDS
+        return NO_CONDITION
     said = ", ".join(f"{given.count} of {wanted[given.name]} pods of pod set {given.name}" for given in fewer)
-    return Words(PARTLY_ADMITTED, f"The workload is admitted with {said}; the others start as those finish")
+    return Condition(PARTLY_ADMITTED, f"The workload is admitted with {said}; the others start as those finish")

@@ -12,7 +12,7 @@ waits for admission checks. One that is leaving was told to stop, and holds its 
 from dataclasses import dataclass, field
 from enum import Enum
 
-from mooring.actions.admit.lifecycle.conditions import NO_WORDS, Words
+from mooring.actions.admit.lifecycle.conditions import NO_CONDITION, Condition
 from mooring.actions.admit.workload_info import ADMISSION_CHECK, PODS_READY_TIMEOUT
 from mooring.model.api.kueue import Workload
 from mooring.model.api.pods import Pod
@@ -55,9 +55,9 @@ class WorkloadRecord:
 
     queued: QueuedWorkload
     stage: Stage = Stage.OUTSIDE
-    words: Words = NO_WORDS
+    condition: Condition = NO_CONDITION
     """Why it waits."""
-    told: Words = NO_WORDS
+    told: Condition = NO_CONDITION
     """What was last said of that."""
     pod_sets: tuple[PodSetFlavors, ...] = ()
     """What it was given, while it holds quota."""
