@@ -319,3 +319,73 @@ def test_a_minimum_runtime_against_preemption_is_said_not_to_be_used(
     outcome = mooring(*command, "-f", write(NODE + queues))
 
     assert outcome.err.strip() == "Queue.scheduling.run.ai: not used here: preemptMinRuntime"
+
+
+KAI_TABLE = """\
+3 KAI queues
+
+KAI QUEUE  SHARE  OF THE CLUSTER            RUNNING  WAITING
+p              1  100.0% of nvidia.com/gpu        8        8
+  a            1  75.0% of nvidia.com/gpu         6        2
+  b            1  25.0% of nvidia.com/gpu         2        6
+
+KAI QUEUE  RESOURCE        DESERVED  ALLOCATED  DEMAND  CAPABILITY
+p          nvidia.com/gpu         8          8      16           -
+  a        nvidia.com/gpu         6          6       8           -
+  b        nvidia.com/gpu         2          2       8           3
+
+WAITING in a
+2 pods: the cluster has 8 nvidia.com/gpu, 8 of it held; 1 more asked for
+
+WAITING in b
+6 pods: the cluster has 8 nvidia.com/gpu, 8 of it held; 1 more asked for
+"""
+
+
+def test_queues_shows_what_kais_queues_deserve_and_hold(mooring: Call, write: Call) -> None:
+    queues = kai_queue("p", "{quota: -1, limit: -1}")
+    queues += kai_queue("a", "{quota: 6, limit: -1}", ", parentQueue: p")
+    queues += kai_queue("b", "{quota: 2, limit: 3}", ", parentQueue: p")
+    file = write(NODE + queues + kai_pods("a", "a", 8) + kai_pods("b", "b", 8))
+
+    assert mooring("queues", "-f", file, "--as", "kai-scheduler").out == KAI_TABLE
+
+
+def shown_queues(mooring: Call, *arguments: Any) -> list[Any]:
+    outcome = mooring("queues", "-q", "-o", "json", *arguments)
+    assert (outcome.code, outcome.err) == (0, "")
+    names = ("kind", "name", "parent", "deserved", "allocated", "capability", "runningPods", "waitingPods")
+    return [tuple(queue[name] for name in names) for queue in json.loads(outcome.out)["sharedQueues"]]
+
+
+def test_queues_shows_what_yunikorns_queues_deserve_and_hold(mooring: Call, write: Call) -> None:
+    file = write(NODE + yunikorn_pods("a", "root.a", 8) + yunikorn_pods("c", "root.p.c", 8))
+    config = write(YUNIKORN % ("{guaranteed: {nvidia.com/gpu: 6}}", "{}"), "queues.yaml")
+    gpu = "nvidia.com/gpu"
+
+    found = shown_queues(mooring, "-f", file, "--config", config)
+
+    assert found == [
+        ("YuniKorn queue", "root.a", "", {gpu: 6}, {gpu: 6}, {}, 6, 2),
+        ("YuniKorn queue", "root.b", "", {}, {}, {}, 0, 0),
+        ("YuniKorn queue", "root.p", "", {}, {gpu: 2}, {gpu: 3}, 2, 6),
+        ("YuniKorn queue", "root.p.c", "root.p", {}, {gpu: 2}, {}, 2, 6),
+    ]
+    assert shown_queues(mooring, "-f", file, "--config", config, "--queue", "root.a") == found[:1]
+
+
+@pytest.mark.parametrize(
+    ("group", "held"),
+    [("scheduling.x-k8s.io", [(2, 2), (4, 4)]), (KOORDINATOR, [(3, 3), (5, 5)])],
+    ids=["the minimum", "the runtime quota"],
+)
+def test_queues_shows_what_elastic_quotas_deserve_and_hold(
+    mooring: Call, write: Call, group: str, held: list[tuple[int, int]]
+) -> None:
+    quotas = quota("a", 2, 8, group=group) + quota("b", 4, 8, group=group)
+    gpu = "nvidia.com/gpu"
+
+    assert shown_queues(mooring, "-f", write(NODE + quotas + team_pods("a", 8) + team_pods("b", 8))) == [
+        ("ElasticQuota", f"{name}/{name}", "", {gpu: deserved}, {gpu: holds}, {gpu: 8}, holds, 8 - holds)
+        for name, (deserved, holds) in zip("ab", held, strict=True)
+    ]

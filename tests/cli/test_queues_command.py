@@ -164,6 +164,7 @@ def test_json_has_everything(mooring: Call, company: Path) -> None:
         "localQueues",
         "withoutQueue",
         "volcanoQueues",
+        "sharedQueues",
     ]
     assert [(cohort["name"], cohort["parent"]) for cohort in result["cohorts"]] == [
         ("company", ""),

@@ -30,7 +30,7 @@ def queues(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Show one queue only: a ClusterQueue, a LocalQueue as namespace/name, or a Queue of Volcano.",
+            help="Show one queue only: a ClusterQueue, a LocalQueue as namespace/name, or one that shares the cluster.",
         ),
     ] = None,
     config: Config = None,
@@ -46,7 +46,8 @@ def queues(
 
     For each cohort and ClusterQueue: quotas, what is used, borrowed and lent, fair shares, and whether it is active.
     For each workload that waits: its place, what it asks for, why it waits, and who would have to give what back for it
-    to start, even where policies do not allow that to be taken. Volcano's queues are shown with their shares.
+    to start, even where policies do not allow that to be taken. Queues of Volcano, KAI and YuniKorn and ElasticQuotas
+    are shown with their shares.
 
     \b
     Example:

@@ -1,12 +1,13 @@
 """How queues stand, for people: a tree of cohorts and queues, their quotas, and who waits for whom."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
+from mooring.cli.queues.shares_table import count_shares, print_shares
 from mooring.cli.tables import count, make_table, print_admissions, print_table
 from mooring.report.amounts import amount_text, amounts_text
 from mooring.report.queues.data import (
@@ -16,7 +17,6 @@ from mooring.report.queues.data import (
     QueuesResult,
     QueueStatus,
     QuotaStatus,
-    VolcanoQueueStatus,
     WaitingWorkload,
 )
 
@@ -50,18 +50,17 @@ def print_queues(console: Console, result: QueuesResult, *, everyone: bool = Fal
     _print_local_queues(console, result.local_queues)
     _print_inactive(console, result)
     _print_waiting(console, result, everyone=everyone)
-    _print_volcano(console, result.volcano_queues)
+    print_shares(console, result)
 
 
 def _summary(result: QueuesResult) -> Text:
-    if not result.queues and not result.volcano_queues:
+    if not result.queues and not result.volcano_queues and not result.shared_queues:
         return Text("no queues", style="bold")
     parts = []
     if result.queues:
         where = f" in {count(len(result.cohorts), 'cohort')}" if result.cohorts else ""
         parts.append(f"{count(len(result.queues), 'ClusterQueue')}{where}")
-    if result.volcano_queues:
-        parts.append(count(len(result.volcano_queues), "Volcano queue"))
+    parts += count_shares(result)
     text = Text(", ".join(parts), style="bold")
     if result.queues:
         admitted = sum(queue.admitted for queue in result.queues)
@@ -215,60 +214,3 @@ def _giving(given: GivenBack) -> str:
     if given.forbidden_by:
         return f"{who}; not taken, because {given.forbidden_by}"
     return f"{who}; taken when its turn comes"
-
-
-# Volcano's queues: whose share is how large, and what of each resource that means.
-
-
-def _print_volcano(console: Console, queues: Sequence[VolcanoQueueStatus]) -> None:
-    if not queues:
-        return
-    names = _volcano_names(queues)
-    console.print()
-    headers = ("VOLCANO QUEUE", ">WEIGHT", ">SHARE", "OF THE CLUSTER", ">RUNNING", ">WAITING", "RECLAIMABLE", "STATE")
-    table = make_table(*headers)
-    for queue in queues:
-        part = f"{queue.dominant_share:.1%} of {queue.dominant_resource}" if queue.dominant_resource else "nothing"
-        pods = (f"{queue.running_pods:,}", f"{queue.waiting_pods:,}")
-        reclaimable = "yes" if queue.reclaimable else "no"
-        table.add_row(names[queue.name], f"{queue.weight}", f"{queue.share:g}", part, *pods, reclaimable, queue.state)
-    print_table(console, table)
-    _print_volcano_resources(console, queues, names)
-    _print_volcano_reasons(console, queues)
-
-
-def _volcano_names(queues: Sequence[VolcanoQueueStatus]) -> dict[str, str]:
-    """Each name at its depth in the tree; parents come before their children."""
-    depth: dict[str, int] = {}
-    for queue in queues:
-        depth[queue.name] = depth[queue.parent] + 1 if queue.parent in depth else 0
-    return {name: INDENT * deep + name for name, deep in depth.items()}
-
-
-def _print_volcano_resources(console: Console, queues: Sequence[VolcanoQueueStatus], names: Mapping[str, str]) -> None:
-    console.print()
-    table = make_table("VOLCANO QUEUE", "RESOURCE", ">DESERVED", ">ALLOCATED", ">DEMAND", ">GUARANTEE", ">CAPABILITY")
-    for queue in queues:
-        name = names[queue.name]
-        parts = (queue.deserved, queue.allocated, queue.demand, queue.guarantee, queue.capability)
-        for resource in sorted({found for amounts in parts for found in amounts}):
-            table.add_row(name, resource, *(_amount_cell(amounts, resource) for amounts in parts))
-            name = ""
-    if table.row_count:
-        print_table(console, table)
-
-
-def _amount_cell(amounts: Mapping[str, float], resource: str) -> str:
-    return amount_text(resource, amounts[resource]) if resource in amounts else "-"
-
-
-def _print_volcano_reasons(console: Console, queues: Sequence[VolcanoQueueStatus]) -> None:
-    for queue in queues:
-        if not queue.waiting_reasons:
-            continue
-        console.print()
-        console.print(f"WAITING in {queue.name}", style="bold")
-        for why in queue.waiting_reasons:
-            line = Text(count(why.pods, "pod"), style="bold yellow")
-            line.append(f": {why.message}", style="default not bold")
-            console.print(line, soft_wrap=True)

@@ -172,6 +172,31 @@ class VolcanoQueueStatus(Struct, rename="camel"):
     """Why its pods wait, the reason of most pods first."""
 
 
+class SharedQueueStatus(Struct, rename="camel"):
+    """A queue of KAI or YuniKorn, or an ElasticQuota; amounts by resource."""
+
+    kind: str
+    """What its users call it: KAI queue, YuniKorn queue, ElasticQuota."""
+    name: str
+    parent: str
+    """Empty below the root."""
+    share: float
+    """The highest part that it holds of what it deserves."""
+    allocated: dict[str, float]
+    deserved: dict[str, float]
+    """Its fair share in KAI, its runtime quota in Koordinator, else what it is guaranteed."""
+    demand: dict[str, float]
+    capability: dict[str, float]
+    """The most that it may hold; a resource that is not named has no limit of its own."""
+    dominant_share: float
+    """The highest part that it holds of the cluster."""
+    dominant_resource: str
+    running_pods: int
+    """Its own and those of all queues below it, as are the amounts."""
+    waiting_pods: int
+    waiting_reasons: list[WaitingReason]
+
+
 class QueuesResult(Struct, rename="camel"):
     admitted: list[Admitted]
     """Workloads that were given quota just now; in the order of the decisions."""
@@ -189,3 +214,5 @@ class QueuesResult(Struct, rename="camel"):
     """Workloads whose LocalQueue or ClusterQueue is not there."""
     volcano_queues: list[VolcanoQueueStatus]
     """Parents before their children, by name."""
+    shared_queues: list[SharedQueueStatus]
+    """Those of KAI, YuniKorn and ElasticQuotas, a family after the other; parents before their children."""

@@ -24,6 +24,7 @@ from mooring.report.queues.data import (
     QuotaStatus,
 )
 from mooring.report.queues.lending import Lent, lent_by_node
+from mooring.report.queues.shares import shared_statuses
 from mooring.report.queues.volcano import volcano_statuses
 from mooring.report.queues.workloads import WorkloadsByQueue
 
@@ -52,6 +53,7 @@ def make_queues_result(scheduler: Scheduler, decisions: Iterable[Decision]) -> Q
         ],
         without_queue=workloads.without_queue(),
         volcano_queues=volcano_statuses(scheduler),
+        shared_queues=shared_statuses(scheduler),
     )
 
 

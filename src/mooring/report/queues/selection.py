@@ -23,6 +23,7 @@ def _names(result: QueuesResult) -> Iterable[str]:
     yield from (queue.name for queue in result.queues)
     yield from (f"{queue.namespace}/{queue.name}" for queue in result.local_queues)
     yield from (queue.name for queue in result.volcano_queues)
+    yield from (queue.name for queue in result.shared_queues)
 
 
 def _expected(known: Sequence[str], name: str) -> str:
@@ -36,7 +37,7 @@ def _expected(known: Sequence[str], name: str) -> str:
 def narrow(result: QueuesResult, name: str) -> QueuesResult:
     """What concerns one queue: itself, the cohorts above it, its LocalQueues, what was decided on its workloads.
 
-    The name may be that of a ClusterQueue, of a LocalQueue with its namespace, or of a Queue of Volcano.
+    The name may be that of a ClusterQueue, of a LocalQueue with its namespace, or of a queue that shares the cluster.
     """
     locals_named = [found for found in result.local_queues if f"{found.namespace}/{found.name}" == name]
     wanted = {name, *(found.cluster_queue for found in locals_named)}
@@ -59,4 +60,5 @@ def narrow(result: QueuesResult, name: str) -> QueuesResult:
         local_queues=locals_named or [found for found in result.local_queues if found.cluster_queue in wanted],
         without_queue=[],
         volcano_queues=[queue for queue in result.volcano_queues if queue.name == name],
+        shared_queues=[queue for queue in result.shared_queues if queue.name == name],
     )
