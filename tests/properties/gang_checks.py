@@ -10,6 +10,7 @@ from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Evict, Wait
 from mooring.model.gangs.gang import Gang
 from mooring.model.gangs.membership import VOLCANO_ROLE
+from mooring.model.keys import PodKey
 from mooring.model.values.quantity import parse_quantity
 from mooring.model.values.requests import pod_requests
 from mooring.testing.builders import HOSTNAME
@@ -48,7 +49,7 @@ class Watch:
                 self._check_start(key, new)
             self._check_timeout(key, now)
 
-    def _check_start(self, key: str, new: set[str]) -> None:
+    def _check_start(self, key: str, new: set[PodKey]) -> None:
         """Whoever of a gang is bound makes it whole, or comes to a whole one; and goes where it has to be."""
         gang = self.world.gangs.get(key)
         assert gang is not None, f"{sorted(new)} were bound, and nobody declares {key}"

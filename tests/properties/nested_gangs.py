@@ -9,6 +9,7 @@ from gang_worlds import GangWorld, Kind, random_kind, random_node
 
 from mooring.model.events import Event, GangSeen, PodSeen
 from mooring.model.gangs.gang import Gang, gang_key
+from mooring.model.keys import NO_GANG, GangKey, PodKey
 from mooring.testing.random_clusters import Choose, one_in, one_of
 
 OUTER_KIND = "CompositePodGroup.scheduling.k8s.io"
@@ -18,15 +19,15 @@ OUTER_KIND = "CompositePodGroup.scheduling.k8s.io"
 class NestedWorld(GangWorld):
     """As GangWorld, but gangs come as trees."""
 
-    outer: dict[str, Gang] = field(default_factory=dict)
+    outer: dict[GangKey, Gang] = field(default_factory=dict)
     """By key, the gangs of gangs; they stay as they were declared."""
 
     def new_gang(self) -> list[Event]:
         if self.kinds and one_in(self.choose, 3):
             return self._missing_members()
-        return list(self._new_tree(f"tree-{len(self.outer)}", "", depth=1 + self.choose(2)))
+        return list(self._new_tree(f"tree-{len(self.outer)}", NO_GANG, depth=1 + self.choose(2)))
 
-    def _new_tree(self, name: str, parent: str, depth: int) -> Iterator[Event]:
+    def _new_tree(self, name: str, parent: GangKey, depth: int) -> Iterator[Event]:
         """A gang, with gangs inside it; those of pods at the leaves."""
         if depth == 0:
             yield from self._new_leaf(name, parent)
@@ -41,7 +42,7 @@ class NestedWorld(GangWorld):
         for number in range(inside):
             yield from self._new_tree(f"{name}-{number}", key, depth - 1)
 
-    def _new_leaf(self, name: str, parent: str) -> Iterator[Event]:
+    def _new_leaf(self, name: str, parent: GangKey) -> Iterator[Event]:
         kind = random_kind(self.choose, name, most=3)
         gang = replace(
             kind.gang, parent=parent, priority=None, topology_request=None, roles=(), minimum=len(kind.members)
@@ -52,7 +53,7 @@ class NestedWorld(GangWorld):
         yield GangSeen(gang)
         yield from map(PodSeen, kind.members)
 
-    def is_whole(self, key: str) -> bool:
+    def is_whole(self, key: GangKey) -> bool:
         """Whether enough of a gang runs, or has succeeded."""
         if key not in self.outer:
             gang = self.gangs.get(key)
@@ -66,7 +67,7 @@ class NestedWatch(Watch):
 
     world: NestedWorld
 
-    def _check_start(self, key: str, new: set[str]) -> None:
+    def _check_start(self, key: str, new: set[PodKey]) -> None:
         gang: Gang | None = self.world.gangs.get(key)
         assert gang is not None, f"{sorted(new)} were bound, and nobody declares {key}"
         while gang is not None:

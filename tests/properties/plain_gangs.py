@@ -12,6 +12,7 @@ from mooring.model.api.pods import Pod
 from mooring.model.events import GangSeen
 from mooring.model.gangs.gang import Gang, Role
 from mooring.model.gangs.membership import VOLCANO_GROUPS, VOLCANO_ROLE
+from mooring.model.keys import NO_GANG, GangKey, PodKey
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
 from mooring.state.pods import PodRecord
@@ -22,8 +23,8 @@ URGENT = 25
 Assignment = Sequence[tuple[PodRecord, int]]
 
 
-def gang_key(name: str) -> str:
-    return f"PodGroup.scheduling.volcano.sh/default/{name}"
+def gang_key(name: str) -> GangKey:
+    return GangKey(f"PodGroup.scheduling.volcano.sh/default/{name}")
 
 
 def make_member(name: str, gang: str, *, role: str = "", **given: Any) -> Pod:
@@ -31,7 +32,7 @@ def make_member(name: str, gang: str, *, role: str = "", **given: Any) -> Pod:
     return make_pod(name, annotations=annotations | given.pop("annotations", {}), **given)
 
 
-def random_gang(choose: Choose, name: str, size: int, *, parent: str = "") -> Gang:
+def random_gang(choose: Choose, name: str, size: int, *, parent: GangKey = NO_GANG) -> Gang:
     return Gang(
         gang_key(name),
         f"default/{name}",
@@ -77,7 +78,7 @@ def crowded_with_gangs(choose: Choose, *, nodes: int, pods: int, gangs: int, ter
     cluster = make_cluster(nodes=made, pods=running)
     for index, size in enumerate(sizes):
         if not one_in(choose, 8):
-            parent = gang_key("outer") if one_in(choose, 3) else ""
+            parent = gang_key("outer") if one_in(choose, 3) else NO_GANG
             cluster.observe(GangSeen(random_gang(choose, f"gang-{index}", size, parent=parent)))
     if one_in(choose, 2):
         priority = one_of(choose, (None, 10))
@@ -156,7 +157,7 @@ def victim_priority(cluster: Cluster, record: PodRecord) -> int:
     return max(member.priority for member in members if member.row >= 0)
 
 
-def core_of(part: GangRecord) -> set[str]:
+def core_of(part: GangRecord) -> set[PodKey]:
     """Those of a gang that cannot go one by one."""
     present = staying(part)
     return {record.key for record in present} - {free.key for free in part.surplus(present)}
@@ -177,7 +178,7 @@ def units_of(cluster: Cluster, victims: Sequence[PodRecord]) -> list[list[PodRec
     units: dict[str, list[PodRecord]] = {}
     for record in victims:
         root, part = root_of(cluster, record), cluster.gangs.of(record.key)
-        unit = record.key
+        unit: str = record.key
         if root is not None and part is not None and record in staying(part):
             inner, rest = inner_and_rest(cluster, root)
             if any(not keys.isdisjoint(core_of(needed)) for needed in rest):

@@ -172,13 +172,13 @@ def test_telling_changes_one_by_one_ends_with_what_telling_all_at_once_does(
 def knows(scheduler: Scheduler) -> Told:
     """What a scheduler knows of pods, gangs and work that queues."""
     cluster = scheduler.cluster
-    gangs = {
+    gangs: Told = {
         ("Gang", key): (record.gang, sorted(record.members))
         for key, record in cluster.gangs.records.items()
         if record.gang is not None or record.members
     }
-    pods = {("Pod", key): (record.pod, record.node_name) for key, record in cluster.pods.records.items()}
-    workloads = {("Workload", key): without_uid(found) for key, found in cluster.tenants.workloads.items()}
+    pods: Told = {("Pod", key): (record.pod, record.node_name) for key, record in cluster.pods.records.items()}
+    workloads: Told = {("Workload", key): without_uid(found) for key, found in cluster.tenants.workloads.items()}
     return {**gangs, **pods, **workloads}
 
 

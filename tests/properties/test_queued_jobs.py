@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import Manifests, build_manifests
 from mooring.model.loading.places import Place
 from mooring.model.queued.labels import ADMISSION_GATE, POD_GROUP, POD_GROUP_TOTAL, QUEUE_NAME
@@ -107,7 +108,7 @@ def held(manifests: Manifests) -> set[str]:
     }
 
 
-def members(workload: QueuedWorkload) -> list[str]:
+def members(workload: QueuedWorkload) -> list[PodKey]:
     return [key for keys in workload.pods.values() for key in keys]
 
 

@@ -15,6 +15,7 @@ from mooring.engine.cycle import Scheduler
 from mooring.model.api.pods import PodStatus
 from mooring.model.decisions import Admit, Bind, Evict, Suspend, TopologyAssignment, TopologyDomain, Wait
 from mooring.model.events import NodeSeen, PodLost, PodSeen
+from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import Manifests, build_manifests
 
 EXAMPLE = sorted((Path(__file__).parents[2] / "examples" / "tenants" / "topology").glob("*.yaml"))
@@ -200,7 +201,7 @@ def test_a_replaced_pod_goes_where_the_lost_one_was() -> None:
     scheduler = start(*documents)
     first = nodes(scheduler.cycle(1.0))
     lost = next(name for name, found in first.items() if found == "a1")
-    again = {found.key: found for found in manifests(*documents).pods}[f"default/{lost}"]
+    again = {found.key: found for found in manifests(*documents).pods}[PodKey(f"default/{lost}")]
     again.metadata.uid = "another"
 
     scheduler.handle(PodLost(again.key), PodSeen(again))

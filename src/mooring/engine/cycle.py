@@ -33,6 +33,7 @@ from mooring.model.events import (
     PodSeen,
     Related,
 )
+from mooring.model.keys import GangKey, PodKey
 from mooring.model.loading.manifests import Manifests
 from mooring.state.cluster import Cluster
 from mooring.state.loading import populate
@@ -58,7 +59,7 @@ class Scheduler:
         self.faults: list[Fault] = []
         """What has raised, until `take_faults`."""
         self._arrived: list[Event] = []
-        self._kept_out: dict[str, tuple[float, int]] = {}
+        self._kept_out: dict[PodKey, tuple[float, int]] = {}
         """Pods that a plugin kept from the queue by raising: when to try again, and how often it did."""
 
     def handle(self, *events: Event) -> None:
@@ -132,8 +133,8 @@ class Scheduler:
                 profile = self.profiles.get(record.pod.spec.scheduler_name) if record is not None else None
                 if record is not None and profile is not None and pod.key not in queue.nominated:
                     queue.nominated[pod.key] = queue.make_entry(record, profile, now)
-        for key in list(records):
-            self._enqueue(key, now)
+        for record in list(records.values()):
+            self._enqueue(record.key, now)
 
     def _let_in(self, now: float) -> None:
         """Try those again whom a plugin kept from the queue by raising."""
@@ -162,15 +163,15 @@ class Scheduler:
             case GangSeen(gang) if cluster.gangs.version != versions[1]:
                 self.queue.gang_changed(gang.key)
             case GangLost(key) if cluster.gangs.version != versions[1]:
-                self.queue.gang_changed(key)
+                self.queue.gang_changed(GangKey(key))
             case BindFailed(key):
-                self.queue.remove(key)
-                self._enqueue(key, now)
+                self.queue.remove(PodKey(key))
+                self._enqueue(PodKey(key), now)
                 self.queue.note(Change.POD_GONE)
             case EvictFailed():
                 self.queue.note(Change.POD_GONE)  # for whoever was to have its room, somebody else may have to go
             case PodLost(key):
-                self.queue.remove(key)
+                self.queue.remove(PodKey(key))
                 if before:
                     self._note(Change.POD_GONE, old, None)
 
@@ -229,7 +230,7 @@ class Scheduler:
         record = self.cluster.pods.records.get(key)
         return None if record is None or record.row == UNBOUND else (record.shape, record.row)
 
-    def _enqueue(self, key: str, now: float) -> None:
+    def _enqueue(self, key: PodKey, now: float) -> None:
         """Let a pod wait, or go on waiting, if that is what it has to do."""
         record = self.cluster.pods.records.get(key)
         waits = record is not None and record.row == UNBOUND and not record.node_name

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from mooring.engine.queue.queue import Entry, Queue
 from mooring.model.decisions import Decision, Evict
+from mooring.model.keys import NO_GANG, GangKey
 from mooring.state.cluster import Cluster
 from mooring.state.intentions import NominatedPod, Nomination
 from mooring.state.pods import PodRecord
@@ -31,7 +32,7 @@ def nominate(
     entries: Sequence[Entry],
     rows: Sequence[int],
     victims: Iterable[PodRecord] = (),
-    gang: str = "",
+    gang: GangKey = NO_GANG,
 ) -> Nomination:
     """Let pods hold rows, as others leave these for them or until they are permitted to start, and wait in no queue."""
     pods = tuple(_place(cluster, entry, row) for entry, row in zip(entries, rows, strict=True))

@@ -12,6 +12,7 @@ from mooring.engine.plugin import Change
 from mooring.engine.queue.entry import Entry
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.model.decisions import Decision, Wait
+from mooring.model.keys import NO_GANG, GangKey
 from mooring.state.intentions import Nomination
 
 
@@ -24,7 +25,7 @@ class Hold:
     verdict: Verdict
 
 
-def hold_room(cycle: Cycle, hold: Hold, gang: str = "") -> list[Decision]:
+def hold_room(cycle: Cycle, hold: Hold, gang: GangKey = NO_GANG) -> list[Decision]:
     """Let pods wait where they are to run."""
     return _wait(cycle, nominate(cycle.cluster, cycle.queue, hold.entries, hold.rows, gang=gang), hold.verdict)
 

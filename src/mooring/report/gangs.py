@@ -16,6 +16,7 @@ from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod
 from mooring.model.gangs.membership import membership
+from mooring.model.keys import GangKey, PodKey
 from mooring.model.topology.requests import TopologyRequest
 from mooring.report.explain.data import GangAhead, GangStatus, GroupRoom, Leaver, LevelRoom, Room
 from mooring.state.gangs import GangRecord, GangTable
@@ -27,7 +28,7 @@ class Priorities:
 
     def __init__(self, gangs: GangTable, pods: Iterable[Pod]) -> None:
         self._gangs, self._pods = gangs, pods
-        self._most_urgent: dict[str, int] | None = None
+        self._most_urgent: dict[GangKey, int] | None = None
 
     def of(self, pod: Pod) -> int:
         own = pod.spec.priority or 0
@@ -50,14 +51,14 @@ class Priorities:
         return None if record is None else self._gangs.root_of(record)
 
 
-def members_with(gangs: GangTable, key: str) -> set[str]:
+def members_with(gangs: GangTable, key: PodKey) -> set[PodKey]:
     """A pod, and whoever is placed at one moment with it."""
     record = gangs.of(key)
     parts = gangs.parts_of(gangs.root_of(record)) if record is not None else ()
     return {key, *(member for part in parts for member in part.members)}
 
 
-def place_wanted(gangs: GangTable, key: str) -> str:
+def place_wanted(gangs: GangTable, key: PodKey) -> str:
     """Where a pod's gang wants to be, and the gangs and roles around it; empty if anywhere will do."""
     record = gangs.of(key)
     if record is None:

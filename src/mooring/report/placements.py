@@ -9,6 +9,7 @@ from mooring.engine.cycle import Scheduler
 from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Evict
+from mooring.model.keys import PodKey
 from mooring.report.admissions import owner_name
 from mooring.report.gangs import Priorities
 from mooring.report.names import Workloads
@@ -111,7 +112,7 @@ def placements(
 def evictions(
     scheduler: Scheduler,
     decisions: Iterable[Decision],
-    pods: Mapping[str, Pod],
+    pods: Mapping[PodKey, Pod],
     ran: Set[str],
     workloads: Workloads,
 ) -> list[Evicted]:
@@ -123,7 +124,7 @@ def evictions(
         for decision in decisions:
             if not isinstance(decision, Evict) or decision.pod not in ran:
                 continue
-            pod, preemptor = pods[decision.pod], records.get(decision.preemptor)
+            pod, preemptor = pods[PodKey(decision.pod)], records.get(decision.preemptor)
             workload = queued.get(decision.preemptor)
             urgency = priorities.of(preemptor.pod) if preemptor is not None else 0
             yield Evicted(

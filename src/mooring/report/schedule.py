@@ -7,6 +7,7 @@ from msgspec import Struct
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Decision
+from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import Manifests
 from mooring.report.admissions import Admitted, Noticed, Suspended, gather_admissions, gather_notices
 from mooring.report.names import Workloads
@@ -119,7 +120,7 @@ def make_result(
     return result
 
 
-def _summary(result: Result, scheduler: Scheduler, pods: Mapping[str, Pod]) -> Summary:
+def _summary(result: Result, scheduler: Scheduler, pods: Mapping[PodKey, Pod]) -> Summary:
     """Each pod is counted in one of placed, waiting, gated, not_ours, already_bound, leaving and over, or forbidden."""
     records = scheduler.cluster.pods.records
     bound = sum(1 for record in records.values() if record.node_name and not record.nominated)

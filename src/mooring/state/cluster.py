@@ -28,6 +28,7 @@ from mooring.model.events import (
     WorkloadSeen,
 )
 from mooring.model.gangs.membership import membership
+from mooring.model.keys import GangKey, PodKey
 from mooring.state.effects import Among, EffectStore, ShapeEffects
 from mooring.state.intentions import Intentions
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord
@@ -87,7 +88,7 @@ class Cluster(Intentions):
                     self.tenants.note_pod(pod)
                     self._forget_shapes()
                 case PodLost(key):
-                    self._lose_pod(key)
+                    self._lose_pod(PodKey(key))
                     self.tenants.note_pod_lost(key)
                     self._forget_shapes()
                 case ObjectSeen(found):
@@ -104,7 +105,7 @@ class Cluster(Intentions):
                 case GangSeen(gang):
                     self.gangs.put(gang)
                 case GangLost(key):
-                    self.gangs.remove(key)
+                    self.gangs.remove(GangKey(key))
                 case AdmitFailed() | SuspendFailed():
                     self.tenants.note_refused(event)
                 case EvictFailed(key):
@@ -232,7 +233,7 @@ class Cluster(Intentions):
         else:
             self._come_back(record)
 
-    def _lose_pod(self, key: str) -> None:
+    def _lose_pod(self, key: PodKey) -> None:
         record = self.pods.records.pop(key, None)
         if record is None:
             return

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mooring.model.gangs.gang import Gang, Membership
+from mooring.model.keys import NO_GANG, GangKey, PodKey
 from mooring.state.pods import UNBOUND, PodRecord
 
 
@@ -15,17 +16,17 @@ from mooring.state.pods import UNBOUND, PodRecord
 class GangRecord:
     """A gang and the pods that name it; `gang` is None while nobody has declared it."""
 
-    key: str
+    key: GangKey
     gang: Gang | None = None
-    members: dict[str, PodRecord] = field(default_factory=dict)
+    members: dict[PodKey, PodRecord] = field(default_factory=dict)
     """By pod key, in the order in which they came."""
-    roles: dict[str, str] = field(default_factory=dict)
+    roles: dict[PodKey, str] = field(default_factory=dict)
     """pod key -> its role"""
-    ranks: dict[str, int] = field(default_factory=dict)
+    ranks: dict[PodKey, int] = field(default_factory=dict)
     """pod key -> its place among its role's pods, where something says so"""
-    assigned: set[str] = field(default_factory=set)
+    assigned: set[PodKey] = field(default_factory=set)
     """Members whose place in the topology was assigned with their quota: they go there, and have no other choice."""
-    done: dict[str, str] = field(default_factory=dict)
+    done: dict[PodKey, str] = field(default_factory=dict)
     """pod key -> its role, of members that have succeeded: the gang needs neither them any more, nor others for them"""
     _is_whole: bool | None = None
     """What is known until a member comes to a node or goes from it."""
@@ -79,7 +80,7 @@ class GangRecord:
         missing_roles = sum(max(0, role.minimum - by_role[role.name]) for role in self.gang.roles)
         return max(missing_roles, missing, 0)
 
-    def by_role(self, keys: Iterable[str]) -> Counter[str]:
+    def by_role(self, keys: Iterable[PodKey]) -> Counter[str]:
         """How many members each role has, of these and those done."""
         found = Counter(self.roles[key] for key in keys)
         if self.done:
@@ -113,30 +114,30 @@ class GangTable:
     """All gangs; only the cluster writes to it."""
 
     def __init__(self) -> None:
-        self.records: dict[str, GangRecord] = {}
-        self.of_pod: dict[str, str] = {}
+        self.records: dict[GangKey, GangRecord] = {}
+        self.of_pod: dict[PodKey, GangKey] = {}
         """pod key -> gang key"""
-        self.children: dict[str, list[str]] = {}
+        self.children: dict[GangKey, list[GangKey]] = {}
         """The gangs inside a gang, by its key."""
-        self._parent_of: dict[str, str] = {}
-        self.followers: dict[str, list[str]] = {}
+        self._parent_of: dict[GangKey, GangKey] = {}
+        self.followers: dict[GangKey, list[GangKey]] = {}
         """The gangs that wait for a gang to run first, by its key."""
-        self.touched = set[str]()
+        self.touched = set[GangKey]()
         """The gangs of which a member came to a node or went from it, or that changed, until somebody has looked."""
-        self._watchers = list[set[str]]()
+        self._watchers = list[set[GangKey]]()
         self.version = 0
         """Rises when a gang is declared, changes or is withdrawn, and when a member is being evicted."""
 
     def __bool__(self) -> bool:
         return bool(self.records)
 
-    def watch(self) -> set[str]:
+    def watch(self) -> set[GangKey]:
         """A set that collects from now on the gangs that are touched, whoever else looks; empty it at will."""
-        changed = set[str]()
+        changed = set[GangKey]()
         self._watchers.append(changed)
         return changed
 
-    def unwatch(self, changed: set[str]) -> None:
+    def unwatch(self, changed: set[GangKey]) -> None:
         """Nobody looks into a set any more that `watch` gave."""
         self._watchers = [watcher for watcher in self._watchers if watcher is not changed]
 
@@ -147,11 +148,11 @@ class GangTable:
             return
         record.gang = gang
         if old is None or old.after != gang.after:
-            self._unlink(self.followers, gang.key, old.after if old is not None else "")
+            self._unlink(self.followers, gang.key, old.after if old is not None else NO_GANG)
             if gang.after:
                 self.followers.setdefault(gang.after, []).append(gang.key)
         # Said again about the same parent, a gang keeps its place among the others there.
-        if self._parent_of.get(gang.key, "") != gang.parent:
+        if self._parent_of.get(gang.key, NO_GANG) != gang.parent:
             self._leave_parent(gang.key)
             if gang.parent and not self._is_above(gang.key, gang.parent):  # else they would go in a circle
                 self._parent_of[gang.key] = gang.parent
@@ -159,7 +160,7 @@ class GangTable:
         self._touch(record)
         self.version += 1
 
-    def remove(self, key: str) -> None:
+    def remove(self, key: GangKey) -> None:
         record = self.records.get(key)
         if record is None or record.gang is None:
             return
@@ -193,7 +194,7 @@ class GangTable:
             self.join(record, found)
             self.touch(record.key)
 
-    def leave(self, key: str) -> None:
+    def leave(self, key: PodKey) -> None:
         gang_key = self.of_pod.pop(key, None)
         if gang_key is None:
             return
@@ -205,32 +206,32 @@ class GangTable:
         gang.assigned.discard(key)
         self._forget_if_empty(gang_key)
 
-    def note_done(self, pod_key: str, membership: Membership) -> None:
+    def note_done(self, pod_key: PodKey, membership: Membership) -> None:
         """A member has succeeded. That counts also when its object is gone, until there is another of its name."""
         gang = self._record(membership.gang)
         gang.done[pod_key] = membership.role
         self._touch(gang)
         self.version += 1
 
-    def touch(self, pod_key: str) -> None:
+    def touch(self, pod_key: PodKey) -> None:
         """A member came to a node or went from it."""
         key = self.of_pod.get(pod_key)
         if key is not None:
             self._touch(self.records[key])
 
-    def count_anew(self, pod_key: str) -> None:
+    def count_anew(self, pod_key: PodKey) -> None:
         """A member is being evicted, holds room without running, or does so no longer: who may go is another matter."""
         record = self.of(pod_key)
         if record is not None:
             self._touch(record)
             self.version += 1
 
-    def take_touched(self) -> set[str]:
+    def take_touched(self) -> set[GangKey]:
         """The gangs to which something happened since this was last asked, by key."""
         touched, self.touched = self.touched, set()
         return touched
 
-    def assign(self, pod_key: str) -> None:
+    def assign(self, pod_key: PodKey) -> None:
         """A member that waits was assigned its place in the topology."""
         record = self.of(pod_key)
         if record is not None:
@@ -238,7 +239,7 @@ class GangTable:
             self._touch(record)
             self.version += 1
 
-    def of(self, pod_key: str) -> GangRecord | None:
+    def of(self, pod_key: PodKey) -> GangRecord | None:
         """The gang of a pod, if it names one."""
         key = self.of_pod.get(pod_key)
         return None if key is None else self.records[key]
@@ -250,13 +251,13 @@ class GangTable:
     def lineage(self, record: GangRecord) -> list[GangRecord]:
         """A gang, the one that it is a part of, and so on, as far as they are declared."""
         found = [record]
-        while (parent := self.records.get(self._parent_of.get(found[-1].key, ""))) is not None and parent.gang:
+        while (parent := self.records.get(self._parent_of.get(found[-1].key, NO_GANG))) is not None and parent.gang:
             found.append(parent)
         return found
 
-    def _is_above(self, key: str, of: str) -> bool:
+    def _is_above(self, key: GangKey, of: GangKey) -> bool:
         while of and of != key:
-            of = self._parent_of.get(of, "")
+            of = self._parent_of.get(of, NO_GANG)
         return of == key
 
     def inside(self, record: GangRecord) -> list[GangRecord]:
@@ -298,25 +299,25 @@ class GangTable:
             watcher.add(record.key)
         record.changed()
 
-    def _record(self, key: str) -> GangRecord:
+    def _record(self, key: GangKey) -> GangRecord:
         record = self.records.get(key)
         if record is None:
             record = self.records[key] = GangRecord(key)
         return record
 
-    def _forget_if_empty(self, key: str) -> None:
+    def _forget_if_empty(self, key: GangKey) -> None:
         record = self.records.get(key)
         if record is not None and record.gang is None and not record.members:
             del self.records[key]
 
-    def _leave_parent(self, key: str) -> None:
-        parent = self.records.get(self._parent_of.get(key, ""))
+    def _leave_parent(self, key: GangKey) -> None:
+        parent = self.records.get(self._parent_of.get(key, NO_GANG))
         if parent is not None:
             self._touch(parent)  # it may be short of a part now
-        self._unlink(self.children, key, self._parent_of.pop(key, ""))
+        self._unlink(self.children, key, self._parent_of.pop(key, NO_GANG))
 
     @staticmethod
-    def _unlink(lists: dict[str, list[str]], member: str, key: str) -> None:
+    def _unlink(lists: dict[GangKey, list[GangKey]], member: GangKey, key: GangKey) -> None:
         if member in lists.get(key, ()):
             lists[key].remove(member)
             if not lists[key]:

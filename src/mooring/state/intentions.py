@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mooring.errors import InvariantBroken
+from mooring.model.keys import NO_GANG, GangKey, PodKey
 from mooring.state.placements import Placements
 from mooring.state.pods import UNBOUND, Leaving, PodRecord
 
@@ -16,7 +17,7 @@ from mooring.state.pods import UNBOUND, Leaving, PodRecord
 class NominatedPod:
     """Where room is being made for one pod."""
 
-    key: str
+    key: PodKey
     uid: str
     node: str
     row: int
@@ -34,7 +35,7 @@ class Nomination:
     pods: tuple[NominatedPod, ...]
     victims: tuple[Leaving, ...]
     """Who has to be gone before."""
-    gang: str = ""
+    gang: GangKey = NO_GANG
     """The key of the outermost gang; nothing for a pod by itself."""
     until: float | None = None
     """When they give up their room, if a permit plugin lets them wait in it."""
@@ -61,7 +62,7 @@ class Intentions(Placements):
             raise InvariantBroken(f"pod {key} holds room that is being made for it: it does not run")
         if record.leaving is not None:
             return False
-        self._set_leaving(record, Leaving(key, record.pod.metadata.uid))
+        self._set_leaving(record, Leaving(record.key, record.pod.metadata.uid))
         return record.pod.metadata.deletion_timestamp is None
 
     def keep_running(self, key: str) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.model.api.pods import Pod
+from mooring.model.keys import PodKey
 from mooring.state.columns import Column
 from mooring.state.shapes import Shape
 
@@ -21,7 +22,7 @@ UNBOUND = -1
 class Leaving:
     """A pod that is being evicted, until the world shows that it is gone."""
 
-    key: str
+    key: PodKey
     uid: str
 
 
@@ -29,7 +30,7 @@ class Leaving:
 class PodRecord:
     """One pod and where it stands."""
 
-    key: str
+    key: PodKey
     pod: Pod
     slot: int
     shape: Shape

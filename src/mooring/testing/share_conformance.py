@@ -12,6 +12,7 @@ from mooring.assembly import assemble
 from mooring.config.settings import parse_settings
 from mooring.engine.queue.shared import Family
 from mooring.model.decisions import Bind
+from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import build_manifests
 
 Json = dict[str, Any]
@@ -53,7 +54,10 @@ def _volcano(scenario: Json) -> Json:
         queue: {name: share.sharing.report(queue).deserved.get(name, 0) for name in amounts}
         for queue, amounts in scenario["expect"]["deserved"].items()
     }
-    return {"deserved": deserved, "bound": Counter(job_of[found.pod] for found in decisions if isinstance(found, Bind))}
+    return {
+        "deserved": deserved,
+        "bound": Counter(job_of[PodKey(found.pod)] for found in decisions if isinstance(found, Bind)),
+    }
 
 
 def _kai(scenario: Json) -> Json:

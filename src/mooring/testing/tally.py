@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Suspend, Wait
+from mooring.model.keys import GangKey, PodKey
 from mooring.state.cluster import Cluster
 from mooring.testing.workloads import Workload
 
@@ -52,8 +53,8 @@ class Tally:
         """(pods, seconds)"""
         self._cycles: list[tuple[int, float]] = []
         """(pods and gangs that came, seconds)"""
-        self._gangs = set[str]()
-        self._gangs_placed = set[str]()
+        self._gangs = set[GangKey]()
+        self._gangs_placed = set[GangKey]()
         self._preemptors = set[str]()
         self._evictions = self._admissions = self._suspensions = 0
         self.seconds = 0.0
@@ -79,14 +80,14 @@ class Tally:
                 case Bind(pod):
                     self.decided.add(pod)
                     self.placed.add(pod)
-                    self._note_gang(gang_of.get(pod), is_placed=True)
+                    self._note_gang(gang_of.get(PodKey(pod)), is_placed=True)
                 case Wait(pod):
                     self.decided.add(pod)
-                    self._note_gang(gang_of.get(pod), is_placed=False)
+                    self._note_gang(gang_of.get(PodKey(pod)), is_placed=False)
                 case Evict(pod, _, preemptor):
                     self.placed.discard(pod)
                     self._evictions += 1
-                    self._preemptors.add(gang_of.get(preemptor, preemptor))
+                    self._preemptors.add(gang_of.get(PodKey(preemptor), preemptor))
                 case Admit(pending_checks=()):
                     self._admissions += 1
                 case Suspend():
@@ -97,7 +98,7 @@ class Tally:
         if not self._first_tenth_rss and 10 * len(self.placed) >= pods:
             self._first_tenth_rss = _rss_mib()
 
-    def _note_gang(self, key: str | None, *, is_placed: bool) -> None:
+    def _note_gang(self, key: GangKey | None, *, is_placed: bool) -> None:
         if key is not None:
             self._gangs.add(key)
             if is_placed:

@@ -6,6 +6,7 @@ from mooring.assembly import assemble
 from mooring.engine.plugin import Change
 from mooring.engine.queue.queue import Queue
 from mooring.model.events import PodSeen
+from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import make_pod, make_pods
 
@@ -41,7 +42,7 @@ def test_a_removed_pod_is_passed_over() -> None:
     queue, cluster = Queue(), Cluster()
     fill(queue, cluster, *make_pods(3))
 
-    queue.remove("default/pod-1")
+    queue.remove(PodKey("default/pod-1"))
 
     assert len(queue) == 2
     assert keys(queue) == ["pod-0", "pod-2"]
@@ -52,7 +53,7 @@ def test_a_pod_removed_and_added_again_is_there_once_in_its_new_place() -> None:
     fill(queue, cluster, *make_pods(2))
 
     for priority in (1, 9):
-        queue.remove("default/pod-1")
+        queue.remove(PodKey("default/pod-1"))
         fill(queue, cluster, make_pod("pod-1", priority=priority))
 
     assert len(queue) == 2
@@ -63,9 +64,9 @@ def test_a_pod_removed_and_added_again_is_there_once_in_its_new_place() -> None:
 def test_a_pod_removed_while_an_older_entry_is_passed_over_stays_removed() -> None:
     queue, cluster = Queue(), Cluster()
     fill(queue, cluster, make_pod("pod"))
-    queue.remove("default/pod")
+    queue.remove(PodKey("default/pod"))
     fill(queue, cluster, make_pod("pod", priority=3))
-    queue.remove("default/pod")
+    queue.remove(PodKey("default/pod"))
 
     assert len(queue) == 0
     assert queue.peek() is None
@@ -88,7 +89,7 @@ def test_a_parked_pod_that_is_removed_does_not_come_back() -> None:
     fill(queue, cluster, *make_pods(2))
     queue.park(queue.pop_batch(2), Change.ANY)
 
-    queue.remove("default/pod-0")
+    queue.remove(PodKey("default/pod-0"))
     queue.note(Change.NODE)
 
     assert keys(queue) == ["pod-1"]

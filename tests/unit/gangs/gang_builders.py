@@ -10,6 +10,7 @@ from mooring.model.decisions import Bind, Decision, Evict, Wait
 from mooring.model.events import GangSeen
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import NATIVE_KIND, PLAIN_KIND
+from mooring.model.keys import GangKey
 from mooring.testing.builders import make_node, make_pod, make_scheduler
 
 RACK, BLOCK = "example.com/rack", "example.com/block"
@@ -41,7 +42,7 @@ def make_whole(name: str = "all", minimum: int = 2, **given: Any) -> Gang:
     return Gang(whole_key(name), f"default/{name}", minimum, of_gangs=True, **given)
 
 
-def whole_key(name: str) -> str:
+def whole_key(name: str) -> GangKey:
     return gang_key("CompositePodGroup.scheduling.k8s.io", "default", name)
 
 

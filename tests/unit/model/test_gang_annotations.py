@@ -4,6 +4,7 @@ import pytest
 from gang_manifests import memberships, only_gang, pod_named, read, refusal
 
 from mooring.model.gangs.gang import Gang, Role
+from mooring.model.keys import GangKey
 from mooring.model.topology.requests import TopologyRequest
 
 POD_SPEC = "{restartPolicy: Never, containers: [{name: main}]}"
@@ -50,7 +51,7 @@ def pods(*annotations: str) -> str:
 def test_a_job_may_ask_to_start_as_a_whole(annotations: str, spec: str, minimum: int) -> None:
     manifests = read(job(annotations, spec))
 
-    assert only_gang(manifests) == Gang(key="Job.batch/default/train", name="default/train", minimum=minimum)
+    assert only_gang(manifests) == Gang(key=GangKey("Job.batch/default/train"), name="default/train", minimum=minimum)
     assert {gang for gang, _, _ in memberships(manifests).values()} == {"default/train"}
 
 
@@ -102,7 +103,7 @@ def test_plain_pods_name_their_gang() -> None:
     manifests = read(pods(said, said, "mooring.dev/gang-name: train", said))
 
     assert only_gang(manifests) == Gang(
-        key="Gang.mooring.dev/default/train", name="default/train", minimum=3, timeout_seconds=600.0
+        key=GangKey("Gang.mooring.dev/default/train"), name="default/train", minimum=3, timeout_seconds=600.0
     )
 
 

@@ -5,6 +5,7 @@ from gang_manifests import memberships, only_gang, read, refusal
 
 from mooring.model.api.kueue import Topology
 from mooring.model.gangs.gang import Gang, Role, RoleGroup
+from mooring.model.keys import GangKey
 from mooring.model.topology.requests import TopologyRequest
 
 
@@ -31,7 +32,7 @@ spec: {containers: [{name: main}]}
     manifests = read(text + pod)
 
     assert only_gang(manifests) == Gang(
-        key="PodGroup.scheduling.x-k8s.io/default/train",
+        key=GangKey("PodGroup.scheduling.x-k8s.io/default/train"),
         name="default/train",
         minimum=3,
         min_resources={"cpu": "6"},
@@ -97,7 +98,7 @@ spec: {spec}
 
 def test_a_pod_group_of_kai_is_a_gang_of_its_leaves_with_places_for_what_is_between() -> None:
     assert only_gang(read(KAI)) == Gang(
-        key="PodGroup.scheduling.run.ai/default/serve",
+        key=GangKey("PodGroup.scheduling.run.ai/default/serve"),
         name="default/serve",
         minimum=6,
         roles=(

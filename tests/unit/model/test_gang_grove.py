@@ -4,6 +4,7 @@ import pytest
 from gang_manifests import memberships, only_gang, pod_named, read, refusal
 
 from mooring.model.gangs.gang import Gang, Role, RoleGroup
+from mooring.model.keys import GangKey
 from mooring.model.topology.requests import TopologyRequest
 
 CLASS = """
@@ -67,7 +68,7 @@ def test_a_replica_is_a_base_gang_and_gangs_scaled_beyond_it() -> None:
     host = TopologyRequest(required="kubernetes.io/hostname", preferred="kubernetes.io/hostname")
     rack = TopologyRequest(required="example.com/rack")
     assert base == Gang(
-        key="PodGang.scheduler.grove.io/serve/llm-0",
+        key=GangKey("PodGang.scheduler.grove.io/serve/llm-0"),
         name="serve/llm-0",
         minimum=7,
         roles=(
@@ -87,7 +88,7 @@ def test_a_replica_is_a_base_gang_and_gangs_scaled_beyond_it() -> None:
         topology_request=TopologyRequest(required="example.com/block"),
     )
     assert scaled == Gang(
-        key="PodGang.scheduler.grove.io/serve/llm-0-decode-0",
+        key=GangKey("PodGang.scheduler.grove.io/serve/llm-0-decode-0"),
         name="serve/llm-0-decode-0",
         minimum=3,
         roles=(Role("llm-0-decode-2-leader", 1), Role("llm-0-decode-2-worker", 2, host)),
@@ -203,7 +204,7 @@ spec:
 
 def test_a_pod_gang_is_a_gang_with_places_on_three_levels() -> None:
     assert only_gang(read(GANG)) == Gang(
-        key="PodGang.scheduler.grove.io/serve/llm-0-1718",
+        key=GangKey("PodGang.scheduler.grove.io/serve/llm-0-1718"),
         name="serve/llm-0-1718",
         minimum=3,
         roles=(
@@ -213,7 +214,7 @@ def test_a_pod_gang_is_a_gang_with_places_on_three_levels() -> None:
         role_groups=(RoleGroup(("llm-0-decode-0-worker",), TopologyRequest(required="example.com/rack")),),
         timeout_seconds=14400.0,
         topology_request=TopologyRequest(required="example.com/block"),
-        after="PodGang.scheduler.grove.io/serve/llm-0",
+        after=GangKey("PodGang.scheduler.grove.io/serve/llm-0"),
     )
 
 

@@ -4,6 +4,7 @@ import pytest
 from gang_manifests import memberships, only_gang, pod_named, read
 
 from mooring.model.gangs.gang import Gang, Role
+from mooring.model.keys import GangKey
 from mooring.model.loading.priorities import is_preemptible
 from mooring.model.topology.requests import TopologyRequest
 
@@ -28,7 +29,7 @@ def test_a_training_job_is_a_gang_of_all_its_replicas_in_its_queue() -> None:
     manifests = read(pytorch_job(meta="labels: {kai.scheduler/queue: vision}"))
 
     assert only_gang(manifests) == Gang(
-        key="PodGroup.scheduling.run.ai/default/pg-train-7",
+        key=GangKey("PodGroup.scheduling.run.ai/default/pg-train-7"),
         name="default/pg-train-7",
         minimum=4,
         roles=(Role("master", 1), Role("worker", 3)),

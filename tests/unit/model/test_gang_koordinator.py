@@ -4,6 +4,7 @@ import pytest
 from gang_manifests import memberships, only_gang, read, refusal
 
 from mooring.model.gangs.gang import Gang
+from mooring.model.keys import GangKey
 
 PREFIX = "gang.scheduling.koordinator.sh"
 
@@ -35,7 +36,7 @@ def test_pods_declare_their_gang_by_annotations_alone() -> None:
     manifests = read("".join(members))
 
     assert only_gang(manifests) == Gang(
-        key="PodGroup.scheduling.x-k8s.io/default/train",
+        key=GangKey("PodGroup.scheduling.x-k8s.io/default/train"),
         name="default/train",
         minimum=2,
         timeout_seconds=30.0,
@@ -88,7 +89,7 @@ def test_gangs_of_one_group_start_together_in_whichever_namespace() -> None:
         "default/alone": "",
     }
     assert [gang for gang in manifests.gangs if gang.of_gangs] == [
-        Gang(key=key, name="default/leader, jobs/workers", minimum=2, of_gangs=True)
+        Gang(key=GangKey(key), name="default/leader, jobs/workers", minimum=2, of_gangs=True)
     ]
 
 

@@ -4,6 +4,7 @@ import pytest
 from gang_manifests import memberships, only_gang, read, refusal
 
 from mooring.model.gangs.gang import Gang
+from mooring.model.keys import GangKey
 from mooring.model.topology.requests import TopologyRequest
 
 CLASS = """
@@ -36,7 +37,7 @@ spec: {spec}
 
 def test_a_pod_group_is_a_gang_of_its_minimum() -> None:
     assert only_gang(read(GROUP)) == Gang(
-        key="PodGroup.scheduling.k8s.io/ml/workers",
+        key=GangKey("PodGroup.scheduling.k8s.io/ml/workers"),
         name="ml/workers",
         minimum=4,
         created=1767225600.0,

@@ -4,6 +4,7 @@ import pytest
 from gang_manifests import memberships, pod_named, read, refusal
 
 from mooring.model.gangs.gang import Gang, Role
+from mooring.model.keys import GangKey
 from mooring.model.topology.requests import TopologyRequest
 
 SET = """
@@ -36,7 +37,7 @@ def test_each_replica_is_a_gang_of_a_leader_and_its_workers() -> None:
 
     assert manifests.gangs == [
         Gang(
-            key=f"LeaderWorkerSet.leaderworkerset.x-k8s.io/serve/vllm-{index}",
+            key=GangKey(f"LeaderWorkerSet.leaderworkerset.x-k8s.io/serve/vllm-{index}"),
             name=f"serve/vllm-{index}",
             minimum=3,
             roles=(Role("leader", 1), Role("worker", 2)),

@@ -8,6 +8,7 @@ from mooring.model.api.meta import ObjectMeta, OwnerReference
 from mooring.model.api.pods import Pod, PodSpec, SchedulingGroup, WorkloadReference
 from mooring.model.gangs.gang import Membership
 from mooring.model.gangs.membership import membership
+from mooring.model.keys import GangKey
 
 JOB = OwnerReference(api_version="batch/v1", kind="Job", name="train", controller=True)
 
@@ -26,17 +27,17 @@ def pod(
         pytest.param(pod(labels={"app": "web"}, annotations={"note": "x"}), None, id="nothing of the kind said"),
         pytest.param(
             pod(spec=PodSpec(scheduling_group=SchedulingGroup(pod_group_name="train"))),
-            Membership("PodGroup.scheduling.k8s.io/ml/train"),
+            Membership(GangKey("PodGroup.scheduling.k8s.io/ml/train")),
             id="schedulingGroup",
         ),
         pytest.param(
             pod(spec=PodSpec(workload_ref=WorkloadReference(name="llm", pod_group="workers"))),
-            Membership("Workload.scheduling.k8s.io/ml/llm/workers"),
+            Membership(GangKey("Workload.scheduling.k8s.io/ml/llm/workers")),
             id="workloadRef",
         ),
         pytest.param(
             pod(spec=PodSpec(workload_ref=WorkloadReference(name="llm", pod_group="w", pod_group_replica_key="3"))),
-            Membership("Workload.scheduling.k8s.io/ml/llm/w/3"),
+            Membership(GangKey("Workload.scheduling.k8s.io/ml/llm/w/3")),
             id="workloadRef with a replica",
         ),
         pytest.param(
@@ -44,37 +45,37 @@ def pod(
                 annotations={"scheduling.k8s.io/group-name": "train", "volcano.sh/task-spec": "worker"},
                 labels={"volcano.sh/task-index": "7"},
             ),
-            Membership("PodGroup.scheduling.volcano.sh/ml/train", "worker", 7),
+            Membership(GangKey("PodGroup.scheduling.volcano.sh/ml/train"), "worker", 7),
             id="Volcano",
         ),
         pytest.param(
             pod(annotations={"scheduling.volcano.sh/group-name": "train"}, labels={"volcano.sh/task-spec": "ps"}),
-            Membership("PodGroup.scheduling.volcano.sh/ml/train", "ps"),
+            Membership(GangKey("PodGroup.scheduling.volcano.sh/ml/train"), "ps"),
             id="Volcano's other annotation",
         ),
         pytest.param(
             pod(annotations={"scheduling.volcano.sh/group-min-member": "4"}, owner=JOB),
-            Membership("PodGroup.scheduling.volcano.sh/ml/podgroup-train"),
+            Membership(GangKey("PodGroup.scheduling.volcano.sh/ml/podgroup-train")),
             id="Volcano's minimum alone",
         ),
         pytest.param(
             pod(labels={"scheduling.x-k8s.io/pod-group": "train"}),
-            Membership("PodGroup.scheduling.x-k8s.io/ml/train"),
+            Membership(GangKey("PodGroup.scheduling.x-k8s.io/ml/train")),
             id="Coscheduling",
         ),
         pytest.param(
             pod(labels={"pod-group.scheduling.sigs.k8s.io": "train"}),
-            Membership("PodGroup.scheduling.x-k8s.io/ml/train"),
+            Membership(GangKey("PodGroup.scheduling.x-k8s.io/ml/train")),
             id="Coscheduling as it was",
         ),
         pytest.param(
             pod(labels={"pod-group.scheduling.sigs.k8s.io/name": "train"}),
-            Membership("PodGroup.scheduling.x-k8s.io/ml/train"),
+            Membership(GangKey("PodGroup.scheduling.x-k8s.io/ml/train")),
             id="Coscheduling without an object",
         ),
         pytest.param(
             pod(annotations={"pod-group-name": "pg-1"}, labels={"kai.scheduler/subgroup-name": "decode"}),
-            Membership("PodGroup.scheduling.run.ai/ml/pg-1", "decode"),
+            Membership(GangKey("PodGroup.scheduling.run.ai/ml/pg-1"), "decode"),
             id="KAI",
         ),
         pytest.param(
@@ -86,7 +87,7 @@ def pod(
                 },
                 annotations={"pod-group-name": "pg-llm"},
             ),
-            Membership("PodGang.scheduler.grove.io/ml/llm-0", "llm-0-prefill", 2),
+            Membership(GangKey("PodGang.scheduler.grove.io/ml/llm-0"), "llm-0-prefill", 2),
             id="Grove, which KAI has grouped again",
         ),
         pytest.param(
@@ -97,7 +98,7 @@ def pod(
                     "leaderworkerset.sigs.k8s.io/worker-index": "3",
                 }
             ),
-            Membership("LeaderWorkerSet.leaderworkerset.x-k8s.io/ml/vllm-1", "worker", 3),
+            Membership(GangKey("LeaderWorkerSet.leaderworkerset.x-k8s.io/ml/vllm-1"), "worker", 3),
             id="a worker",
         ),
         pytest.param(
@@ -108,7 +109,7 @@ def pod(
                     "apps.kubernetes.io/pod-index": "1",
                 }
             ),
-            Membership("LeaderWorkerSet.leaderworkerset.x-k8s.io/ml/vllm-1", "leader", 0),
+            Membership(GangKey("LeaderWorkerSet.leaderworkerset.x-k8s.io/ml/vllm-1"), "leader", 0),
             id="a leader that only its StatefulSet has numbered",
         ),
         pytest.param(
@@ -116,18 +117,22 @@ def pod(
                 labels={"leaderworkerset.sigs.k8s.io/name": "vllm", "leaderworkerset.sigs.k8s.io/group-index": "0"},
                 annotations={"scheduling.k8s.io/group-name": "vllm-0-abc"},
             ),
-            Membership("PodGroup.scheduling.volcano.sh/ml/vllm-0-abc"),
+            Membership(GangKey("PodGroup.scheduling.volcano.sh/ml/vllm-0-abc")),
             id="LeaderWorkerSet with PodGroups",
         ),
         pytest.param(
-            pod(annotations={"mooring.dev/gang-name": "train"}), Membership("Gang.mooring.dev/ml/train"), id="by name"
+            pod(annotations={"mooring.dev/gang-name": "train"}),
+            Membership(GangKey("Gang.mooring.dev/ml/train")),
+            id="by name",
         ),
         pytest.param(
-            pod(annotations={"mooring.dev/gang": "true"}, owner=JOB), Membership("Job.batch/ml/train"), id="by owner"
+            pod(annotations={"mooring.dev/gang": "true"}, owner=JOB),
+            Membership(GangKey("Job.batch/ml/train")),
+            id="by owner",
         ),
         pytest.param(
             pod(annotations={"mooring.dev/gang-minimum": "8"}, owner=JOB),
-            Membership("Job.batch/ml/train"),
+            Membership(GangKey("Job.batch/ml/train")),
             id="by owner, with a minimum",
         ),
         pytest.param(
@@ -141,7 +146,7 @@ def pod(
                 annotations={"mooring.dev/gang-name": "train", "scheduling.k8s.io/group-name": "other"},
                 labels={"training.kubeflow.org/replica-type": "master"},
             ),
-            Membership("Gang.mooring.dev/ml/train", "master"),
+            Membership(GangKey("Gang.mooring.dev/ml/train"), "master"),
             id="our own word first",
         ),
     ],

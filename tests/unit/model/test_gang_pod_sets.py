@@ -8,6 +8,7 @@ from job_builders import document, job, job_set, pytorch_job, ray_cluster, templ
 
 from mooring.errors import ManifestError
 from mooring.model.gangs.gang import Gang
+from mooring.model.keys import GangKey
 from mooring.model.loading.manifests import Manifests, build_manifests
 from mooring.model.topology.requests import TopologyRequest
 
@@ -46,7 +47,7 @@ def test_a_job_that_asks_for_a_topology_is_a_gang(
     manifests = read(job(queue=queue, parallelism=4, completions=6, template=asking(**annotations)))
 
     assert only_gang(manifests) == Gang(
-        key="Job.batch/default/train", name="default/train", minimum=4, topology_request=topology_request
+        key=GangKey("Job.batch/default/train"), name="default/train", minimum=4, topology_request=topology_request
     )
     assert {gang for gang, _, _ in memberships(manifests).values()} == {"default/train"}
 

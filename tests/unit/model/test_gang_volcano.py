@@ -5,6 +5,7 @@ from gang_manifests import memberships, only_gang, pod_named, read, refusal
 
 from mooring.model.api.volcano_queue import Queue
 from mooring.model.gangs.gang import Gang, Role
+from mooring.model.keys import GangKey
 from mooring.model.topology.requests import TopologyRequest
 
 GROUP = """
@@ -92,7 +93,7 @@ def task(fields: str) -> str:
 
 def test_a_pod_group_is_a_gang_with_roles_a_queue_and_a_place() -> None:
     assert only_gang(read(GROUP)) == Gang(
-        key="PodGroup.scheduling.volcano.sh/ml/train",
+        key=GangKey("PodGroup.scheduling.volcano.sh/ml/train"),
         name="ml/train",
         minimum=5,
         roles=(Role("master", 1), Role("worker", 4)),
@@ -206,7 +207,7 @@ def test_a_job_becomes_the_pods_of_its_tasks() -> None:
 
 def test_a_job_is_the_gang_that_its_pod_group_would_declare() -> None:
     assert only_gang(read(JOB)) == Gang(
-        key="PodGroup.scheduling.volcano.sh/ml/train",
+        key=GangKey("PodGroup.scheduling.volcano.sh/ml/train"),
         name="ml/train",
         minimum=3,
         roles=(Role("master", 1), Role("worker", 2)),

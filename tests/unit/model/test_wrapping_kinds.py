@@ -8,6 +8,7 @@ from gang_manifests import only_gang, read, refusal
 from mooring.model.api.workloads import Deployment
 from mooring.model.gangs.dialects.lws import LeaderWorkerSet
 from mooring.model.gangs.gang import Gang, Role
+from mooring.model.keys import GangKey
 from mooring.model.loading.unread import remarks
 from mooring.model.values.requests import pod_requests, whole_requests
 
@@ -153,7 +154,7 @@ def test_a_cron_job_of_volcano_is_the_gang_of_one_run() -> None:
     manifests = read(CRON_JOB % ("", "minAvailable: 2"))
 
     assert only_gang(manifests) == Gang(
-        key="PodGroup.scheduling.volcano.sh/default/nightly",
+        key=GangKey("PodGroup.scheduling.volcano.sh/default/nightly"),
         name="default/nightly",
         minimum=2,
         queue="night",

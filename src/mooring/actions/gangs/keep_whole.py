@@ -13,6 +13,7 @@ from mooring.engine.action import Action, Cycle
 from mooring.engine.evictions import evict
 from mooring.engine.queue.gang_entry import PLUGIN
 from mooring.model.decisions import Decision, Evict, Wait
+from mooring.model.keys import GangKey
 from mooring.state.gangs import GangRecord, GangTable
 
 
@@ -23,11 +24,11 @@ class KeepWhole(Action):
         self._placer = placer
         self._timeout = timeout
         # All by the key of a gang of pods, of which some run.
-        self._short_since: dict[str, float] = {}
+        self._short_since: dict[GangKey, float] = {}
         """When it was first seen without all that it needs."""
-        self._starting_since: dict[str, float] = {}
+        self._starting_since: dict[GangKey, float] = {}
         """When it was first seen whole with members that the world has not confirmed."""
-        self._ran = set[str]()
+        self._ran = set[GangKey]()
         """Those that have been whole in the world's eyes, too."""
 
     def run(self, cycle: Cycle) -> list[Decision]:
@@ -52,9 +53,9 @@ class KeepWhole(Action):
             decisions += decided
         return decisions
 
-    def _outermost(self, keys: Iterable[str], table: GangTable) -> list[GangRecord]:
+    def _outermost(self, keys: Iterable[GangKey], table: GangTable) -> list[GangRecord]:
         """The gangs that others are a part of, in order; what is known of gangs that are gone is forgotten."""
-        found: dict[str, GangRecord] = {}
+        found: dict[GangKey, GangRecord] = {}
         for key in sorted(keys):
             if key in table.records:
                 root = table.root_of(table.records[key])
@@ -171,13 +172,13 @@ class KeepWhole(Action):
         self._forget(part.key)
         return decisions
 
-    def _forget(self, key: str) -> None:
+    def _forget(self, key: GangKey) -> None:
         self._short_since.pop(key, None)
         self._starting_since.pop(key, None)
         self._ran.discard(key)
 
 
-def _with_those_around(keys: Iterable[str], table: GangTable) -> list[str]:
+def _with_those_around(keys: Iterable[GangKey], table: GangTable) -> list[GangKey]:
     """Some gangs, and those that they are a part of."""
     known = (table.records[key] for key in keys if key in table.records)
     return sorted({*keys, *(found.key for record in known for found in table.lineage(record))})

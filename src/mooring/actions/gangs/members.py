@@ -7,6 +7,7 @@ from typing import Any
 from mooring.engine.profile import Profile
 from mooring.engine.queue.gang_parts import complete_parts, parts_to_start
 from mooring.engine.queue.queue import Entry, GangEntry
+from mooring.model.keys import GangKey, PodKey
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.shapes import Shape
@@ -36,7 +37,7 @@ def all_members(gang: GangEntry, table: GangTable) -> list[Entry]:
     return [entry for part in parts for entry in _waiting(gang, part)]
 
 
-def needed_members(gang: GangEntry, table: GangTable, besides: Container[str] = ()) -> list[Entry]:
+def needed_members(gang: GangEntry, table: GangTable, besides: Container[GangKey] = ()) -> list[Entry]:
     """The members without which the gang is not whole: the lowest ranks of each role, then the lowest of all.
 
     A gang that is whole grows by one member, a gang of gangs by one of these. `besides` are the keys of gangs inside it
@@ -66,7 +67,7 @@ def _needed_of(gang: GangEntry, part: GangRecord) -> list[Entry]:
     if not declared.roles:
         return waiting[: max(0, missing)]
     have = part.by_role(record.key for record in bound)
-    chosen = dict[str, Entry]()
+    chosen = dict[PodKey, Entry]()
     for role in declared.roles:
         of_role = [entry for entry in waiting if part.roles[entry.record.key] == role.name]
         lacking = max(0, role.minimum - have[role.name])
@@ -80,7 +81,7 @@ def _needed_of(gang: GangEntry, part: GangRecord) -> list[Entry]:
 
 def grouped(entries: list[Entry], table: GangTable) -> list[Group]:
     """Members by part, role, profile and shape, in the order of the first of each."""
-    found: dict[tuple[str, str, str, int], list[Entry]] = {}
+    found: dict[tuple[GangKey, str, str, int], list[Entry]] = {}
     for entry in entries:
         part = table.of(entry.record.key)
         assert part is not None

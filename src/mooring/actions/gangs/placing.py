@@ -22,6 +22,7 @@ from mooring.engine.plugin import Change
 from mooring.engine.queue.queue import Entry, GangEntry, Queue
 from mooring.model.api.meta import Resources
 from mooring.model.decisions import Bind, Decision
+from mooring.model.keys import NO_GANG, GangKey
 from mooring.model.values.requests import column_amounts
 from mooring.state.amounts import exact_sum
 from mooring.state.cluster import Cluster
@@ -87,14 +88,14 @@ class GangPlacer:
         """Members of other gangs inside a gang that would do as well, and fit; who has no room alone is left out."""
         table = cluster.gangs
         is_choosy = gang.root.gang is not None and gang.root.gang.of_gangs
-        besides = set[str]()
+        besides = set[GangKey]()
         for _ in range(MOST_LEFT_OUT if is_choosy else 0):
-            inside: dict[str, list[Entry]] = {}
+            inside: dict[GangKey, list[Entry]] = {}
             for entry in needed:
                 inside.setdefault(_child_of(gang.root, entry, table), []).append(entry)
             too_large = (key for key, entries in inside.items() if self._too_small(cluster, grouped(entries, table)))
-            besides.add(next(too_large, ""))
-            needed = needed_members(gang, table, besides) if "" not in besides else []
+            besides.add(next(too_large, NO_GANG))
+            needed = needed_members(gang, table, besides) if NO_GANG not in besides else []
             if not needed:
                 break
             if self._try(cluster, gang, grouped(needed, table), Steps(cluster)) is None:
@@ -233,7 +234,7 @@ class GangPlacer:
         return GangOutcome((), f"gang {gang.name}: {message}", helped_by, _any_moved(answers))
 
 
-def _child_of(root: GangRecord, entry: Entry, table: GangTable) -> str:
+def _child_of(root: GangRecord, entry: Entry, table: GangTable) -> GangKey:
     """The key of the gang right inside a gang that a member belongs to."""
     part = table.of(entry.record.key)
     assert part is not None

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from mooring.actions.gangs.members import Group
 from mooring.engine.queue.queue import Entry
+from mooring.model.keys import PodKey
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.pods import PodRecord
@@ -150,7 +151,7 @@ def _unsliced(topology_request: TopologyRequest) -> TopologyRequest:
     return replace(topology_request, slice_size=0, slice_level=None)
 
 
-def _slices(group: Group, size: int) -> Callable[[str], int | None]:
+def _slices(group: Group, size: int) -> Callable[[PodKey], int | None]:
     """Which slice a member is in by its rank, counted from the lowest of its role; None for one without a rank."""
     ranks, roles = group.part.ranks, group.part.roles
     lowest = min((rank for key, rank in ranks.items() if roles[key] == group.role), default=0)

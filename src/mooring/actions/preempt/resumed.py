@@ -9,10 +9,13 @@ from mooring.actions.preempt.nominations import fits
 from mooring.actions.preempt.pods.search import Search
 from mooring.engine.evictions import nominate
 from mooring.engine.queue.queue import Entry, Queue
+from mooring.model.keys import NO_GANG, GangKey
 from mooring.state.intentions import Nomination
 
 
-def resume(search: Search, queue: Queue, entries: Sequence[Entry], priority: int, gang: str = "") -> Nomination | None:
+def resume(
+    search: Search, queue: Queue, entries: Sequence[Entry], priority: int, gang: GangKey = NO_GANG
+) -> Nomination | None:
     """Nominate pods to where the world has nominated them, if all fit there once those have left who are leaving."""
     cluster = search.cluster
     found = [cluster.nodes.row_of.get(entry.record.pod.status.nominated_node_name) for entry in entries]

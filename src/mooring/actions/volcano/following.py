@@ -17,6 +17,7 @@ from mooring.actions.volcano.sharing import Sharing
 from mooring.actions.yunikorn.queues import compile_yunikorn_queues
 from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.shared import Family
+from mooring.model.keys import GangKey
 from mooring.model.values.requests import PODS
 from mooring.state.amounts import LARGEST_SUM, exact_sum
 from mooring.state.cluster import Cluster
@@ -66,7 +67,7 @@ class Following:
     def _changed(self) -> set[str]:
         """The jobs of which something came, went or was described anew."""
         table = self.cluster.gangs
-        keys = set(self._gangs)
+        keys = set[str](self._gangs)
         for key in self._gangs:
             record = table.records.get(key)
             if record is not None:
@@ -142,7 +143,7 @@ def total_of(cluster: Cluster) -> dict[str, int]:
     return {**amounts, PODS: int(nodes.allowed_pods.sum())}
 
 
-def _all_inside(children: Mapping[str, Iterable[str]], key: str) -> Iterable[str]:
+def _all_inside(children: Mapping[GangKey, Iterable[GangKey]], key: GangKey) -> Iterable[GangKey]:
     for child in children.get(key, ()):
         yield child
         yield from _all_inside(children, child)

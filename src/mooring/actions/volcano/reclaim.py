@@ -16,6 +16,7 @@ from mooring.engine.action import Action, Cycle
 from mooring.engine.evictions import evict, nominate
 from mooring.engine.queue.queue import Entry, Queue
 from mooring.model.decisions import Decision, Wait
+from mooring.model.keys import NO_GANG
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND, PodRecord
 
@@ -53,7 +54,7 @@ class Reclaim(Action):
         decisions = [found for pod in pods for found in evict(cluster, queue, pod, entries[0].record.key, reason)]
         if job.gang is not None:
             queue.take(job.gang)
-        nomination = nominate(cluster, queue, entries, rows, pods, job.root.key if job.root is not None else "")
+        nomination = nominate(cluster, queue, entries, rows, pods, job.root.key if job.root is not None else NO_GANG)
         for victim in found.victims:
             sharing.release(victim.job, victim.members)
         sharing.allocate(job.key, now=now)

@@ -15,6 +15,7 @@ from mooring.engine.queue.shared import Family, gang_queue, pod_queue
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.yunikorn_queues import application_of
 from mooring.model.gangs.gang import Gang
+from mooring.model.keys import GangKey, PodKey
 from mooring.model.loading.priorities import is_preemptible
 from mooring.model.values.requests import PODS
 from mooring.state.cluster import Cluster
@@ -109,7 +110,7 @@ def turns_by_job(cluster: Cluster, turns: Iterable[Turn]) -> dict[str, list[Turn
     found: dict[str, list[Turn]] = {}
     for turn in turns:
         if isinstance(turn, GangEntry):
-            key = turn.root.key
+            key: str = turn.root.key
         else:
             part = cluster.gangs.of(turn.record.key)
             key = turn.record.key if part is None else cluster.gangs.root_of(part).key
@@ -121,7 +122,7 @@ def shared_jobs(cluster: Cluster, turns: Iterable[Turn], family: Family = Family
     """Every job of a family's queues that runs, or whose turn it may be now."""
     by_job = turns_by_job(cluster, turns)
     jobs: dict[str, SharedJob] = {}
-    for key in {**by_job, **cluster.gangs.records, **cluster.pods.records}:
+    for key in dict.fromkeys([*by_job, *cluster.gangs.records, *cluster.pods.records]):
         job = shared_job(cluster, key, by_job.get(key, ()), family)
         if job is not None:
             jobs[key] = job
@@ -130,7 +131,7 @@ def shared_jobs(cluster: Cluster, turns: Iterable[Turn], family: Family = Family
 
 def shared_job(cluster: Cluster, key: str, turns: Sequence[Turn], family: Family) -> SharedJob | None:
     """The job of this key; None if nothing of it runs and it has no turn, or if no queue of the family has it."""
-    root = cluster.gangs.records.get(key)
+    root = cluster.gangs.records.get(GangKey(key))
     job = _pod_job(cluster, key, turns, family) if root is None else _gang_job(cluster, root, turns, family)
     return job if job is not None and (job.members or job.leaving) else None
 
@@ -162,7 +163,7 @@ def _gang_job(cluster: Cluster, root: GangRecord, turns: Sequence[Turn], family:
     if root.gang is None or queue is None or queue.family is not family or table.root_of(root) is not root:
         return None
     job = SharedJob(root.key, queue.name, 0, root.gang.created or 0.0, root)
-    waiting: dict[str, Entry] = {}
+    waiting: dict[PodKey, Entry] = {}
     for turn in turns:
         if isinstance(turn, GangEntry):
             job.gang = turn

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.nodes import Node, Taint
 from mooring.model.api.pods import Pod
+from mooring.model.keys import PodKey
 from mooring.model.values.durations import DURATION, duration_seconds
 from mooring.model.values.tolerations import tolerates
 
@@ -57,7 +58,7 @@ class TaintEvictions:
     def __init__(self) -> None:
         self.taints: dict[str, tuple[Taint, ...]] = {}
         """By node that has such."""
-        self._since: dict[tuple[str, str, tuple[Taint, ...]], float] = {}
+        self._since: dict[tuple[PodKey, str, tuple[Taint, ...]], float] = {}
 
     def watch(self, node: Node) -> None:
         taints = tuple(taint for taint in node.spec.taints or () if taint.effect == NO_EXECUTE)
@@ -68,7 +69,7 @@ class TaintEvictions:
     def forget(self, node: str) -> None:
         self.taints.pop(node, None)
 
-    def deadlines(self, pods: Iterable[tuple[Pod, str]], now: float) -> dict[str, tuple[float, Taint]]:
+    def deadlines(self, pods: Iterable[tuple[Pod, str]], now: float) -> dict[PodKey, tuple[float, Taint]]:
         """Of those pods that must leave their nodes: when, and for which taint. The time counts since first asked."""
         since, found = self._since, {}
         self._since = {}

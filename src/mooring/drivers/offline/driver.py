@@ -16,6 +16,7 @@ from mooring.model.api.nodes import Taint
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Suspend
 from mooring.model.events import NodeLost, NodeSeen, PodLost, PodSeen
+from mooring.model.keys import PodKey
 from mooring.model.loading.expansion import controller_of
 from mooring.model.loading.manifests import Manifests
 from mooring.observe.progress import Progress
@@ -96,13 +97,13 @@ class Offline(Driver):
             case Bind(pod, node):
                 self.placed[pod] = node
                 self._just_placed.append(pod)
-                self._ends.start(self.given[pod], self.now)
+                self._ends.start(self.given[PodKey(pod)], self.now)
             case Evict(pod):
                 is_seen_to = self.placed.pop(pod, None) is not None or self._is_suspended(pod)
                 self._ends.forget(pod)
                 self.scheduler.handle(PodLost(pod))
                 if is_seen_to:
-                    self.scheduler.handle(PodSeen(self._make_anew(self.given[pod])))
+                    self.scheduler.handle(PodSeen(self._make_anew(self.given[PodKey(pod)])))
             case Suspend(workload):
                 self._suspended.add(workload)
             case Admit(workload):
@@ -170,7 +171,7 @@ class Offline(Driver):
                 self.ended.append(EndedPod(record.pod, record.node_name, phase, self.now))
                 self.scheduler.handle(PodSeen(replace(record.pod, status=replace(record.pod.status, phase=phase))))
 
-    def _taint_deadlines(self) -> dict[str, tuple[float, Taint]]:
+    def _taint_deadlines(self) -> dict[PodKey, tuple[float, Taint]]:
         nodes, pods = self.scheduler.cluster.nodes, self.scheduler.cluster.pods
         there = (
             (record.pod, name)

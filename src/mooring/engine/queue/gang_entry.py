@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from mooring.engine.profile import Profile
 from mooring.engine.queue.entry import Entry, Where, sort_key
 from mooring.engine.queue.gang_parts import complete_parts, lacking, parts_to_start
+from mooring.model.keys import PodKey
 from mooring.state.gangs import GangRecord, GangTable
 
 PLUGIN = "GangScheduling"
@@ -21,7 +22,7 @@ class GangEntry:
     root: GangRecord
     arrival: int
     profile: Profile
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[PodKey, Entry] = field(default_factory=dict)
     """By pod key, in the order in which they came."""
     key: Any = None
     attempts: int = 0

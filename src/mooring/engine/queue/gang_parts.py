@@ -3,10 +3,11 @@
 from collections.abc import Container, Mapping
 from typing import Any
 
+from mooring.model.keys import GangKey, PodKey
 from mooring.state.gangs import GangRecord, GangTable
 
 
-def lacking(record: GangRecord, waiting: Mapping[str, Any], table: GangTable) -> str:
+def lacking(record: GangRecord, waiting: Mapping[PodKey, Any], table: GangTable) -> str:
     """What a gang lacks to be whole once all its members that wait are placed; nothing if it lacks nothing."""
     if record.gang is None:
         return f"gang {record.key.partition('/')[2]} is not declared"
@@ -33,7 +34,7 @@ def lacking(record: GangRecord, waiting: Mapping[str, Any], table: GangTable) ->
     return f"gang {record.gang.name} waits for its members: {has} of {short.minimum} {short.name} members exist"
 
 
-def complete_parts(record: GangRecord, waiting: Mapping[str, Any], table: GangTable) -> list[GangRecord]:
+def complete_parts(record: GangRecord, waiting: Mapping[PodKey, Any], table: GangTable) -> list[GangRecord]:
     """The gangs of pods inside a gang (itself if it is one) that run whole or can, with all that they are a part of."""
     if lacking(record, waiting, table):
         return []
@@ -43,7 +44,7 @@ def complete_parts(record: GangRecord, waiting: Mapping[str, Any], table: GangTa
 
 
 def parts_to_start(
-    record: GangRecord, waiting: Mapping[str, Any], table: GangTable, besides: Container[str] = ()
+    record: GangRecord, waiting: Mapping[PodKey, Any], table: GangTable, besides: Container[GangKey] = ()
 ) -> list[GangRecord]:
     """The gangs of pods without which a gang is not whole: those that have begun to run, then as many as it takes.
 

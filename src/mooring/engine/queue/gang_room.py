@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from mooring.engine.queue.entry import Entry, Where
 from mooring.engine.queue.gang_entry import GangEntry, what_is_missing
 from mooring.engine.verdict import Rejection
+from mooring.model.keys import GangKey, PodKey
 from mooring.state.gangs import GangRecord, GangTable
 
 
@@ -13,16 +14,16 @@ class GangRoom:
 
     def __init__(self, table: GangTable) -> None:
         self.table = table
-        self._gangs: dict[str, GangEntry] = {}
+        self._gangs: dict[GangKey, GangEntry] = {}
         """By the outermost gang's key."""
-        self._gang_of: dict[str, GangEntry] = {}
+        self._gang_of: dict[PodKey, GangEntry] = {}
         """By pod key."""
-        self._changed: dict[str, GangEntry] = {}
+        self._changed: dict[GangKey, GangEntry] = {}
 
     def __iter__(self) -> Iterator[GangEntry]:
         return iter(self._gangs.values())
 
-    def get(self, root: str) -> GangEntry | None:
+    def get(self, root: GangKey) -> GangEntry | None:
         return self._gangs.get(root)
 
     def join(self, entry: Entry) -> bool:
@@ -52,7 +53,7 @@ class GangRoom:
         root = self.table.root_of(record)
         return None if root.key not in self._gangs and self.table.can_spare(record) else root
 
-    def leave(self, key: str) -> None:
+    def leave(self, key: PodKey) -> None:
         gang = self._gang_of.pop(key, None)
         if gang is not None:
             gang.entries.pop(key, None)
@@ -68,10 +69,10 @@ class GangRoom:
         gang.entries = {}
         return entries
 
-    def affected_by(self, key: str) -> list[GangEntry]:
+    def affected_by(self, key: GangKey) -> list[GangEntry]:
         """The entries that have to do with a gang: as itself, or as a part of it."""
         record = self.table.records.get(key)
-        found: dict[str, GangEntry | None] = {key: self._gangs.get(key)}
+        found: dict[GangKey, GangEntry | None] = {key: self._gangs.get(key)}
         if record is not None:
             root = self.table.root_of(record).key
             found[root] = self._gangs.get(root)
@@ -83,7 +84,7 @@ class GangRoom:
     def look_again(self, gangs: Iterable[GangEntry]) -> None:
         self._changed.update((gang.root.key, gang) for gang in gangs)
 
-    def look_again_after(self, key: str) -> None:
+    def look_again_after(self, key: GangKey) -> None:
         """A gang runs now, or does no longer: those that have to start after it may be tried, or no longer."""
         waiting = (self._gangs.get(follower) for follower in self.table.followers.get(key, ()))
         self.look_again(gang for gang in waiting if gang is not None)

@@ -11,6 +11,7 @@ from mooring.engine.queue.entry import Entry
 from mooring.engine.queue.gang_entry import GangEntry
 from mooring.engine.queue.hints import Hint
 from mooring.engine.verdict import Verdict
+from mooring.model.keys import PodKey
 from mooring.state.shapes import Shape
 
 Turn: TypeAlias = Entry | GangEntry
@@ -24,7 +25,7 @@ class Parked:
     profile: Profile
     helped_by: Change
     moved_by: Callable[[Shape], bool] = lambda shape: True
-    by_pod: dict[str, Entry] = field(default_factory=dict)
+    by_pod: dict[PodKey, Entry] = field(default_factory=dict)
     verdict: Verdict | None = None
     """Set if it was not the nodes that refused them."""
     gang: GangEntry | None = None
@@ -63,7 +64,7 @@ class ParkingLot:
 
     def __init__(self) -> None:
         self._groups: dict[Key, Parked] = {}
-        self._group_of: dict[str, Parked] = {}
+        self._group_of: dict[PodKey, Parked] = {}
         """By pod, for those that are not there with their gang."""
         self._could_help = Change(0)
         """What anybody here waits for."""
@@ -87,7 +88,7 @@ class ParkingLot:
         self._could_help |= parked.helped_by
         self._groups[_gang_key(parked.gang)] = parked
 
-    def remove(self, pod: str) -> None:
+    def remove(self, pod: PodKey) -> None:
         """Forget a pod; the others of its shape stay."""
         parked = self._group_of.pop(pod, None)
         if parked is not None:
@@ -127,7 +128,8 @@ class ParkingLot:
         for key in keys:
             found += self._groups.pop(key).turns()
         for turn in found:
-            self._group_of.pop(turn.turn_name, None)
+            if isinstance(turn, Entry):
+                self._group_of.pop(turn.record.key, None)
         if keys:
             self._could_help = Change(0)
             for parked in self._groups.values():

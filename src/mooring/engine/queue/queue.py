@@ -14,6 +14,7 @@ from mooring.engine.queue.gang_room import GangRoom
 from mooring.engine.queue.parked import Parked, Turn
 from mooring.engine.queue.waiting import Waiting
 from mooring.engine.verdict import Rejection, Verdict
+from mooring.model.keys import GangKey, PodKey
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.pods import PodRecord
 
@@ -33,8 +34,8 @@ class Queue(Waiting):
     ) -> None:
         super().__init__(backoff, is_shared)
         self.gangs = GangRoom(GangTable() if gangs is None else gangs)
-        self._gated: dict[str, tuple[Entry, Verdict]] = {}
-        self.nominated: dict[str, Entry] = {}
+        self._gated: dict[PodKey, tuple[Entry, Verdict]] = {}
+        self.nominated: dict[PodKey, Entry] = {}
         """Those that hold room which is being made for them, by pod: they do not wait for a turn."""
         self._arrivals = 0
 
@@ -84,7 +85,7 @@ class Queue(Waiting):
         else:
             self._activate(entry)
 
-    def remove(self, key: str) -> None:
+    def remove(self, key: PodKey) -> None:
         """Forget a pod that is gone or bound."""
         where, entry = self._where.pop(key, None), self._entry_of.pop(key, None)
         if where in (Where.ACTIVE, Where.BACKOFF):
@@ -173,7 +174,7 @@ class Queue(Waiting):
 
     # Gangs.
 
-    def gang_changed(self, key: str) -> None:
+    def gang_changed(self, key: GangKey) -> None:
         """A gang was declared, changed or withdrawn: its members may belong together in another way."""
         for gang in self.gangs.affected_by(key):
             self._requeue(gang)

@@ -16,6 +16,7 @@ from mooring.engine.queue.gang_entry import PLUGIN, GangEntry
 from mooring.engine.queue.hints import Hint
 from mooring.engine.queue.parked import Key, Parked, ParkingLot, Turn, shape_key
 from mooring.engine.verdict import Rejection, Verdict
+from mooring.model.keys import PodKey
 from mooring.state.shapes import Shape
 
 
@@ -104,8 +105,8 @@ class Waiting:
         self.backoff = backoff or Backoff()
         self._turns = Turns()
         self._parked = ParkingLot()
-        self._where: dict[str, Where] = {}
-        self._entry_of: dict[str, Entry] = {}
+        self._where: dict[PodKey, Where] = {}
+        self._entry_of: dict[PodKey, Entry] = {}
         """Every pod that waits, whether by itself, with its gang or behind a gate."""
         self._now = 0.0
         self._is_shared = is_shared

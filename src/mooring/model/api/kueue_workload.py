@@ -6,6 +6,7 @@ import msgspec
 
 from mooring.model.api.meta import KubeObject, ObjectMeta, Resources
 from mooring.model.api.pods import PodTemplateSpec, Toleration
+from mooring.model.keys import WorkloadKey
 
 GROUP = "kueue.x-k8s.io"
 API_VERSION = f"{GROUP}/v1beta2"
@@ -186,8 +187,8 @@ class Workload(KubeObject):
     status: WorkloadStatus = msgspec.field(default_factory=WorkloadStatus)
 
     @property
-    def key(self) -> str:
-        return f"{self.metadata.namespace}/{self.metadata.name}"
+    def key(self) -> WorkloadKey:
+        return WorkloadKey(f"{self.metadata.namespace}/{self.metadata.name}")
 
     def condition(self, type_: str) -> WorkloadCondition | None:
         """The condition of that type, if it is true."""

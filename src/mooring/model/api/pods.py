@@ -12,6 +12,7 @@ from mooring.model.api.meta import (
     Resources,
 )
 from mooring.model.api.volumes import PersistentVolumeClaimSpec
+from mooring.model.keys import PodKey
 
 
 class ContainerPort(KubeObject):
@@ -229,8 +230,8 @@ class Pod(KubeObject):
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
     @property
-    def key(self) -> str:
-        return f"{self.metadata.namespace}/{self.metadata.name}"
+    def key(self) -> PodKey:
+        return PodKey(f"{self.metadata.namespace}/{self.metadata.name}")
 
     @property
     def is_terminal(self) -> bool:

@@ -40,6 +40,7 @@ from mooring.model.gangs.dialects.volcano_cron_job import VolcanoCronJob, next_j
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob, volcano_job_gang
 from mooring.model.gangs.gang import Gang
 from mooring.model.gangs.membership import membership, owned_gang_key
+from mooring.model.keys import GangKey
 from mooring.model.loading.expansion import controller_of
 from mooring.model.loading.picture import Identity, identity_of
 from mooring.model.loading.places import Place, show
@@ -66,7 +67,7 @@ class Surroundings:
 
     tiers: Tiers
     bindings: Bindings
-    keys: Iterable[str]
+    keys: Iterable[GangKey]
     """Of all gangs that some pod names."""
     kai_classes: Mapping[str, PriorityClass]
     """Those that are listed, and those that come with KAI."""
@@ -129,9 +130,9 @@ class Declarations:
     """The gangs of a picture, and who had a say in each."""
 
     gangs: list[Gang]
-    members: Mapping[str, list[Member]]
+    members: Mapping[GangKey, list[Member]]
     """By key, of every gang that some pod names."""
-    declared_by: Mapping[Identity, list[str]]
+    declared_by: Mapping[Identity, list[GangKey]]
     """The keys of the gangs that an object declares, or would if they had members and nobody else did."""
 
 
@@ -152,8 +153,8 @@ def declarations_of(
     """
     members = members_by_gang(pods)
     around = Surroundings(tables.tiers, tables.bindings, members, tables.kai_priorities.by_name)
-    gangs: dict[str, Gang] = {}
-    declared_by: dict[Identity, list[str]] = {}
+    gangs: dict[GangKey, Gang] = {}
+    declared_by: dict[Identity, list[GangKey]] = {}
     for dialect in DIALECTS:
         for found, place in placed(dialect.type):
             identity = identity_of(found)
@@ -186,9 +187,9 @@ def declarations_of(
     return Declarations(complete, members, declared_by)
 
 
-def members_by_gang(pods: Iterable[Pod]) -> dict[str, list[Member]]:
+def members_by_gang(pods: Iterable[Pod]) -> dict[GangKey, list[Member]]:
     """The pods of each gang that some pod names, in order."""
-    found: dict[str, list[Member]] = {}
+    found: dict[GangKey, list[Member]] = {}
     for pod in pods:
         belongs = membership(pod)
         if belongs is not None:
@@ -213,7 +214,7 @@ def _with_priority(gang: Gang, dialect: Dialect, found: Any, place: Place, prior
 
 
 def _check_priorities(
-    gangs: Iterable[Gang], members: Mapping[str, list[Member]], place_of: Callable[[Pod], Place]
+    gangs: Iterable[Gang], members: Mapping[GangKey, list[Member]], place_of: Callable[[Pod], Place]
 ) -> None:
     """Refuse members of Kubernetes' own groups with another priority than their group's: it never schedules those."""
     for gang in gangs:

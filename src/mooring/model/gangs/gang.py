@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mooring.model.api.meta import Resources
+from mooring.model.keys import NO_GANG, GangKey
 from mooring.model.topology.requests import TopologyRequest
 
 
@@ -30,7 +31,7 @@ class RoleGroup:
 class Gang:
     """What a gang asks for. Its members are the pods that name it, see `mooring.model.gangs.membership`."""
 
-    key: str
+    key: GangKey
     """Unique among all dialects: kind.group/namespace/name."""
     name: str
     """namespace/name, for people"""
@@ -51,11 +52,11 @@ class Gang:
     timeout_seconds: float | None = None
     """How long it may be less than whole once its first member runs; None: the configured default."""
     topology_request: TopologyRequest | None = None
-    parent: str = ""
+    parent: GangKey = NO_GANG
     """The key of the gang that this one is a part of: placed with it, at one moment, in one place."""
     of_gangs: bool = False
     """Its members are gangs."""
-    after: str = ""
+    after: GangKey = NO_GANG
     """The key of a gang that must run before this one may start, and whose place it shares where it wants one."""
     evicted_whole: bool = True
     """Whether it is a victim only as a whole (apart from what exceeds its minimum); else members go one by one."""
@@ -76,15 +77,15 @@ class Gang:
         )
 
 
-def gang_key(kind: str, namespace: str, name: str) -> str:
+def gang_key(kind: str, namespace: str, name: str) -> GangKey:
     """A gang's key; `kind` comes with its group, as in `PodGroup.scheduling.volcano.sh`."""
-    return f"{kind}/{namespace}/{name}"
+    return GangKey(f"{kind}/{namespace}/{name}")
 
 
 class Membership(NamedTuple):
     """Which gang a pod belongs to, as what, and as which one."""
 
-    gang: str
+    gang: GangKey
     role: str = ""
     rank: int | None = None
     """Its place among its role's pods, where something says so: neighbours get near places."""

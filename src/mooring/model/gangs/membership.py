@@ -11,6 +11,7 @@ from mooring.model.api.pods import Pod
 from mooring.model.gangs.gang import Membership, gang_key
 from mooring.model.jobs.jobset import GROUP as JOB_SET_GROUP
 from mooring.model.jobs.jobset import JOB_INDEX, JOB_SET_NAME, REPLICATED_JOB_NAME
+from mooring.model.keys import GangKey
 from mooring.model.loading.expansion import COMPLETION_INDEX, POD_INDEX, controller_of
 from mooring.model.queued.labels import POD_GROUP_INDEX, POD_SET_GROUP, pod_group, positive_count
 from mooring.model.queued.pods import role_hash
@@ -114,7 +115,7 @@ def membership(pod: Pod) -> Membership | None:
     return None if found is None else Membership(*found, _rank(metadata.name, labels, annotations))
 
 
-def _in_spec(pod: Pod) -> tuple[str, str] | None:
+def _in_spec(pod: Pod) -> tuple[GangKey, str] | None:
     spec, namespace = pod.spec, pod.metadata.namespace
     if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
         return gang_key(NATIVE_KIND, namespace, spec.scheduling_group.pod_group_name), ""
@@ -126,7 +127,7 @@ def _in_spec(pod: Pod) -> tuple[str, str] | None:
 
 def _in_annotations(
     metadata: ObjectMeta, labels: Mapping[str, str], annotations: Mapping[str, str]
-) -> tuple[str, str] | None:
+) -> tuple[GangKey, str] | None:
     namespace = metadata.namespace
     if annotations.get(GANG) != "false":
         role = next((labels[key] for key in _OWNERS_ROLES if key in labels), "")
@@ -149,7 +150,7 @@ def _in_annotations(
     return None
 
 
-def _in_labels(namespace: str, labels: Mapping[str, str]) -> tuple[str, str] | None:
+def _in_labels(namespace: str, labels: Mapping[str, str]) -> tuple[GangKey, str] | None:
     if name := labels.get(GROVE_GANG):
         return gang_key(GROVE_KIND, namespace, name), labels.get(GROVE_ROLE, "")
     for key in COSCHEDULING_GROUPS:
@@ -163,13 +164,13 @@ def _in_labels(namespace: str, labels: Mapping[str, str]) -> tuple[str, str] | N
     return None
 
 
-def _in_koordinators_annotation(namespace: str, annotations: Mapping[str, str]) -> tuple[str, str] | None:
+def _in_koordinators_annotation(namespace: str, annotations: Mapping[str, str]) -> tuple[GangKey, str] | None:
     """Koordinator knows one kind of gang, which labels of Coscheduling name as well."""
     name = annotations.get(KOORDINATOR_NAME)
     return (gang_key(COSCHEDULING_KIND, namespace, name), "") if name else None
 
 
-def _in_pod_set(pod: Pod, labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[str, str] | None:
+def _in_pod_set(pod: Pod, labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[GangKey, str] | None:
     """A pod set that asks Kueue for a place in the topology gets it as a whole or not at all: that makes it a gang."""
     if not asks_kueue(annotations) or annotations.get(GANG) == "false":
         return None
@@ -215,12 +216,12 @@ def _is_number(text: str) -> bool:
     return len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit()
 
 
-def workload_key(namespace: str, workload: str, group: str, replica: str) -> str:
+def workload_key(namespace: str, workload: str, group: str, replica: str) -> GangKey:
     """The key of a pod group inside a Workload, or of one replica of it."""
     return gang_key(WORKLOAD_KIND, namespace, f"{workload}/{group}/{replica}" if replica else f"{workload}/{group}")
 
 
-def owned_gang_key(api_version: str, kind: str, namespace: str, name: str) -> str:
+def owned_gang_key(api_version: str, kind: str, namespace: str, name: str) -> GangKey:
     """The key of the gang that all pods of a controller make up."""
     group = api_version.rpartition("/")[0]
     return gang_key(f"{kind}.{group}" if group else kind, namespace, name)

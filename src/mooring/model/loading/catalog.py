@@ -15,6 +15,7 @@ from mooring.model.api.nodes import Node
 from mooring.model.api.policies import PriorityClass
 from mooring.model.events import Event
 from mooring.model.gangs.dialects.grove import ClusterTopologyBinding
+from mooring.model.keys import GangKey
 from mooring.model.loading.arrival import complete, stands_for
 from mooring.model.loading.collection import Collected, Collection, taken
 from mooring.model.loading.documents import Document
@@ -33,7 +34,7 @@ from mooring.model.what_matters import is_same
 
 _READ_BY_OTHERS = (ClusterQueue, LocalQueue)
 """Tables whose entries are read against further ones: what changes those, changes whoever reads these."""
-Former = tuple[Ties, frozenset[str]]
+Former = tuple[Ties, frozenset[GangKey]]
 """What an object was tied to before it changed, and the gangs that it had a part in."""
 
 

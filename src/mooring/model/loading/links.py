@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
+from mooring.model.keys import GangKey
 from mooring.model.loading.collection import Collected
 from mooring.model.loading.expansion import OwnerKey
 from mooring.model.loading.picture import Identity, identity_of
@@ -24,16 +25,16 @@ class Links:
         self.groups: defaultdict[Hashable, set[Identity]] = defaultdict(set)
         self.readers: defaultdict[Entry, set[Identity]] = defaultdict(set)
         self.in_namespace: defaultdict[str, set[Identity]] = defaultdict(set)
-        self.members: defaultdict[str, set[Identity]] = defaultdict(set)
+        self.members: defaultdict[GangKey, set[Identity]] = defaultdict(set)
         """By gang: the pods that name it, or the workloads that pods of it were made for."""
-        self.declarers: defaultdict[str, set[Identity]] = defaultdict(set)
+        self.declarers: defaultdict[GangKey, set[Identity]] = defaultdict(set)
         self._ties: dict[Identity, Ties] = {}
-        self._gangs: dict[Identity, tuple[frozenset[str], frozenset[str]]] = {}
+        self._gangs: dict[Identity, tuple[frozenset[GangKey], frozenset[GangKey]]] = {}
 
     def ties(self, identity: Identity) -> Ties | None:
         return self._ties.get(identity)
 
-    def gangs(self, identity: Identity) -> frozenset[str]:
+    def gangs(self, identity: Identity) -> frozenset[GangKey]:
         """The gangs that an object had a part in when it was last translated."""
         member_of, declares = self._gangs.get(identity, (frozenset(), frozenset()))
         return member_of | declares
@@ -55,7 +56,7 @@ class Links:
         self.note_gangs(identity, frozenset(), frozenset())
         self._gangs.pop(identity, None)
 
-    def note_gangs(self, identity: Identity, member_of: frozenset[str], declares: frozenset[str]) -> None:
+    def note_gangs(self, identity: Identity, member_of: frozenset[GangKey], declares: frozenset[GangKey]) -> None:
         """Remember what a translation has shown."""
         old_member_of, old_declares = self._gangs.get(identity, (frozenset(), frozenset()))
         _move(self.members, identity, old_member_of, member_of)
@@ -91,14 +92,14 @@ def _move(
 
 def parts_in_gangs(
     collected: Collected, identities: Iterable[Identity]
-) -> dict[Identity, tuple[frozenset[str], frozenset[str]]]:
+) -> dict[Identity, tuple[frozenset[GangKey], frozenset[GangKey]]]:
     """By object, the gangs that it or its pods are members of, and those that it declares."""
-    member_of: defaultdict[Identity, set[str]] = defaultdict(set)
+    member_of: defaultdict[Identity, set[GangKey]] = defaultdict(set)
     for gang, members in collected.declarations.members.items():
         for pod, _ in members:
             identity = identity_of(pod)
             member_of[collected.made_by.get(identity, identity)].add(gang)
-    declares: defaultdict[Identity, set[str]] = defaultdict(set)
+    declares: defaultdict[Identity, set[GangKey]] = defaultdict(set)
     for identity, gangs in collected.declarations.declared_by.items():
         declares[collected.made_by.get(identity, identity)].update(gangs)
     # A gang of gangs that no object declares is declared by all that have a part in those.

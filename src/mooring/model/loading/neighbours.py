@@ -10,6 +10,7 @@ from typing import Any
 from mooring.model.api.pods import Pod
 from mooring.model.api.workloads import StatefulSet
 from mooring.model.jobs.kinds import JOB_KINDS
+from mooring.model.keys import GangKey
 from mooring.model.loading.collection import WORKLOAD_TYPES
 from mooring.model.loading.expansion import OwnerKey
 from mooring.model.loading.links import Links
@@ -34,7 +35,7 @@ class Neighbours:
         self._expands = expands
         self.again: dict[Identity, None] = {}
         self.context: dict[Identity, None] = {}
-        self.gangs: dict[str, None] = {}
+        self.gangs: dict[GangKey, None] = {}
         self.groups: dict[Any, None] = {}
         self._walked_down: set[Identity] = set()
         self._todo: list[Callable[[], None]] = []
@@ -50,7 +51,7 @@ class Neighbours:
         self.again = dict.fromkeys(identities)
         self.groups = dict.fromkeys(self._links.groups)
 
-    def reach_former(self, ties: Ties, gangs: Iterable[str]) -> None:
+    def reach_former(self, ties: Ties, gangs: Iterable[GangKey]) -> None:
         """Follow the ties that something had before it changed or went."""
         for name in ties.names:
             for other in self._links.dependents.get(name, ()):
@@ -63,7 +64,7 @@ class Neighbours:
             self._visit_gang(gang)
         self._run()
 
-    def reach_gangs(self, gangs: Iterable[str]) -> bool:
+    def reach_gangs(self, gangs: Iterable[GangKey]) -> bool:
         """Follow the ties of gangs as well; False if everybody who has to do with them is here already."""
         before = len(self.again), len(self.context)
         for gang in gangs:
@@ -121,9 +122,9 @@ class Neighbours:
             for identity in self._links.groups.get(group, ()):
                 self._later(self._visit, identity, changed=False)
             if isinstance(group, str):  # a gang, named by those that start together with it
-                self._visit_gang(group)
+                self._visit_gang(GangKey(group))
 
-    def _visit_gang(self, gang: str) -> None:
+    def _visit_gang(self, gang: GangKey) -> None:
         if gang not in self.gangs:
             self.gangs[gang] = None
             self._visit_group(gang)

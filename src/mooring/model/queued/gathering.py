@@ -15,6 +15,7 @@ from mooring.model.api.meta import ObjectMeta, OwnerReference
 from mooring.model.api.pods import Pod
 from mooring.model.jobs.kinds import JOB_KINDS, JobKind
 from mooring.model.jobs.pod_sets import MAIN, PodFinder
+from mooring.model.keys import PodKey
 from mooring.model.loading.expansion import OwnerKey, controller_of, index_owned, owner_key
 from mooring.model.loading.picture import Manifests, identity_of
 from mooring.model.loading.tables import Tables
@@ -40,7 +41,7 @@ class QueuedWorkload:
     workload: Workload
     owner_key: OwnerKey
     """Kind, namespace and name."""
-    pods: dict[str, list[str]]
+    pods: dict[str, list[PodKey]]
     """Keys of the pods that are not over, by the name of their pod set."""
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from mooring.model.api.kueue import ResourceFlavor
 from mooring.model.api.kueue_workload import ADMITTED, PodSetAssignment, Workload
 from mooring.model.api.pods import Pod, Toleration
+from mooring.model.keys import PodKey
 from mooring.model.loading.picture import Manifests
 from mooring.model.loading.places import Place
 from mooring.model.loading.tables import Tables
@@ -69,7 +70,7 @@ def _is_waiting(pod: Pod) -> bool:
     return not pod.spec.node_name and not pod.is_terminal
 
 
-def _name_roles(pods: Mapping[str, Pod]) -> None:
+def _name_roles(pods: Mapping[PodKey, Pod]) -> None:
     """Write the roles of grouped pods on them, as Kueue does: what admission adds to a pod must not change its role."""
     for pod in pods.values():
         if pod_group(pod.metadata):

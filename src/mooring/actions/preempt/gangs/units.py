@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.model.gangs.gang import Gang
+from mooring.model.keys import GangKey, PodKey
 from mooring.model.loading.priorities import is_preemptible
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
@@ -64,9 +65,9 @@ class GangUnits:
         """By slot: the unit whose core a pod belongs to."""
         self.surplus_of = np.full(0, ALONE, np.int64)
         """By slot: the unit that takes a pod with it if it goes."""
-        self._standings: dict[str, Standing] = {}
+        self._standings: dict[GangKey, Standing] = {}
         """By the key of the outermost gang."""
-        self._on_row: dict[int, frozenset[str]] = {}
+        self._on_row: dict[int, frozenset[GangKey]] = {}
         """row -> the outermost gangs that had pods there"""
         self._version = -1
         self._free_codes: list[int] = []
@@ -79,7 +80,7 @@ class GangUnits:
         """The units that take some pods with them, ALONE where none does."""
         return self.surplus_of[slots] if self.units else np.full(slots.shape, ALONE, np.int64)
 
-    def slots_of(self, pod_key: str) -> NDArray[np.int64]:
+    def slots_of(self, pod_key: PodKey) -> NDArray[np.int64]:
         """The slots of all pods in the gang of one of them, and in those that it has to start after."""
         gangs = self._cluster.gangs
         gang = gangs.of(pod_key)
@@ -102,7 +103,7 @@ class GangUnits:
     def refresh(self, rows: Iterable[int] | None) -> set[int]:
         """Follow what happened on some rows, or anywhere (None); return those whose pods count for another priority."""
         gangs = self._cluster.gangs
-        changed = set[str]()
+        changed = set[GangKey]()
         if self._version != gangs.version:
             self._version = gangs.version
             changed |= {key for key, known in self._standings.items() if not self._is_as_known(key, known)}
@@ -119,12 +120,12 @@ class GangUnits:
                     self._on_row[row] = now
         return self._look_again(sorted(changed)) if changed else set()
 
-    def _roots(self, pods: Iterable[str]) -> set[str]:
+    def _roots(self, pods: Iterable[PodKey]) -> set[GangKey]:
         gangs = self._cluster.gangs
         keys = {gangs.of_pod[pod] for pod in pods if pod in gangs.of_pod}
         return {gangs.root_of(gangs.records[key]).key for key in keys}
 
-    def _is_as_known(self, root: str, known: Standing) -> bool:
+    def _is_as_known(self, root: GangKey, known: Standing) -> bool:
         gangs = self._cluster.gangs
         record = gangs.records.get(root)
         if record is None or record.gang is not known.declared[0]:
@@ -138,7 +139,7 @@ class GangUnits:
     def _declared(self, root: GangRecord) -> tuple[Gang | None, ...]:
         return (root.gang, *(part.gang for part in self._cluster.gangs.parts_of(root) if part is not root))
 
-    def _look_again(self, roots: list[str]) -> set[int]:
+    def _look_again(self, roots: list[GangKey]) -> set[int]:
         """Look at some gangs again; return the rows of those whose priority is another now."""
         self._make_room()
         before = {root: self._standings.pop(root, None) for root in roots}
@@ -165,7 +166,7 @@ class GangUnits:
             self.core_of = np.concatenate([self.core_of, more])
             self.surplus_of = np.concatenate([self.surplus_of, more])
 
-    def _look(self, root: str) -> Standing | None:
+    def _look(self, root: GangKey) -> Standing | None:
         """An outermost gang as it is; None if it has no pod that runs, or is a part of another."""
         gangs = self._cluster.gangs
         record = gangs.records.get(root)

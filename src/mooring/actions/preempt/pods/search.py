@@ -31,6 +31,7 @@ from mooring.engine.profile import Profile
 from mooring.engine.shortcuts import SupposingFilter
 from mooring.engine.verdict import Rejection, fit_message
 from mooring.model.api.pods import Pod
+from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.state.rows import Rows
@@ -136,7 +137,9 @@ class Search:
         gang = None if part is None else self.cluster.gangs.root_of(part).gang
         return (pod.spec.priority or 0) if gang is None or gang.priority is None else gang.priority
 
-    def victims(self, priority: int, pod_key: str, rows: Rows, now: float, costs: PreemptionCostArgs | None) -> Victims:
+    def victims(
+        self, priority: int, pod_key: PodKey, rows: Rows, now: float, costs: PreemptionCostArgs | None
+    ) -> Victims:
         """Who might have to go from some rows, for a pod or a gang of this priority."""
         if not len(rows) or not self.running.has_below(priority):
             return Victims(self.running, self.shares, priority, rows[:0], pod_key)

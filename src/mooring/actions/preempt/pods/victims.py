@@ -10,6 +10,7 @@ from mooring.actions.preempt.gangs.units import ALONE
 from mooring.actions.preempt.pods.crowd import Crowd, Shares, Spared, gather_crowd
 from mooring.actions.preempt.running import NO_POD, Matrix, RunningPods
 from mooring.engine.plugin import Mask
+from mooring.model.keys import PodKey
 from mooring.state.rows import Rows
 
 
@@ -22,7 +23,7 @@ class Victims:
         shares: Shares,
         priority: int,
         rows: Rows,
-        pod_key: str,
+        pod_key: PodKey,
         cost: Cost | None = None,
     ) -> None:
         """`pod_key` names the pod for which room is made, or any of its gang; `running` is up to date."""

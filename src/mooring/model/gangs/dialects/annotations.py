@@ -33,6 +33,7 @@ from mooring.model.gangs.membership import (
     VOLCANO_MINIMUM,
     WORKLOAD_KIND,
 )
+from mooring.model.keys import GangKey
 from mooring.model.loading.expansion import OwnerKey, controller_of, job_pod_count, owner_key
 from mooring.model.loading.places import Place, describe, show
 from mooring.model.queued.labels import MIN_PARALLELISM, POD_GROUP_TOTAL, positive_count, queue_name
@@ -153,7 +154,7 @@ def carry_annotations(owners: Iterable[Any], pods: Iterable[Pod]) -> None:
 
 
 def declared_by_pods(
-    key: str, members: list[Member], place_of: Callable[[Pod], Place], job: Job | None = None
+    key: GangKey, members: list[Member], place_of: Callable[[Pod], Place], job: Job | None = None
 ) -> Gang | None:
     """The gang that its members declare between them; None if they only name it.
 

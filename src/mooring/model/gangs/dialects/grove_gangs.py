@@ -15,6 +15,7 @@ from mooring.model.gangs.dialects.grove import (
 from mooring.model.gangs.dialects.grove_pods import BASE_GANG, Clique, cliques_of
 from mooring.model.gangs.gang import Gang, Role, RoleGroup, gang_key
 from mooring.model.gangs.membership import GROVE_KIND
+from mooring.model.keys import NO_GANG
 from mooring.model.loading.places import show
 from mooring.model.topology.requests import TopologyRequest
 from mooring.model.validation.terms import Subject
@@ -66,7 +67,7 @@ def pod_gang_gang(found: PodGang) -> Gang:
         created=timestamp_seconds(metadata.creation_timestamp),
         topology_request=_pack(spec.topology_constraint),
         timeout_seconds=DEFAULT_DELAY_SECONDS,
-        after=gang_key(GROVE_KIND, metadata.namespace, base) if base else "",
+        after=gang_key(GROVE_KIND, metadata.namespace, base) if base else NO_GANG,
     )
 
 
@@ -102,7 +103,7 @@ def clique_set_gangs(subject: Subject, found: PodCliqueSet, bindings: Bindings) 
                 created=timestamp_seconds(metadata.creation_timestamp),
                 topology_request=packing.of_gang(cliques[0]),
                 timeout_seconds=DEFAULT_DELAY_SECONDS if delay is None else parse_duration(delay),
-                after=gang_key(GROVE_KIND, metadata.namespace, base) if base else "",
+                after=gang_key(GROVE_KIND, metadata.namespace, base) if base else NO_GANG,
             )
 
 

@@ -13,6 +13,7 @@ from mooring.model.api.pods import Pod
 from mooring.model.gangs.checks import check_duration
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import COSCHEDULING_KIND, KOORDINATOR_MINIMUM, KOORDINATOR_PREFIX
+from mooring.model.keys import GangKey
 from mooring.model.loading.places import Place, show
 from mooring.model.validation.terms import Subject, check_choice
 
@@ -68,9 +69,9 @@ def is_koordinators(pod: Pod) -> bool:
 
 
 def with_koordinator(
-    gangs: Mapping[str, Gang],
-    on_groups: Mapping[str, Mapping[str, str]],
-    first_of: Mapping[str, Pod],
+    gangs: Mapping[GangKey, Gang],
+    on_groups: Mapping[GangKey, Mapping[str, str]],
+    first_of: Mapping[GangKey, Pod],
     place_of: Callable[[Pod], Place],
 ) -> Iterator[Gang]:
     """Gangs of Coscheduling with what Koordinator's annotations say of them, and one for each group of gangs.
@@ -78,7 +79,7 @@ def with_koordinator(
     `on_groups` are the annotations of PodGroups by the gang's key, `first_of` a member of each gang. What pods say goes
     before what their PodGroup says.
     """
-    said: dict[str, Mapping[str, str]] = {}
+    said: dict[GangKey, Mapping[str, str]] = {}
     for key in gangs:
         if key.startswith(f"{COSCHEDULING_KIND}/"):
             pod, annotations = first_of.get(key), dict(on_groups.get(key) or {})
@@ -102,10 +103,10 @@ def with_koordinator(
 
 
 def _groups(
-    said: Mapping[str, Mapping[str, str]], first_of: Mapping[str, Pod], place_of: Callable[[Pod], Place]
-) -> dict[str, tuple[str, ...]]:
+    said: Mapping[GangKey, Mapping[str, str]], first_of: Mapping[GangKey, Pod], place_of: Callable[[Pod], Place]
+) -> dict[GangKey, tuple[str, ...]]:
     """The group of each gang that names one, or that is named by another that does."""
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[GangKey, tuple[str, ...]] = {}
     for key, annotations in said.items():
         group = gang_group(annotations)
         if group is None:  # of a template that nobody has looked at before
@@ -119,6 +120,6 @@ def _groups(
     return found
 
 
-def _group_key(group: tuple[str, ...]) -> str:
+def _group_key(group: tuple[str, ...]) -> GangKey:
     namespace, _, name = group[0].partition("/")
     return gang_key(GANG_GROUP_KIND, namespace, ",".join((name, *group[1:])))

@@ -13,6 +13,7 @@ from mooring.model.api.meta import KubeObject, ObjectMeta, timestamp_seconds
 from mooring.model.gangs.checks import check_level, check_minimum, check_names
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import NATIVE_KIND, workload_key
+from mooring.model.keys import NO_GANG, GangKey
 from mooring.model.loading.places import Place
 from mooring.model.topology.requests import TopologyRequest
 from mooring.model.validation.kueue import find_cohort_cycle
@@ -184,9 +185,9 @@ def _check_constraints(subject: Subject, path: str, constraints: SchedulingConst
 
 def check_composite_tree(groups: Iterable[tuple[CompositePodGroup, Place]]) -> None:
     """Refuse composite groups that are their own ancestors."""
-    placed = {_key_of(found): (found, place) for found, place in groups}
-    parents = {
-        key: gang_key(COMPOSITE_KIND, found.metadata.namespace, name) if name else ""
+    placed: dict[str, tuple[CompositePodGroup, Place]] = {_key_of(found): (found, place) for found, place in groups}
+    parents: dict[str, str] = {
+        key: gang_key(COMPOSITE_KIND, found.metadata.namespace, name) if name else NO_GANG
         for key, (found, _) in placed.items()
         for name in (found.spec.parent_composite_pod_group_name,)
     }
@@ -224,7 +225,7 @@ def workload_gangs(found: NativeWorkload, replica_keys: Callable[[str], Iterable
             yield _gang(key, key.split("/", 2)[2], metadata, group)
 
 
-def _key_of(found: CompositePodGroup) -> str:
+def _key_of(found: CompositePodGroup) -> GangKey:
     return gang_key(COMPOSITE_KIND, found.metadata.namespace, found.metadata.name)
 
 
@@ -234,7 +235,7 @@ def _policy_of(spec: PodGroupSpec) -> SchedulingPolicy | None:
     return spec.scheduling_policy
 
 
-def _gang(key: str, name: str, metadata: ObjectMeta, spec: PodGroupSpec, *, of_gangs: bool = False) -> Gang:
+def _gang(key: GangKey, name: str, metadata: ObjectMeta, spec: PodGroupSpec, *, of_gangs: bool = False) -> Gang:
     policy = _policy_of(spec)
     gang = policy.gang if policy is not None else None
     count = None if gang is None else gang.min_group_count if of_gangs else gang.min_count
@@ -246,7 +247,7 @@ def _gang(key: str, name: str, metadata: ObjectMeta, spec: PodGroupSpec, *, of_g
         minimum=count or 1,  # the basic policy asks for no more than one at a time
         created=timestamp_seconds(metadata.creation_timestamp),
         topology_request=_topology_request(spec.scheduling_constraints),
-        parent=gang_key(COMPOSITE_KIND, metadata.namespace, parent) if parent else "",
+        parent=gang_key(COMPOSITE_KIND, metadata.namespace, parent) if parent else NO_GANG,
         of_gangs=of_gangs,
         evicted_whole=mode == "PodGroup" if isinstance(mode, str) else mode is not None and mode.all is not None,
     )
