@@ -157,18 +157,22 @@ class RunningPods:
         return record is not None and record.row != UNBOUND and not record.shape.terminating
 
     def _read(self, row: int) -> None:
-        records = sorted(self.cluster.pods.on(row), key=self._importance)
-        count = len(records)
+        priority_of = self.gangs.priority_of
+        # As `importance` sorts, but by what a pod counts for as a victim.
+        ranked = sorted(
+            (-priority_of(record), start_of(record.pod), record.key, record) for record in self.cluster.pods.on(row)
+        )
+        count = len(ranked)
         if count > self.slots.shape[1]:
             self._make_room(len(self.counts), count + count // 4)
         self.counts[row] = count
         self.priorities[row] = NO_POD
-        if not records:
+        if not ranked:
             return
-        priority_of = self.gangs.priority_of
+        records = [found[3] for found in ranked]
         self.slots[row, :count] = [record.slot for record in records]
-        self.priorities[row, :count] = [priority_of(record) for record in records]
-        self.starts[row, :count] = [start_of(record.pod) for record in records]
+        self.priorities[row, :count] = [-found[0] for found in ranked]
+        self.starts[row, :count] = [found[1] for found in ranked]
         self.shapes[row, :count] = [record.shape.id for record in records]
         if self.budgets:
             self.budget_sets[row, :count] = [self.budgets.set_of(record.pod) for record in records]
@@ -179,9 +183,6 @@ class RunningPods:
             self.workloads[row, :count] = [self.workload_names.code(self.workload_of(record)) for record in records]
             names = self.class_names
             self.classes[row, :count] = [names.code(record.pod.spec.priority_class_name) for record in records]
-
-    def _importance(self, record: PodRecord) -> tuple[int, int, str]:
-        return -self.gangs.priority_of(record), start_of(record.pod), record.key
 
     def workload_of(self, record: PodRecord) -> str:
         """What is hit when a pod is evicted: its gang, its controller, or it alone."""

@@ -70,6 +70,7 @@ class GangUnits:
         self._on_row: dict[int, frozenset[GangKey]] = {}
         """row -> the outermost gangs that had pods there"""
         self._version = -1
+        self._touched = cluster.gangs.watch()
         self._free_codes: list[int] = []
 
     def cores(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -106,7 +107,8 @@ class GangUnits:
         changed = set[GangKey]()
         if self._version != gangs.version:
             self._version = gangs.version
-            changed |= {key for key, known in self._standings.items() if not self._is_as_known(key, known)}
+            touched = self._take_touched()
+            changed |= {key for key in touched if not self._is_as_known(key, self._standings[key])}
         if rows is None:
             rows, changed = set(self._cluster.pods.on_row) | set(self._on_row), changed | set(self._standings)
         if gangs or self._on_row:
@@ -119,6 +121,18 @@ class GangUnits:
                     changed |= now
                     self._on_row[row] = now
         return self._look_again(sorted(changed)) if changed else set()
+
+    def _take_touched(self) -> set[GangKey]:
+        """The outermost gangs that are known and may be others now: touched, around one that is, or inside it."""
+        gangs = self._cluster.gangs
+        found = set[GangKey]()
+        inside = list(self._touched)
+        self._touched.clear()
+        for key in inside:
+            record = gangs.records.get(key)
+            found |= {key} if record is None else {key, gangs.root_of(record).key}
+            inside += gangs.children.get(key, ())
+        return found & self._standings.keys()
 
     def _roots(self, pods: Iterable[PodKey]) -> set[GangKey]:
         gangs = self._cluster.gangs
