@@ -52,7 +52,10 @@ class Budgets:
         self.sets.code(())
         self._matching: list[Matching] = []
         self._in_namespace: dict[str, list[int]] = {}
-        self._keys = frozenset[str]()
+        self._keys: tuple[str, ...] = ()
+        """The labels that any of them selects on."""
+        self._disrupted = frozenset[str]()
+        """The names of pods that no longer count for some of them."""
         self._known: dict[tuple[str, tuple[str | None, ...], str], int] = {}
         self._spent: dict[str, Spent] = {}
         self._version = -1
@@ -73,7 +76,8 @@ class Budgets:
         self._in_namespace = {}
         for index, found in enumerate(matching):
             self._in_namespace.setdefault(found.namespace, []).append(index)
-        self._keys = frozenset().union(*(found.selector.keys for found in matching))
+        self._keys = tuple(sorted({key for found in matching for key in found.selector.keys}))
+        self._disrupted = frozenset[str]().union(*(found.disrupted for found in matching))
         self.sets = Interner()
         self.sets.code(())
         self._known.clear()
@@ -81,12 +85,13 @@ class Budgets:
 
     def set_of(self, pod: Pod) -> int:
         """The code of the set of budgets that protect a pod."""
-        indices = self._in_namespace.get(pod.metadata.namespace)
-        if not indices or not pod.metadata.labels:
+        metadata = pod.metadata
+        labels = metadata.labels
+        indices = self._in_namespace.get(metadata.namespace)
+        if not indices or not labels:
             return NOBODY
-        labels = pod.metadata.labels
-        name = pod.metadata.name if any(pod.metadata.name in self._matching[i].disrupted for i in indices) else ""
-        known = (pod.metadata.namespace, tuple(labels.get(key) for key in self._keys), name)
+        name = metadata.name if metadata.name in self._disrupted else ""
+        known = (metadata.namespace, tuple(map(labels.get, self._keys)), name)
         code = self._known.get(known)
         if code is None:
             code = self.sets.code(tuple(index for index in indices if self._matching[index].matches(pod)))

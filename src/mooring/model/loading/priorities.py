@@ -94,7 +94,7 @@ PREEMPTABLE = "volcano.sh/preemptable"
 
 def is_preemptible(pod: Pod) -> bool:
     """Whether a pod may be evicted for another's sake at all."""
-    labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
-    if annotations.get(PREEMPTABLE) == "false" or labels.get(PREEMPTABLE) == "false":
+    labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations
+    if labels.get(PREEMPTABLE) == "false" or (annotations and annotations.get(PREEMPTABLE) == "false"):
         return False
     return not is_kai_pod(pod.spec, labels) or may_kai_evict(labels.get(PREEMPTIBILITY), pod.spec.priority)
