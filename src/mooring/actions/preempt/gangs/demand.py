@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,14 +96,23 @@ class Board:
 
     def given_back(self, gone: Mask, amount: Amount) -> Numbers:
         """How much of an amount each row gets back from some units, one truth each."""
-        is_gone = gone[self.units]
-        back = np.zeros(len(self.rows), np.int64)
-        np.add.at(back, self.positions[is_gone], self.each(amount)[is_gone])
-        return back
+        return self._given_back_by(gone)(amount)
+
+    def _given_back_by(self, gone: Mask) -> Callable[[Amount], Numbers]:
+        here = np.flatnonzero(gone[self.units])
+        positions = self.positions[here]
+
+        @cache  # each want asks for the same
+        def given_back(amount: Amount) -> Numbers:
+            back = np.zeros(len(self.rows), np.int64)
+            np.add.at(back, positions, self.each(amount)[here])
+            return back
+
+        return given_back
 
     def supposed(self, gone: Mask, members: Sequence[Numbers] = ()) -> SupposedRows:
         """The rows without some units, and with so many members of each want."""
-        return self.with_back(lambda amount: self.given_back(gone, amount), members)
+        return self.with_back(self._given_back_by(gone), members)
 
     def with_back(self, back: Callable[[Amount], Numbers], members: Sequence[Numbers] = ()) -> SupposedRows:
         """The rows with some amounts given back, and so many members of each want."""
