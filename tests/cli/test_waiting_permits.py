@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 Call = Callable[..., Any]
 
 PLUGIN = """
@@ -54,3 +56,53 @@ def test_explain_says_that_it_holds_its_place(mooring: Call, write: Call) -> Non
     outcome = mooring("explain", "first", *first_files(write))
 
     assert outcome.out.startswith(f"pod default/first goes to node: it {MESSAGE}\n")
+
+
+QUEUE = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: q}\n"
+NAMED = "scheduling.volcano.sh/queue-name: q"
+
+
+def shared_files(write: Call, first: str) -> list[str]:
+    """As `first_files`, in a queue of Volcano; what waits first is given."""
+    second = POD.format(name="second", notes=f"{APPROVED}, {NAMED}")
+    return [
+        "-f",
+        write("---\n".join([NODE, QUEUE, first, second]), "shared.yaml"),
+        "--plugin",
+        write(PLUGIN, "approval.py"),
+    ]
+
+
+GROUP = (
+    "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: g}\nspec: {minMember: 2, queue: q}\n"
+)
+
+
+def gang(notes: str = "") -> str:
+    """Two members that fill the node."""
+    member = POD.replace("cpu: 4", "cpu: 2")
+    marks = f"scheduling.k8s.io/group-name: g{notes}"
+    return "---\n".join([GROUP, *(member.format(name=name, notes=marks) for name in ("first-a", "first-b"))])
+
+
+@pytest.mark.parametrize(
+    ("first", "approved", "names"),
+    [
+        (POD.format(name="first", notes=NAMED), POD.format(name="first", notes=f"{APPROVED}, {NAMED}"), ["first"]),
+        (gang(), gang(f", {APPROVED}"), ["first-a", "first-b"]),
+    ],
+    ids=["a pod", "a gang"],
+)
+def test_in_a_shared_queue_too_it_holds_its_place_until_its_time_is_over(
+    mooring: Call, write: Call, first: str, approved: str, names: list[str]
+) -> None:
+    files = shared_files(write, first)
+    then = write(approved, "approved.yaml")
+
+    def placed(after: str) -> list[list[str]]:
+        outcome = mooring("schedule", "-q", "-o", "json", *files, "--then", f"{after}:{then}")
+        steps = json.loads(outcome.out)["steps"]
+        return [sorted(found["pod"] for found in step["result"]["placements"]) for step in steps]
+
+    assert placed("30s") == [[], names]
+    assert placed("90s") == [[], ["second"]]

@@ -54,9 +54,9 @@ def _give_back(cycle: Cycle, nomination: Nomination, verdict: Verdict) -> list[D
     queue.note(Change.POD_GONE)
     gang = queue.gangs.get(nomination.gang) if nomination.gang else None
     if gang is not None and queue.take(gang):
-        queue.park_gang(gang, message, is_capped=True)
+        queue.park_gang(gang, message, is_capped=True, gave_back=True)
     elif gang is None:
         for entry in entries:
             queue.remove(entry.record.key)
-            queue.park_alone(entry, Verdict(verdict.plugin, Rejection((message,))))
+            queue.park_alone(entry, Verdict(verdict.plugin, Rejection((message,))), gave_back=True)
     return [Wait(pod.key, message, (verdict.plugin,)) for pod in nomination.pods]

@@ -135,15 +135,17 @@ class GangPlacer:
                 message = self.try_together(cluster, gang, needed_members(gang, cluster.gangs)) or ""
         return message and f"gang {gang.name}: {message}"
 
-    def try_together(
-        self, cluster: Cluster, gang: GangEntry, entries: Sequence[Entry], *, with_steps: bool = False
-    ) -> str | None:
-        """Assume a place for each of some members; None if that succeeded, else why not, with nothing left behind.
+    def try_together(self, cluster: Cluster, gang: GangEntry, entries: Sequence[Entry]) -> str | None:
+        """Assume a place for each of some members; None if that succeeded, else why not, with nothing left behind."""
+        return self._try(cluster, gang, grouped(list(entries), cluster.gangs), Steps(cluster, is_rehearsal=True))
 
-        `with_steps` if they are to be bound then: plugins get what they do once a node is chosen.
-        """
-        groups = grouped(list(entries), cluster.gangs)
-        return self._try(cluster, gang, groups, Steps(cluster, is_rehearsal=not with_steps))
+    def place_members(self, cluster: Cluster, gang: GangEntry, entries: Sequence[Entry]) -> GangOutcome:
+        """Assume a place for each of some members, to be bound there: plugins get what they do then."""
+        steps = Steps(cluster)
+        message = self._try(cluster, gang, grouped(list(entries), cluster.gangs), steps)
+        if message is None:
+            return GangOutcome(entries)
+        return GangOutcome((), message, hold=steps.holds[-1] if steps.holds else None)
 
     def _try(self, cluster: Cluster, gang: GangEntry, groups: Sequence[Group], steps: Steps) -> str | None:
         with cluster.what_if() as trial:

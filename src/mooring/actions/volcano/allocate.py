@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from mooring.actions.gangs.members import needed_members
-from mooring.actions.gangs.placing import GangPlacer, bind_all
+from mooring.actions.gangs.placing import GangOutcome, GangPlacer, bind_all
 from mooring.actions.place.batches import Outcome
 from mooring.actions.volcano.following import Following
 from mooring.actions.volcano.jobs import Members
@@ -17,6 +17,7 @@ from mooring.actions.volcano.settings import ShareSettings
 from mooring.actions.volcano.shared_jobs import SharedJob, role_key
 from mooring.actions.volcano.sharing import Offer, Sharing
 from mooring.engine.action import Action, Cycle
+from mooring.engine.permits import hold_room
 from mooring.engine.plugin import Change
 from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.queue import Entry, GangEntry, Queue
@@ -133,16 +134,21 @@ class Share(Action):
     def _start(
         self, cycle: Cycle, job: SharedJob, gang: GangEntry, needed: Sequence[Entry]
     ) -> tuple[list[Decision], str]:
-        message: str | None = ""
+        outcome = GangOutcome()
+        held: list[Decision] = []
         with cycle.attempt(gang) as attempt:
-            message = self._placer.try_together(cycle.cluster, gang, needed, with_steps=True)
+            outcome = self._placer.place_members(cycle.cluster, gang, needed)
+            if outcome.hold is not None:
+                held = hold_room(cycle, outcome.hold, gang.root.key)
             attempt.keep()
         if attempt.error is not None:
             job.gang = None  # it has been set aside
             return [], str(attempt.error)
-        if message is not None:
-            return [], f"gang {gang.name}: {message}"
+        if outcome.message and outcome.hold is None:
+            return [], f"gang {gang.name}: {outcome.message}"
         job.gang = None
+        if outcome.hold is not None:
+            return held, ""
         made = bind_all(cycle.queue, gang, needed)
         job.spares += _spares(cycle.queue, job)
         return made, ""
@@ -155,6 +161,9 @@ class Share(Action):
         if attempt.error is not None:
             job.spares.remove(entry)  # it has been set aside
             return [], str(attempt.error)
+        if outcome.hold is not None:
+            job.spares.remove(entry)
+            return hold_room(cycle, outcome.hold), ""
         if not outcome.placed:
             verdicts = [reason for _, verdict in outcome.rejected for reason in verdict.reasons]
             return [], "; ".join(verdicts) or "no node has room for it"
@@ -187,8 +196,8 @@ def _is_best_effort(entry: Entry) -> bool:
 
 
 def _members(cluster: Cluster, job: SharedJob, made: Iterable[Decision]) -> Members:
-    """How many members of each role were bound."""
-    pods = (cluster.pods.records[found.pod] for found in made if isinstance(found, Bind))
+    """How many members of each role have their place: all that were bound, or are let wait in it."""
+    pods = (cluster.pods.records[found.pod] for found in made if isinstance(found, Bind | Wait))
     bound = Counter(role_key(cluster, record) for record in pods)
     return tuple(bound[role] for role in job.members)
 

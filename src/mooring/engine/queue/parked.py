@@ -33,6 +33,8 @@ class Parked:
     """When the first of them was set aside."""
     is_capped: bool = False
     """It is their queue's share that refused them, or a permit: evicting others from nodes would not help."""
+    gave_back: bool = False
+    """They held room and were not permitted in time: that others have a turn brings them back no sooner."""
     again_at: float = math.inf
     """When they are to be tried again though nothing has happened."""
     is_fault: bool = False

@@ -152,12 +152,15 @@ class Queue(Waiting):
     def take_shared(self, is_mine: Callable[[Turn], bool]) -> list[Turn]:
         """Those of whom `is_mine` says that they take turns by one kind of shares.
 
-        If there is anybody, also those tried in vain: with any change all shares are others.
+        If there is anybody, also those tried in vain: with any change all shares are others. Who gave room back, not
+        having been permitted in time, lets these go first.
         """
         self._settle_gangs()
         if any(map(is_mine, self.shared.values())):
             self._bring_back(
-                self._parked.where(lambda parked: not parked.is_fault and any(map(is_mine, parked.turns())))
+                self._parked.where(
+                    lambda parked: not (parked.is_fault or parked.gave_back) and any(map(is_mine, parked.turns()))
+                )
             )
         taken = [turn for turn in self.shared.values() if is_mine(turn)]
         for turn in taken:

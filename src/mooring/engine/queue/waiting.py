@@ -158,9 +158,11 @@ class Waiting:
         first = entries[0]
         self._park(shape_key(first), entries, Parked(first.profile, helped_by, moved_by, since=self._now, hint=hint))
 
-    def park_alone(self, entry: Entry, verdict: Verdict, *, is_capped: bool = False) -> None:
+    def park_alone(self, entry: Entry, verdict: Verdict, *, is_capped: bool = False, gave_back: bool = False) -> None:
         """Set one pod aside that a node would take and a plugin refused: others of its shape may fare better."""
-        new = Parked(entry.profile, Change.ANY, verdict=verdict, since=self._now, is_capped=is_capped)
+        new = Parked(
+            entry.profile, Change.ANY, verdict=verdict, since=self._now, is_capped=is_capped, gave_back=gave_back
+        )
         self._park((*shape_key(entry), entry.record.key), [entry], new)
 
     def park_gang(
@@ -171,6 +173,7 @@ class Waiting:
         moved_by: Callable[[Shape], bool] = lambda shape: True,
         *,
         is_capped: bool = False,
+        gave_back: bool = False,
     ) -> None:
         """Set a gang aside that does not fit as a whole."""
         if gang.first_tried is None:
@@ -180,7 +183,9 @@ class Waiting:
         gang.where = Where.PARKED
         verdict = Verdict(PLUGIN, Rejection((message,)))
         entries = dict(gang.entries)
-        self._parked.add_gang(Parked(gang.profile, helped_by, moved_by, entries, verdict, gang, self._now, is_capped))
+        self._parked.add_gang(
+            Parked(gang.profile, helped_by, moved_by, entries, verdict, gang, self._now, is_capped, gave_back)
+        )
 
     def park_failed(self, turn: Turn, verdict: Verdict) -> None:
         """Set somebody aside in whose turn something raised: until its backoff is over; for good if that goes on.
