@@ -246,7 +246,7 @@ class GangTable:
 
     def root_of(self, record: GangRecord) -> GangRecord:
         """The outermost gang that a gang is a part of, itself if it stands alone."""
-        return self.lineage(record)[-1]
+        return self.lineage(record)[-1] if record.key in self._parent_of else record
 
     def lineage(self, record: GangRecord) -> list[GangRecord]:
         """A gang, the one that it is a part of, and so on, as far as they are declared."""
