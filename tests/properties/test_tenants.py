@@ -28,6 +28,7 @@ from mooring.model.api.kueue import (
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import ResourceRequirements
 from mooring.model.decisions import Admit, Bind, Decision, Suspend
+from mooring.model.keys import PodKey, WorkloadKey
 from mooring.model.queued.labels import QUEUE_GATES
 from mooring.state.pods import PodRecord
 from mooring.testing.builders import make_node
@@ -273,7 +274,7 @@ def check_bound(world: TenantWorld, decisions: list[Decision]) -> None:
     workload_of = world.scheduler.cluster.tenants.workload_of
     for found in decisions:
         if isinstance(found, Bind):
-            assert world.lifecycle.workloads[workload_of[found.pod]].stage is Stage.ADMITTED
+            assert world.lifecycle.workloads[workload_of[PodKey(found.pod)]].stage is Stage.ADMITTED
 
 
 def check_decisions(world: TenantWorld, decisions: list[Decision], holding: set[str]) -> None:
@@ -286,7 +287,7 @@ def check_decisions(world: TenantWorld, decisions: list[Decision], holding: set[
             assert found.workload in holding
             holding.remove(found.workload)
     workloads = world.lifecycle.workloads
-    holding.difference_update([key for key in holding if workloads[key].stage is Stage.DONE])
+    holding.difference_update([key for key in holding if workloads[WorkloadKey(key)].stage is Stage.DONE])
     assert holding == {key for key, workload in workloads.items() if workload.stage is Stage.ADMITTED}
 
 

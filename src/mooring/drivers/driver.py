@@ -11,6 +11,7 @@ from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Notice, Suspend, Wait
 from mooring.model.events import AdmitFailed, BindFailed, Event, EvictFailed, SuspendFailed
+from mooring.model.keys import PodKey
 
 NOT_ADMITTED = "its workload was not admitted"
 
@@ -51,7 +52,7 @@ class Driver(ABC):
         """Whether a pod is to be bound whose workload may not start: that was decided in one go."""
         if not workloads or not isinstance(decision, Bind):
             return False
-        return self.scheduler.cluster.tenants.workload_of.get(decision.pod) in workloads
+        return self.scheduler.cluster.tenants.workload_of.get(PodKey(decision.pod)) in workloads
 
 
 def failure_of(decision: Decision, message: str) -> Event | None:

@@ -9,6 +9,7 @@ from mooring.actions.admit.cycle.cycle import Admission
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.meta import timestamp_text
 from mooring.model.decisions import Admit, Decision, Notice, Suspend
+from mooring.model.keys import WorkloadKey
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.report.amounts import in_units
 
@@ -82,9 +83,9 @@ def find_admission(scheduler: Scheduler) -> Admission | None:
     return next((lifecycle.admission for lifecycle in lifecycles if lifecycle is not None), None)
 
 
-def owner_name(workloads: Mapping[str, QueuedWorkload], key: str) -> str:
+def owner_name(workloads: Mapping[WorkloadKey, QueuedWorkload], key: str) -> str:
     """`Job/train`; the Workload's own name if nobody knows whose it is."""
-    workload = workloads.get(key)
+    workload = workloads.get(WorkloadKey(key))
     if workload is None or not workload.owner_key[-1]:
         return f"Workload/{key.partition('/')[2]}"
     kind, _, name = workload.owner_key
@@ -125,7 +126,7 @@ def gather_notices(scheduler: Scheduler, decisions: Iterable[Decision]) -> list[
     return found
 
 
-def _admitted(found: Admit, workloads: Mapping[str, QueuedWorkload], admission: Admission | None) -> Admitted:
+def _admitted(found: Admit, workloads: Mapping[WorkloadKey, QueuedWorkload], admission: Admission | None) -> Admitted:
     namespace, _, name = found.workload.partition("/")
     flavors: dict[str, dict[str, None]] = {}
     for pod_set in found.podsets:
@@ -174,9 +175,11 @@ def _borrowed(admission: Admission, queue: str, key: str) -> dict[str, float]:
     return borrowed
 
 
-def _suspended(found: Suspend, workloads: Mapping[str, QueuedWorkload], admission: Admission | None) -> Suspended:
+def _suspended(
+    found: Suspend, workloads: Mapping[WorkloadKey, QueuedWorkload], admission: Admission | None
+) -> Suspended:
     namespace, _, name = found.workload.partition("/")
-    workload = workloads.get(found.workload)
+    workload = workloads.get(WorkloadKey(found.workload))
     local = admission.local_queue(workload.workload) if admission is not None and workload is not None else None
     return Suspended(
         workload=name,

@@ -9,7 +9,7 @@ from mooring.engine.cycle import Scheduler
 from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Evict
-from mooring.model.keys import PodKey
+from mooring.model.keys import PodKey, WorkloadKey
 from mooring.report.admissions import owner_name
 from mooring.report.gangs import Priorities
 from mooring.report.names import Workloads
@@ -125,7 +125,7 @@ def evictions(
             if not isinstance(decision, Evict) or decision.pod not in ran:
                 continue
             pod, preemptor = pods[PodKey(decision.pod)], records.get(decision.preemptor)
-            workload = queued.get(decision.preemptor)
+            workload = queued.get(WorkloadKey(decision.preemptor))
             urgency = priorities.of(preemptor.pod) if preemptor is not None else 0
             yield Evicted(
                 pod=pod.metadata.name,

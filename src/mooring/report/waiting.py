@@ -9,6 +9,7 @@ from mooring.engine.cycle import Scheduler
 from mooring.engine.evaluate import evaluate
 from mooring.engine.queue.queue import Entry
 from mooring.model.api.pods import Pod
+from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import Manifests
 from mooring.report.gangs import WhyHeld
 from mooring.report.names import Workloads
@@ -119,7 +120,7 @@ def forbidden(manifests: Manifests, workloads: Workloads) -> list[Forbidden]:
     return found
 
 
-def why_waits(scheduler: Scheduler, pod_key: str) -> str:
+def why_waits(scheduler: Scheduler, pod_key: PodKey) -> str:
     """What admission says of a pod whose workload waits for quota; empty if it says nothing."""
     said = (found.why_waits(scheduler.cluster, pod_key) for found in scheduler.actions if isinstance(found, Admit))
     return next(said, "")

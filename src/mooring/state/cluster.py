@@ -28,7 +28,7 @@ from mooring.model.events import (
     WorkloadSeen,
 )
 from mooring.model.gangs.membership import membership
-from mooring.model.keys import GangKey, PodKey
+from mooring.model.keys import GangKey, PodKey, WorkloadKey
 from mooring.state.effects import Among, EffectStore, ShapeEffects
 from mooring.state.intentions import Intentions
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord
@@ -89,7 +89,7 @@ class Cluster(Intentions):
                     self._forget_shapes()
                 case PodLost(key):
                     self._lose_pod(PodKey(key))
-                    self.tenants.note_pod_lost(key)
+                    self.tenants.note_pod_lost(PodKey(key))
                     self._forget_shapes()
                 case ObjectSeen(found):
                     if not self.tenants.put(found):
@@ -101,7 +101,7 @@ class Cluster(Intentions):
                 case WorkloadSeen(workload):
                     self.tenants.put_workload(workload)
                 case WorkloadLost(key):
-                    self.tenants.remove_workload(key)
+                    self.tenants.remove_workload(WorkloadKey(key))
                 case GangSeen(gang):
                     self.gangs.put(gang)
                 case GangLost(key):

@@ -9,6 +9,7 @@ from typing import Any
 from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from mooring.model.api.pods import Pod
 from mooring.model.events import AdmitFailed, SuspendFailed
+from mooring.model.keys import PodKey, WorkloadKey
 from mooring.model.queued.gathering import is_same_workload
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.model.what_matters import is_same_to_engine
@@ -35,13 +36,13 @@ class TenantTable:
             "ResourceFlavor": self.flavors,
             "AdmissionCheck": self.checks,
         }
-        self.workloads: dict[str, QueuedWorkload] = {}
-        self.workload_of: dict[str, str] = {}
+        self.workloads: dict[WorkloadKey, QueuedWorkload] = {}
+        self.workload_of: dict[PodKey, WorkloadKey] = {}
         """pod key -> workload key"""
-        self._succeeded: dict[str, set[str]] = {}
+        self._succeeded: dict[WorkloadKey, set[PodKey]] = {}
         self._refused: dict[str, AdmitFailed | SuspendFailed] = {}
         """By workload: what the world has refused to do of what was decided on it."""
-        self._touched: list[str] = []
+        self._touched: list[WorkloadKey] = []
         self._start = 0
 
     # Queues and what belongs to them.
@@ -84,7 +85,7 @@ class TenantTable:
             self._succeeded[key] &= listed
         self._touch(key)
 
-    def remove_workload(self, key: str) -> None:
+    def remove_workload(self, key: WorkloadKey) -> None:
         if key not in self.workloads:
             return
         self._leave_pods(key)
@@ -92,7 +93,7 @@ class TenantTable:
         self._succeeded.pop(key, None)
         self._touch(key)
 
-    def _leave_pods(self, key: str) -> None:
+    def _leave_pods(self, key: WorkloadKey) -> None:
         old = self.workloads.get(key)
         for pods in old.pods.values() if old is not None else ():
             for pod in pods:
@@ -106,7 +107,7 @@ class TenantTable:
                 self._succeeded.setdefault(key, set()).add(pod.key)
             self._touch(key)
 
-    def note_pod_lost(self, pod_key: str) -> None:
+    def note_pod_lost(self, pod_key: PodKey) -> None:
         key = self.workload_of.get(pod_key)
         if key is not None:
             self._touch(key)
@@ -115,7 +116,7 @@ class TenantTable:
         """The world did not do to a workload what was decided."""
         if failure.key in self.workloads:
             self._refused[failure.key] = failure
-            self._touch(failure.key)
+            self._touch(WorkloadKey(failure.key))
 
     def take_refused(self) -> list[AdmitFailed | SuspendFailed]:
         """What the world has refused since this was last asked."""
@@ -123,7 +124,7 @@ class TenantTable:
         self._refused.clear()
         return refused
 
-    def finished_pods(self, key: str) -> dict[str, int]:
+    def finished_pods(self, key: WorkloadKey) -> dict[str, int]:
         """By pod set of a workload, how many of its pods are done, those included that the world has counted."""
         workload = self.workloads[key]
         done = {found.name: found.count for found in workload.workload.status.reclaimable_pods or ()}
@@ -141,13 +142,13 @@ class TenantTable:
         """One past the last touch, counted from the beginning."""
         return self._start + len(self._touched)
 
-    def touched(self, position: int) -> list[str] | None:
+    def touched(self, position: int) -> list[WorkloadKey] | None:
         """The workloads touched since a position, each once; None if that is no longer known: then look at all."""
         if position < self._start:
             return None
         return list(dict.fromkeys(self._touched[position - self._start :]))
 
-    def _touch(self, key: str) -> None:
+    def _touch(self, key: WorkloadKey) -> None:
         if len(self._touched) >= MOST_TOUCHED:
             kept = MOST_TOUCHED // 2
             self._start += len(self._touched) - kept

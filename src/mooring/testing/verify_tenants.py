@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from mooring.model.api.kueue import ANY, LOWER_PRIORITY, NEVER, ClusterQueue, Cohort, ResourceGroup
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Admit, Decision, Suspend
+from mooring.model.keys import WorkloadKey
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.model.values.quantity import parse_quantity
 from mooring.model.values.requests import PODS, pod_requests, to_column_units
@@ -61,7 +62,7 @@ class QuotaWatch:
         """What each queue's workloads hold; those that are over hold nothing."""
         usage: dict[str, Counter[Resource]] = defaultdict(Counter)
         for key, admitted in list(self._held.items()):
-            workload = self._cluster.tenants.workloads.get(key)
+            workload = self._cluster.tenants.workloads.get(WorkloadKey(key))
             held = _held_by(admitted, workload, self._cluster) if workload is not None else Counter[Resource]()
             if held:
                 usage[f"queue {admitted.cluster_queue}"].update(held)
@@ -75,7 +76,8 @@ class QuotaWatch:
         Whether its queue borrowed is not asked: that depends on what others of the same cycle were to get.
         """
         tenants = self._cluster.tenants
-        victim, preemptor = tenants.workloads.get(found.workload), tenants.workloads.get(found.preemptor)
+        victim = tenants.workloads.get(WorkloadKey(found.workload))
+        preemptor = tenants.workloads.get(WorkloadKey(found.preemptor))
         if victim is None or preemptor is None or found.workload not in self._held:
             return ""
         said = f"{found.workload} was preempted by {found.preemptor}"

@@ -15,6 +15,7 @@ from mooring.model.api.meta import LabelSelector
 from mooring.model.api.nodes import Taint
 from mooring.model.api.pods import Toleration
 from mooring.model.decisions import PodSetFlavors
+from mooring.model.keys import WorkloadKey
 from mooring.testing.queueing_builders import (
     hold,
     make_admission,
@@ -47,7 +48,7 @@ def test_a_workload_that_fits_is_admitted_with_its_flavor() -> None:
     report = admission.run_cycle(NOW)
 
     pods = PodSetFlavors("main", 1, {"cpu": "default"})
-    assert report.admitted == [Admitted("default/train", "queue", (pods,))]
+    assert report.admitted == [Admitted(WorkloadKey("default/train"), "queue", (pods,))]
     assert report.outcomes == {"default/train": "QuotaReserved"}
 
 
@@ -155,7 +156,9 @@ def test_the_lower_priority_goes_for_the_higher_and_comes_back_in_line() -> None
 
     report = admission.run_cycle(NOW)
 
-    assert report.preempted == [Preempted("default/low", "queue", "InClusterQueue", "default/high")]
+    assert report.preempted == [
+        Preempted(WorkloadKey("default/low"), "queue", "InClusterQueue", WorkloadKey("default/high"))
+    ]
     assert report.outcomes == {"default/high": "WaitingForPreemptedWorkloads"}
     admission.finish_evictions(["default/low"])
     assert run(admission, cycles=2) == ["high"]
@@ -192,7 +195,7 @@ def test_a_cohort_takes_back_from_another_subtree_what_is_its_own() -> None:
     admission = make_admission([ours, theirs], [borrowing, make_workload("owner", queue="ours")], cohorts=cohorts)
 
     assert admission.run_cycle(NOW).preempted == [
-        Preempted("default/borrowing", "theirs", "InCohortReclamation", "default/owner")
+        Preempted(WorkloadKey("default/borrowing"), "theirs", "InCohortReclamation", WorkloadKey("default/owner"))
     ]
 
 
@@ -237,7 +240,7 @@ def test_under_fair_sharing_who_borrowed_most_gives_first() -> None:
     admission = make_admission(queues, [*holding, make_workload("new", queue="new", cpu=3)], fair_sharing=True)
 
     assert admission.run_cycle(NOW).preempted == [
-        Preempted("default/greedy-1", "greedy", "InCohortFairSharing", "default/new")
+        Preempted(WorkloadKey("default/greedy-1"), "greedy", "InCohortFairSharing", WorkloadKey("default/new"))
     ]
 
 

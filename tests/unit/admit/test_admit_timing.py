@@ -14,6 +14,7 @@ from mooring.model.api.kueue_workload import (
 )
 from mooring.model.api.pods import Toleration
 from mooring.model.decisions import Admit, Evict, Suspend, Wait
+from mooring.model.keys import WorkloadKey
 from mooring.testing.builders import make_node
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import Job, TenantWorld, admitted, make_job, suspended, waits
@@ -137,7 +138,7 @@ def test_a_backoff_that_the_world_tells_of_is_kept() -> None:
 
     assert waits(world.cycle()) == {"job-0": "requeued in 100s"}
     assert admitted(world.cycle(100)) == ["job"]
-    assert world.lifecycle.workloads["default/job"].requeue_count == 3
+    assert world.lifecycle.workloads[WorkloadKey("default/job")].requeue_count == 3
 
 
 def test_an_eviction_that_the_world_tells_of_is_gone_through_with() -> None:

@@ -28,6 +28,7 @@ from mooring.engine.action import Action, Cycle
 from mooring.engine.evictions import evict
 from mooring.engine.profile import Profile
 from mooring.model.decisions import Decision
+from mooring.model.keys import PodKey, WorkloadKey
 from mooring.model.queued.workloads import ResumeError
 from mooring.state.cluster import Cluster
 
@@ -103,10 +104,14 @@ class Admit(Action):
         """Works, lines and ledger, to be read; None as long as nothing has queued."""
         return None if self._opened is None else self._opened[0]
 
-    def why_waits(self, cluster: Cluster, pod_key: str) -> str:
+    def why_waits(self, cluster: Cluster, pod_key: PodKey) -> str:
         """What is said of a pod whose workload waits for quota; empty of any other."""
-        lifecycle, key = self.lifecycle, cluster.tenants.workload_of.get(pod_key, "")
-        return "" if lifecycle is None or key not in lifecycle.workloads else lifecycle.workloads[key].told.message
+        lifecycle, key = self.lifecycle, cluster.tenants.workload_of.get(pod_key)
+        return (
+            ""
+            if lifecycle is None or key is None or key not in lifecycle.workloads
+            else lifecycle.workloads[key].told.message
+        )
 
     def _open(self, cluster: Cluster, now: float) -> tuple[Lifecycle, Following]:
         if self._opened is None:
@@ -196,7 +201,7 @@ class Admit(Action):
     def _act_on(self, report: CycleReport, lifecycle: Lifecycle, now: float) -> None:
         workloads = lifecycle.workloads
         for key, condition in report.conditions.items():
-            lifecycle.say(workloads[key], condition)
+            lifecycle.say(workloads[WorkloadKey(key)], condition)
         if self._misplaced:
             self._misplaced.difference_update(report.conditions)
         self._misplaced.update(

@@ -15,6 +15,7 @@ from mooring.model.api.kueue import PodSet, Workload, default_queueing
 from mooring.model.api.kueue_workload import PodSetAssignment
 from mooring.model.api.pods import Container, Pod, PodSpec
 from mooring.model.decisions import PodSetFlavors, TopologyAssignment, TopologyDomain
+from mooring.model.keys import WorkloadKey
 from mooring.model.loading.defaults import default_pod_spec
 from mooring.model.queued.building import MADE_UID
 from mooring.model.values.quantity import parse_quantity
@@ -71,7 +72,7 @@ class ScanPosition:
 class PendingWorkload:
     """A workload that asks for quota. Only its place in the line, and what was found for it last, ever change."""
 
-    key: str
+    key: WorkloadKey
     namespace: str
     uid: str
     priority: int

@@ -111,7 +111,7 @@ class Offline(Driver):
         return ""
 
     def _is_suspended(self, pod: str) -> bool:
-        return self.scheduler.cluster.tenants.workload_of.get(pod) in self._suspended
+        return self.scheduler.cluster.tenants.workload_of.get(PodKey(pod)) in self._suspended
 
     def _make_anew(self, pod: Pod) -> Pod:
         """A pod as its controller makes it again: of the same name, and yet another."""

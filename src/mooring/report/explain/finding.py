@@ -9,6 +9,7 @@ from mooring.engine.queue.parked import Parked
 from mooring.engine.queue.shared import share_queue
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Decision, Evict
+from mooring.model.keys import PodKey
 from mooring.report.explain.data import GangStatus
 from mooring.report.gangs import WhyHeld, gang_status, members_with, place_wanted
 from mooring.report.waiting import nomination_message, why_waits
@@ -96,7 +97,7 @@ def find_waiting(record: PodRecord, scheduler: Scheduler, now: float) -> Finding
     )
 
 
-def _queue_hint(scheduler: Scheduler, pod: str) -> str:
+def _queue_hint(scheduler: Scheduler, pod: PodKey) -> str:
     """Where to see what a workload without quota waits for."""
     tenants = scheduler.cluster.tenants
     workload = tenants.workloads[tenants.workload_of[pod]].workload

@@ -13,6 +13,7 @@ from mooring.actions.admit.quota.tree import NO_PARENT, QuotaTree
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.kueue import BEST_EFFORT_FIFO, LOWER_PRIORITY, NEVER, STOP_NONE, STRICT_FIFO, LocalQueue
 from mooring.model.decisions import Decision
+from mooring.model.keys import WorkloadKey
 from mooring.report.admissions import gather_admissions, gather_notices
 from mooring.report.amounts import in_units
 from mooring.report.queues.data import (
@@ -57,7 +58,7 @@ def make_queues_result(scheduler: Scheduler, decisions: Iterable[Decision]) -> Q
     )
 
 
-def _admission(scheduler: Scheduler) -> tuple[Admission, Mapping[str, WorkloadRecord]]:
+def _admission(scheduler: Scheduler) -> tuple[Admission, Mapping[WorkloadKey, WorkloadRecord]]:
     """Ledger, lines and workloads; empty ones over the same queues if nothing has ever queued."""
     for action in scheduler.actions:
         if isinstance(action, AdmitAction) and action.lifecycle is not None:

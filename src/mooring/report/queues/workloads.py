@@ -8,6 +8,7 @@ from mooring.actions.admit.preemption.concessions import Concession, Outlook, fi
 from mooring.actions.admit.quota.structure import Queue
 from mooring.actions.admit.workload_info import PendingWorkload
 from mooring.model.api.kueue import LOWER_OR_NEWER_EQUAL_PRIORITY
+from mooring.model.keys import WorkloadKey
 from mooring.report.admissions import owner_name
 from mooring.report.amounts import in_units
 from mooring.report.queues.data import GivenBack, HoldingWorkload, WaitingWorkload
@@ -18,7 +19,7 @@ HAS_QUOTA = "nobody has to give anything back: there is quota for it"
 class WorkloadsByQueue:
     """All workloads, by the ClusterQueue that they hold quota of or want it from."""
 
-    def __init__(self, admission: Admission, workloads: Mapping[str, WorkloadRecord]) -> None:
+    def __init__(self, admission: Admission, workloads: Mapping[WorkloadKey, WorkloadRecord]) -> None:
         self._admission = admission
         self._workloads = workloads
         self._queued = {key: workload.queued for key, workload in workloads.items()}

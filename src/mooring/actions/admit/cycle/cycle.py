@@ -26,6 +26,7 @@ from mooring.actions.admit.topology.assigner import TopologyAssigner
 from mooring.actions.admit.workload_info import AdmittedWorkload, Intake, PendingWorkload, claims_of, make_admitted
 from mooring.model.api.kueue import STOP_NONE, LocalQueue, Workload
 from mooring.model.decisions import PodSetFlavors
+from mooring.model.keys import WorkloadKey
 
 DEFAULT_STRATEGIES = (FINAL_SHARE, INITIAL_SHARE)
 
@@ -39,7 +40,7 @@ _KEEPS_ITS_HOLD = frozenset(
 class Admitted:
     """Who was given quota: these pods, on these flavors."""
 
-    workload: str
+    workload: WorkloadKey
     queue: str
     pod_sets: tuple[PodSetFlavors, ...]
 
@@ -48,10 +49,10 @@ class Admitted:
 class Preempted:
     """Whose quota is taken back, for the sake of which workload."""
 
-    workload: str
+    workload: WorkloadKey
     queue: str
     reason: str
-    preemptor: str
+    preemptor: WorkloadKey
 
 
 @dataclass(slots=True)
@@ -125,7 +126,7 @@ class Admission:
         )
         self._order = FairOrder(self.ledger, self._shares) if self._fair_sharing else by_rank
 
-    def restructure(self, structure: Structure, local_queues: Iterable[LocalQueue]) -> list[str]:
+    def restructure(self, structure: Structure, local_queues: Iterable[LocalQueue]) -> list[WorkloadKey]:
         """Go on with other queues: who holds quota holds it on; who waits is to be added anew, and is returned."""
         admitted_workloads = [*self.ledger.admitted_workloads(), *self._adrift.values()]
         waiting = [pending.key for line in self.pending for pending in line.waiting()]

@@ -14,6 +14,7 @@ from mooring.actions.admit.windows.windows import Overrides, QuotaSchedule, appl
 from mooring.model.api.kueue import HOLD, HOLD_AND_DRAIN, Workload
 from mooring.model.api.kueue_workload import FINISHED
 from mooring.model.events import AdmitFailed, SuspendFailed
+from mooring.model.keys import WorkloadKey
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.state.tenants import TenantTable
 
@@ -69,7 +70,7 @@ class Following:
         """What was touched since then, we touched ourselves."""
         self._position = self._tenants.position
 
-    def _follow(self, key: str, now: float) -> WorkloadRecord | None:
+    def _follow(self, key: WorkloadKey, now: float) -> WorkloadRecord | None:
         queued, record = self._tenants.workloads.get(key), self._lifecycle.workloads.get(key)
         if queued is None:
             if record is not None:
@@ -88,7 +89,7 @@ class Following:
 
     def _take_back(self, failure: AdmitFailed | SuspendFailed, now: float) -> None:
         """The world refused a decision: who was to have quota waits for it again, who was to stop is told again."""
-        record = self._lifecycle.workloads.get(failure.key)
+        record = self._lifecycle.workloads.get(WorkloadKey(failure.key))
         if record is None or not record.is_holding:
             return
         if isinstance(failure, SuspendFailed):

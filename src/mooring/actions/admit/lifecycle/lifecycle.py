@@ -23,8 +23,9 @@ from mooring.config.queueing import QueueingSettings
 from mooring.model.api.kueue import LocalQueue
 from mooring.model.api.kueue_workload import ADMITTED, FINISHED
 from mooring.model.decisions import Admit, Decision, Suspend
+from mooring.model.keys import WorkloadKey
 
-FinishedOf = Callable[[str], Mapping[str, int]]
+FinishedOf = Callable[[WorkloadKey], Mapping[str, int]]
 """Says of a workload, by pod set, how many of its pods are done."""
 
 
@@ -36,7 +37,7 @@ class Lifecycle:
         self._finished_of = finished_of
         self.admission = admission
         self.settling = Settling(admission.structure)
-        self.workloads: dict[str, WorkloadRecord] = {}
+        self.workloads: dict[WorkloadKey, WorkloadRecord] = {}
         self.deadlines = Deadlines()
         self.unready: dict[str, WorkloadRecord] = {}
         """Works that hold quota, and not all of whose pods are there."""

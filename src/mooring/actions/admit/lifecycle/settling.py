@@ -10,20 +10,21 @@ from heapq import heappop, heappush
 
 from mooring.actions.admit.quota.structure import Structure
 from mooring.actions.admit.workload_info import PendingWorkload
+from mooring.model.keys import WorkloadKey
 
 
 class Deadlines:
-    """Times and the works they are for. A time that no longer counts is left in: whoever looks must check."""
+    """Times and the workloads they are for. A time that no longer counts is left in: whoever looks must check."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, str]] = []
+        self._heap: list[tuple[float, int, WorkloadKey]] = []
         self._count = 0
 
-    def add(self, time: float, key: str) -> None:
+    def add(self, time: float, key: WorkloadKey) -> None:
         self._count += 1
         heappush(self._heap, (time, self._count, key))
 
-    def due(self, now: float) -> Iterator[str]:
+    def due(self, now: float) -> Iterator[WorkloadKey]:
         """Take out the workloads whose time has come, earliest first."""
         while self._heap and self._heap[0][0] <= now:
             yield heappop(self._heap)[-1]

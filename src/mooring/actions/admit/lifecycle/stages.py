@@ -17,6 +17,7 @@ from mooring.actions.admit.workload_info import ADMISSION_CHECK, PODS_READY_TIME
 from mooring.model.api.kueue import Workload
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import PodSetFlavors
+from mooring.model.keys import WorkloadKey
 from mooring.model.queued.workloads import QueuedWorkload
 
 CLUSTER_QUEUE_STOPPED, LOCAL_QUEUE_STOPPED = "ClusterQueueStopped", "LocalQueueStopped"
@@ -82,7 +83,7 @@ class WorkloadRecord:
     """The pods that were let go since it was admitted."""
     admitted_in_run: int = 0
     """In which run of the action it was last given quota."""
-    key: str = field(init=False)
+    key: WorkloadKey = field(init=False)
     """namespace/name of its workload"""
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue, Structure
 from mooring.actions.admit.quota.tree import NO_PARENT, QuotaTree
 from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload
+from mooring.model.keys import WorkloadKey
 from mooring.model.values.requests import PODS
 
 
@@ -64,7 +65,7 @@ def who_gives_back(ledger: Ledger, nodes: Sequence[int], wanted: Mapping[int, fl
             if admitted.is_evicted:
                 ledger.remove(admitted)
         staying = sorted((admitted for admitted in admitted_workloads if not admitted.is_evicted), key=_order)
-        chosen: dict[str, AdmittedWorkload] = {}
+        chosen: dict[WorkloadKey, AdmittedWorkload] = {}
         for (node, column), most in most_left.items():
             for admitted in staying:
                 if overdraft_of(tree, node, column) <= most:
