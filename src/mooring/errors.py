@@ -7,6 +7,7 @@ MooringError
 ├── PluginError         a plugin raised, or gave an answer that cannot be used: which, where, and why
 ├── WrongAnswer         the cause of a PluginError where nothing was raised: expected, found
 ├── UndeclaredRead      the cause of a PluginError: it read a label or annotation of pods without saying so
+├── ApiError            a request to the embedded control plane is refused (`mooring.kubeapi.status`)
 └── InvariantBroken     a promise inside Mooring does not hold
 
 "Does not fit" is not here: that a pod waits is a value (`mooring.engine.verdict`), not a fault.

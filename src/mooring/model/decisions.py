@@ -4,18 +4,56 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from msgspec import Struct
+
+from mooring.model.api.claims import AllocationResult, ResourceClaimSpec
+
+Written: TypeAlias = tuple[tuple[str, str], ...]
+"""Keys and values that are to be written to an object."""
+
 
 @dataclass(frozen=True, slots=True)
-class Bind:
-    """Run this pod on that node."""
+class ClaimReservation:
+    """Reserve this claim for the pod that is bound; allocate it before, if it is not allocated yet.
+
+    The driver writes it into the claim's status before it binds the pod: `allocation` where there is none (with the
+    finalizer resource.kubernetes.io/delete-protection), and the pod behind the others in `reservedFor`. Devices with
+    binding conditions must have them all true before the pod is bound, and none of their failure conditions. If any of
+    this fails, or takes longer than `binding_seconds`, the pod is not bound: the driver takes back what it wrote, so
+    that the pod may get other devices, and reports BindFailed.
+    """
+
+    claim: str
+    """namespace/name"""
+    allocation: AllocationResult | None = None
+    """What it gets; None if the world knows that already."""
+    template: str = ""
+    """namespace/name of the template, where the claim itself is still to be made, with the pod as its owner."""
+    spec: ResourceClaimSpec | None = None
+    """Of the claim for extended resources that a class serves, which is to be made by the driver: with the pod as its
+    owner and the annotation resource.kubernetes.io/extended-resource-claim."""
+    binding_seconds: float = 600.0
+    """How long its devices may take to have their binding conditions: `bindingTimeout` of DynamicResources."""
+    mappings: tuple[tuple[str, str, str], ...] = ()
+    """Of that claim: (container, resource, request), for the pod's status.extendedResourceClaimStatus."""
+
+
+class Bind(Struct, frozen=True):  # one a pod: a frozen dataclass takes several times as long to make
+    """Run this pod on that node, with all that it reserves; if anything of that fails, so does the whole."""
 
     pod: str
     """namespace/name"""
     node: str
+    annotations: Written = ()
+    """To be written to the pod with the binding: the devices that it gets, for whoever hands them out on the node."""
+    labels: Written = ()
+    claims: tuple[ClaimReservation, ...] = ()
+    """The pod's claims, in its order."""
+    instances: tuple[tuple[str, int], ...] = ()
+    """Resources that the node has to offer first, and how many: the MIG instances that its GPUs are to be cut into."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):  # one a pod: a frozen dataclass takes several times as long to make
     """Nothing can be done for this pod now; the message says why, in kube-scheduler's words."""
 
     pod: str
@@ -107,6 +145,27 @@ class Notice:
     """When, in seconds since 1970."""
 
 
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A part of a GPU: its MIG profile, and the slice that it begins at."""
+
+    profile: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Cut this GPU of a node so: instances that stay are in it, and those that nobody uses are not."""
+
+    node: str
+    gpu: int
+    """Its index on the node."""
+    instances: tuple[Instance, ...]
+    annotations: Written = ()
+    """What to write to the node, for the agent there that cuts it; what is empty is to be taken away."""
+
+
 PodDecision: TypeAlias = Bind | Wait | Evict
 WorkloadDecision: TypeAlias = Admit | Suspend | Notice
-Decision: TypeAlias = PodDecision | WorkloadDecision
+NodeDecision: TypeAlias = Partition
+Decision: TypeAlias = PodDecision | WorkloadDecision | NodeDecision

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
+from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from mooring.model.api.elastic_quota import ElasticQuota
 from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Topology
 from mooring.model.api.meta import Namespace
+from mooring.model.api.node_resource_topology import NodeResourceTopology
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget, PriorityClass, Service
@@ -22,6 +25,7 @@ from mooring.model.api.volumes import (
 )
 from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 from mooring.model.api.yunikorn_queues import YuniKornQueues
+from mooring.model.devices.dialects.koordinator import Device as KoordinatorDevice
 from mooring.model.gangs.gang import Gang
 from mooring.model.loading.places import CLUSTER_SCOPED
 from mooring.model.queued.workloads import QueuedWorkload
@@ -81,7 +85,7 @@ class GangLost:
 
 @dataclass(frozen=True, slots=True)
 class BindFailed:
-    """The world refused to bind a pod as decided: it waits again."""
+    """The world refused to bind a pod as decided, or to write what it reserves: it waits again."""
 
     key: str
     """namespace/name"""
@@ -143,6 +147,13 @@ Related: TypeAlias = (
     | CsiDriver
     | CsiStorageCapacity
     | VolumeAttachment
+    | NodeResourceTopology
+    | DeviceClass
+    | DeviceTaintRule
+    | KoordinatorDevice
+    | ResourceSlice
+    | ResourceClaimTemplate
+    | ResourceClaim
     | Topology
     | HyperNode
     | Queue

@@ -1,4 +1,7 @@
-"""What pods, gangs and workloads are known by, each a type of its own: the key of one does not pass for another's."""
+"""What pods, gangs and workloads are known by, each a type of its own: the key of one does not pass for another's.
+
+Events and decisions have them as plain text, as whoever speaks with the world reads and writes it.
+"""
 
 from typing import NewType
 

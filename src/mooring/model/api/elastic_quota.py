@@ -18,6 +18,12 @@ KIND = "ElasticQuota"
 QUOTA_NAME = "quota.scheduling.koordinator.sh/name"
 PARENT = "quota.scheduling.koordinator.sh/parent"
 SHARED_WEIGHT = "quota.scheduling.koordinator.sh/shared-weight"
+ALLOW_LENT = "quota.scheduling.koordinator.sh/allow-lent-resource"
+TREE_ID = "quota.scheduling.koordinator.sh/tree-id"
+IS_ROOT = "quota.scheduling.koordinator.sh/is-root"
+TOTAL = "quota.scheduling.koordinator.sh/total-resource"
+NAMESPACES = "quota.scheduling.koordinator.sh/namespaces"
+PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 ROOT_QUOTA = "koordinator-root-quota"
 
 
@@ -53,9 +59,33 @@ class ElasticQuota(KubeObject):
     @property
     def shared_weight(self) -> Resources:
         """What divides the rest beyond the minimums: the annotation, else its max."""
-        text = (self.metadata.annotations or {}).get(SHARED_WEIGHT, "")
-        found = msgspec.json.decode(text) if text else {}
-        return found or self.spec.max or {}
+        return self._amounts(SHARED_WEIGHT) or self.spec.max or {}
+
+    @property
+    def lends(self) -> bool:
+        """Whether others may use of its min what it does not ask for itself."""
+        return self.label(ALLOW_LENT) != "false"
+
+    @property
+    def tree_id(self) -> str:
+        """The tree that it is in, beside the default one; empty for that."""
+        return self.label(TREE_ID)
+
+    @property
+    def tree_total(self) -> Resources | None:
+        """What a tree has to divide that this quota is the root of; None for quotas inside of trees."""
+        return (self._amounts(TOTAL) or self.spec.max or {}) if self.label(IS_ROOT) == "true" else None
+
+    @property
+    def namespaces(self) -> list[str]:
+        """Further namespaces whose pods count in it."""
+        text = (self.metadata.annotations or {}).get(NAMESPACES, "")
+        return msgspec.json.decode(text, type=list[str]) if text else []
+
+    def _amounts(self, annotation: str) -> Resources:
+        text = (self.metadata.annotations or {}).get(annotation, "")
+        found: Resources = msgspec.json.decode(text) if text else {}
+        return found
 
 
 class QuotaIndex:
@@ -66,7 +96,8 @@ class QuotaIndex:
         self._by_namespace: dict[str, ElasticQuota] = {}
         for quota in quotas:
             self._by_name.setdefault(quota.metadata.name, quota)
-            self._by_namespace.setdefault(quota.metadata.namespace, quota)
+            for namespace in (*quota.namespaces, quota.metadata.namespace):
+                self._by_namespace.setdefault(namespace, quota)
 
     def of(self, pod: Pod) -> ElasticQuota | None:
         named = (pod.metadata.labels or {}).get(QUOTA_NAME, "")

@@ -114,6 +114,8 @@ class ClusterQueueSpec(KubeObject):
     """What v1beta1 has beside admissionChecksStrategy: checks for all flavors."""
     admission_checks_strategy: AdmissionChecksStrategy | None = None
     admission_scope: AdmissionScope | None = None
+    concurrent_admission_policy: dict[str, Any] | None = None
+    """Read, and said not to be built."""
 
 
 class ClusterQueue(KubeObject):

@@ -10,6 +10,8 @@ from mooring.model.keys import WorkloadKey
 
 GROUP = "kueue.x-k8s.io"
 API_VERSION = f"{GROUP}/v1beta2"
+QUOTA_ENDS = "mooring.dev/quota-ends-at"
+"""On a Workload: when it will lose its quota, as it was told."""
 
 QUOTA_RESERVED, ADMITTED, EVICTED, FINISHED = "QuotaReserved", "Admitted", "Evicted", "Finished"
 """Types of conditions."""

@@ -215,11 +215,19 @@ class PodSpec(KubeObject):
     active_deadline_seconds: int | None = None
 
 
+class PodResourceClaimStatus(KubeObject):
+    """Which claim was made for a pod from a template; none where there is no need of one."""
+
+    name: str
+    resource_claim_name: str | None = None
+
+
 class PodStatus(KubeObject):
     phase: str = ""
     start_time: str | None = None
     nominated_node_name: str = ""
     conditions: list[Condition] | None = None
+    resource_claim_statuses: list[PodResourceClaimStatus] | None = None
 
 
 class Pod(KubeObject):

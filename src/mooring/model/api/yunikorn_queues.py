@@ -1,54 +1,114 @@
-"""YuniKorn's queues.yaml: partitions with trees of queues, and where applications go that name none."""
+"""YuniKorn's queues.yaml: partitions with trees of queues, who may have how much there, and which queue is whose.
 
-from collections.abc import Iterator, Mapping
+Which queue an application is in is found in `mooring.model.queued.yunikorn_placement`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from mooring.model.api.meta import KubeObject, ObjectMeta
-from mooring.model.api.pods import Pod
 
 KIND = "queues.yaml"
-SCHEDULER = "yunikorn"
 ROOT = "root"
-QUEUE_LABEL, QUEUE_ANNOTATION = "queue", "yunikorn.apache.org/queue"
-APPLICATION_LABELS = ("applicationId", "spark-app-selector", "yunikorn.apache.org/app-id")
 DEFAULT = "root.default"
+ANYBODY = "*"
 
 SORT_POLICY, FIFO, FAIR = "application.sort.policy", "fifo", "fair"
-PROVIDED, FIXED, TAG = "provided", "fixed", "tag"
+SORT_PRIORITY, ENABLED, DISABLED = "application.sort.priority", "enabled", "disabled"
+PRIORITY_POLICY, PRIORITY_OFFSET = "priority.policy", "priority.offset"
+PREEMPTION_POLICY, PREEMPTION_DELAY = "preemption.policy", "preemption.delay"
+BY_DEFAULT, FENCE = "default", "fence"
+PROVIDED, FIXED, TAG, USER = "provided", "fixed", "tag", "user"
+
+Properties = dict[str, str | int | bool]
+Given = dict[str, str | int]
+"""Amounts by resource, as they are written."""
 
 
-class Amounts(msgspec.Struct, kw_only=True):
-    guaranteed: dict[str, str | int] | None = None
-    max: dict[str, str | int] | None = None
+class Amounts(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    guaranteed: Given | None = None
+    max: Given | None = None
 
 
-class YuniKornQueue(msgspec.Struct, kw_only=True):
+class Limit(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The most that each of these users may have in a queue, and each of these groups in all."""
+
+    limit: str = ""
+    users: list[str] = []
+    groups: list[str] = []
+    maxresources: Given = {}
+    maxapplications: int = 0
+
+
+class ChildTemplate(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What queues are like that placement rules create below a queue."""
+
+    resources: Amounts | None = None
+    maxapplications: int = 0
+    properties: Properties | None = None
+
+
+class YuniKornQueue(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     name: str
     parent: bool = False
     resources: Amounts | None = None
     maxapplications: int = 0
-    properties: dict[str, str | int | bool] | None = None
+    properties: Properties | None = None
+    adminacl: str = ""
+    submitacl: str = ""
+    childtemplate: ChildTemplate | None = None
+    limits: list[Limit] = []
     queues: list["YuniKornQueue"] = []
 
     @property
-    def sorts_fairly(self) -> bool:
-        """Whether of its applications the one that holds least comes first, not the oldest."""
-        return (self.properties or {}).get(SORT_POLICY) == FAIR
+    def is_leaf(self) -> bool:
+        return not self.queues and not self.parent
+
+    def property(self, name: str, default: str = "") -> str:
+        return str((self.properties or {}).get(name, default)).lower()
 
 
-class PlacementRule(msgspec.Struct, kw_only=True):
+class Filter(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whose applications a rule is for; a single user or group may be a regular expression."""
+
+    type: str = "allow"
+    users: list[str] = []
+    groups: list[str] = []
+
+
+class PlacementRule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """One way to find the queue of an application; the first that finds one counts."""
 
     name: str
     value: str = ""
+    create: bool = False
+    filter: Filter | None = None
     parent: "PlacementRule | None" = None
 
 
-class Partition(msgspec.Struct, kw_only=True):
+class Preemption(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    enabled: bool = True
+    quotapreemptionenabled: bool = False
+
+
+class NodeSortPolicy(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whether nodes are filled one after the other or all alike, and what resources count for in that."""
+
+    type: str = ""
+    resourceweights: dict[str, float] = {}
+
+
+class Partition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     name: str
     queues: list[YuniKornQueue] = []
     placementrules: list[PlacementRule] = []
+    limits: list[Limit] = []
+    preemption: Preemption | None = None
+    nodesortpolicy: NodeSortPolicy | None = None
+    usergroupresolver: Any = None
+    statedumpfilepath: str = ""
 
 
 class YuniKornQueues(KubeObject):
@@ -57,65 +117,26 @@ class YuniKornQueues(KubeObject):
     api_version: str = "yunikorn.apache.org"
     kind: str = KIND
     metadata: ObjectMeta = msgspec.field(default_factory=lambda: ObjectMeta(name=KIND))
-    partition: Partition = msgspec.field(default_factory=lambda: Partition(name="default"))
-    leaves: list[str] = []
-    """The paths of the queues that applications can be in."""
-
-    def paths(self) -> dict[str, YuniKornQueue]:
-        """Every queue by its path, as in root.team.dev."""
-        found = dict(_walk(self.partition.queues, ""))
-        return found if ROOT in found else {ROOT: YuniKornQueue(name=ROOT), **_below_root(found)}
-
-    def queue_of(self, pod: Pod) -> str:
-        """The path of the queue that a pod of YuniKorn's belongs to; empty for pods that are not."""
-        labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
-        if pod.spec.scheduler_name != SCHEDULER and not _named_application(pod):
-            return ""
-        provided = annotations.get(QUEUE_ANNOTATION) or labels.get(QUEUE_LABEL, "")
-        for rule in self.partition.placementrules or BY_DEFAULT:
-            path = _apply(rule, provided, pod.metadata.namespace)
-            if path in self.leaves:
-                return path
-        return qualified(provided) if provided else DEFAULT
+    rules: list[PlacementRule] = []
+    queues: dict[str, YuniKornQueue] = {}
+    """Every queue by its path, as in root.team.dev, those above before those below."""
+    preempts: bool = True
 
 
-BY_DEFAULT = (PlacementRule(name=PROVIDED), PlacementRule(name=FIXED, value=DEFAULT))
-"""How queues are found where there are no rules."""
+def queues_of(partition: Partition) -> YuniKornQueues:
+    """A partition with its root, which a file may leave out, and with the partition's limits where they belong."""
+    given = partition.queues
+    if len(given) == 1 and given[0].name.lower() == ROOT:
+        root = msgspec.structs.replace(given[0], name=ROOT, parent=True)
+    else:
+        root = YuniKornQueue(name=ROOT, parent=True, queues=given)
+    root.limits = root.limits or partition.limits
+    preempts = partition.preemption is None or partition.preemption.enabled
+    return YuniKornQueues(rules=partition.placementrules, queues=dict(_walk(root, "")), preempts=preempts)
 
 
-def application_of(pod: Pod) -> str:
-    """The application that a pod is a part of; one that names none is an application by itself."""
-    return _named_application(pod) or pod.key
-
-
-def _named_application(pod: Pod) -> str:
-    labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
-    return next((found for name in APPLICATION_LABELS if (found := annotations.get(name) or labels.get(name, ""))), "")
-
-
-def qualified(name: str) -> str:
-    return name if name == ROOT or name.startswith(f"{ROOT}.") else f"{ROOT}.{name}"
-
-
-def _apply(rule: PlacementRule, provided: str, namespace: str) -> str:
-    """The path that a rule finds; empty if it has nothing to say."""
-    tagged = namespace if rule.value == "namespace" else ""
-    name = {PROVIDED: provided, FIXED: rule.value, TAG: tagged}[rule.name]
-    if not name:
-        return ""
-    if rule.parent is None or name.startswith(f"{ROOT}."):
-        return qualified(name)
-    above = _apply(rule.parent, provided, namespace)
-    return f"{above}.{name}" if above else ""
-
-
-def _walk(queues: list[YuniKornQueue], above: str) -> Iterator[tuple[str, YuniKornQueue]]:
-    for queue in queues:
-        path = f"{above}.{queue.name}" if above else queue.name
-        yield path, queue
-        yield from _walk(queue.queues, path)
-
-
-def _below_root(found: Mapping[str, YuniKornQueue]) -> dict[str, YuniKornQueue]:
-    """Queues of a file that leaves out the root, which YuniKorn puts above them."""
-    return {f"{ROOT}.{path}": queue for path, queue in found.items()}
+def _walk(queue: YuniKornQueue, above: str) -> Iterator[tuple[str, YuniKornQueue]]:
+    path = f"{above}.{queue.name}" if above else queue.name
+    yield path, queue
+    for below in queue.queues:
+        yield from _walk(below, path)

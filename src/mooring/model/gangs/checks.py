@@ -9,6 +9,7 @@ from mooring.model.topology.requests import is_label_key
 from mooring.model.validation.terms import Subject
 from mooring.model.values.durations import EXPECTED_DURATION, parse_duration
 
+MOST_PODS = 1_000_000
 LARGEST_COUNT = 2**31 - 1
 """Counts are int32 in all of the dialects."""
 _DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
@@ -28,6 +29,12 @@ def check_count(subject: Subject, path: str, value: int | None, *, least: int = 
     if value < least:
         subject.refuse(path, expected=f"a number of at least {least}", found=show(value))
     check_at_most(subject, path, value, LARGEST_COUNT, "the largest count")
+
+
+def check_pods(subject: Subject, path: str, pods: int) -> None:
+    """How many pods a workload makes in all: a slip of the hand must not fill the memory."""
+    if pods > MOST_PODS:
+        subject.refuse(path, expected=f"at most {MOST_PODS:,} pods in all", found=f"{pods:,}")
 
 
 def check_at_most(subject: Subject, path: str, value: int, most: int, why: str) -> None:

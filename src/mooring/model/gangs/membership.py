@@ -15,6 +15,8 @@ from mooring.model.keys import GangKey
 from mooring.model.loading.expansion import COMPLETION_INDEX, POD_INDEX, controller_of
 from mooring.model.queued.labels import POD_GROUP_INDEX, POD_SET_GROUP, pod_group, positive_count
 from mooring.model.queued.pods import role_hash
+from mooring.model.queued.yunikorn_placement import DOMAIN as YUNIKORN
+from mooring.model.queued.yunikorn_placement import named_application
 from mooring.model.topology.requests import KUEUE_REQUESTS, KUEUE_SLICE_SIZE, asks_kueue
 
 GANG = "mooring.dev/gang"
@@ -41,6 +43,8 @@ KOORDINATOR_PREFIX = "gang.scheduling.koordinator.sh"
 KOORDINATOR_NAME = f"{KOORDINATOR_PREFIX}/name"
 KOORDINATOR_MINIMUM = f"{KOORDINATOR_PREFIX}/min-available"
 
+TASK_GROUP_NAME, TASK_GROUPS = f"{YUNIKORN}task-group-name", f"{YUNIKORN}task-groups"
+
 GROVE_GANG = "grove.io/podgang"
 GROVE_ROLE = "grove.io/podclique"
 GROVE_INDEX = "grove.io/podclique-pod-index"
@@ -60,11 +64,15 @@ GROVE_KIND = "PodGang.scheduler.grove.io"
 LWS_KIND = "LeaderWorkerSet.leaderworkerset.x-k8s.io"
 PLAIN_KIND = "Gang.mooring.dev"
 JOB_SET_KIND = f"JobSet.{JOB_SET_GROUP}"
+APPLICATION_KIND = "Application.yunikorn.apache.org"
 QUEUED_GROUP_KIND = "PodGroup.kueue.x-k8s.io"
 
 _LABELS = frozenset({*COSCHEDULING_GROUPS, GROVE_GANG, LWS_NAME})
 _ANNOTATIONS = frozenset(
-    {*VOLCANO_GROUPS, VOLCANO_MINIMUM, KAI_GROUP, KOORDINATOR_NAME, GANG, GANG_NAME, GANG_MINIMUM, *KUEUE_REQUESTS}
+    {
+        *(*VOLCANO_GROUPS, VOLCANO_MINIMUM, KAI_GROUP, KOORDINATOR_NAME, TASK_GROUP_NAME),
+        *(GANG, GANG_NAME, GANG_MINIMUM, *KUEUE_REQUESTS),
+    }
 )
 _OWNERS_ROLES = (
     REPLICATED_JOB_NAME,
@@ -88,6 +96,7 @@ _RANKS = (
     "training.kubeflow.org/replica-index",
     POD_GROUP_INDEX,
 )
+_RANK_KEYS = frozenset(_RANKS)
 _MOST_DIGITS = 6
 """A longer number at the end of a name is drawn by lot or a date, not a rank."""
 _MOST_PODS_OF_A_JOB = 10**_MOST_DIGITS
@@ -110,6 +119,7 @@ def membership(pod: Pod) -> Membership | None:
         or _in_annotations(metadata, labels, annotations)
         or _in_labels(metadata.namespace, labels)
         or _in_koordinators_annotation(metadata.namespace, annotations)
+        or _in_task_group(pod, annotations)
         or _in_pod_set(pod, labels, annotations)
     )
     return None if found is None else Membership(*found, _rank(metadata.name, labels, annotations))
@@ -121,7 +131,7 @@ def _in_spec(pod: Pod) -> tuple[GangKey, str] | None:
         return gang_key(NATIVE_KIND, namespace, spec.scheduling_group.pod_group_name), ""
     if spec.workload_ref is not None:
         reference = spec.workload_ref
-        return workload_key(namespace, reference.name, reference.pod_group, reference.pod_group_replica_key), ""
+        return gang_of_workload(namespace, reference.name, reference.pod_group, reference.pod_group_replica_key), ""
     return None
 
 
@@ -170,6 +180,11 @@ def _in_koordinators_annotation(namespace: str, annotations: Mapping[str, str]) 
     return (gang_key(COSCHEDULING_KIND, namespace, name), "") if name else None
 
 
+def _in_task_group(pod: Pod, annotations: Mapping[str, str]) -> tuple[GangKey, str] | None:
+    role, application = annotations.get(TASK_GROUP_NAME), named_application(pod)
+    return (gang_key(APPLICATION_KIND, pod.metadata.namespace, application), role) if role and application else None
+
+
 def _in_pod_set(pod: Pod, labels: Mapping[str, str], annotations: Mapping[str, str]) -> tuple[GangKey, str] | None:
     """A pod set that asks Kueue for a place in the topology gets it as a whole or not at all: that makes it a gang."""
     if not asks_kueue(annotations) or annotations.get(GANG) == "false":
@@ -197,10 +212,11 @@ def _implied_group(metadata: ObjectMeta) -> str:
 
 
 def _rank(name: str, labels: Mapping[str, str], annotations: Mapping[str, str]) -> int | None:
-    for key in _RANKS:
-        text = labels.get(key) or annotations.get(key)
-        if text and _is_number(text):
-            return _rank_of_job(labels, annotations) + int(text)
+    if not (_RANK_KEYS.isdisjoint(labels) and _RANK_KEYS.isdisjoint(annotations)):
+        for key in _RANKS:
+            text = labels.get(key) or annotations.get(key)
+            if text and _is_number(text):
+                return _rank_of_job(labels, annotations) + int(text)
     tail = name.rpartition("-")[2]
     return int(tail) if tail != name and _is_number(tail) else None
 
@@ -216,7 +232,7 @@ def _is_number(text: str) -> bool:
     return len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit()
 
 
-def workload_key(namespace: str, workload: str, group: str, replica: str) -> GangKey:
+def gang_of_workload(namespace: str, workload: str, group: str, replica: str) -> GangKey:
     """The key of a pod group inside a Workload, or of one replica of it."""
     return gang_key(WORKLOAD_KIND, namespace, f"{workload}/{group}/{replica}" if replica else f"{workload}/{group}")
 

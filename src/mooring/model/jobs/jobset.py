@@ -124,7 +124,7 @@ def expand_job_set(owner: JobSet, owned: Owned) -> list[Pod]:
     position = 0
     for replicated in owner.spec.replicated_jobs:
         for index in range(replicated.replicas):
-            job = _make_job(owner, replicated, index, position)
+            job = make_job(owner, replicated, index, position)
             position += 1
             known = given.get(job.metadata.name)
             # A Job that is there and runs has its pods already, or was given them as any other Job.
@@ -133,7 +133,8 @@ def expand_job_set(owner: JobSet, owned: Owned) -> list[Pod]:
     return pods
 
 
-def _make_job(owner: JobSet, replicated: ReplicatedJob, index: int, position: int) -> Job:
+def make_job(owner: JobSet, replicated: ReplicatedJob, index: int, position: int) -> Job:
+    """One Job of a JobSet as its controller makes it; `position` counts over all replicated Jobs."""
     namespace, name = owner.metadata.namespace, f"{owner.metadata.name}-{replicated.name}-{index}"
     template = replicated.template
     marks = {

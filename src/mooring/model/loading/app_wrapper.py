@@ -1,16 +1,16 @@
-"""AppWrapper of `workload.codeflare.dev`: objects in one; to scheduling, each of them is what it would be by itself."""
+"""AppWrapper of `workload.codeflare.dev`: objects in one. If it queues, all of them are admitted as one workload."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mooring.model.api.meta import KubeObject, ObjectMeta
 from mooring.model.loading.kinds import Source, decode
 from mooring.model.loading.places import Place
-from mooring.model.queued.labels import PRIORITY_CLASS, QUEUE_NAME, queue_name
+from mooring.model.queued.labels import APP_WRAPPER, PRIORITY_CLASS, QUEUE_NAME, queue_name
+from mooring.model.queued.wrappers import WRAPPER
 
-WRAPPER_GROUP, WRAPPER = "workload.codeflare.dev", "AppWrapper"
 _HANDED_DOWN = (QUEUE_NAME, PRIORITY_CLASS)
-"""Labels by which a wrapper queues. Kueue admits it as one; here its components queue one by one."""
+"""Labels by which a wrapper queues."""
 
 
 class _Component(KubeObject):
@@ -30,15 +30,30 @@ class _AppWrapper(KubeObject):
 def components(source: Source, place: Place) -> Iterator[dict[str, Any]]:
     """The objects that a wrapper makes, in its namespace; none while it is suspended and does not queue."""
     wrapper = decode(source, _AppWrapper, place, WRAPPER)
-    if wrapper.spec.suspend and not queue_name(wrapper.metadata):
+    is_queued = bool(queue_name(wrapper.metadata))
+    if wrapper.spec.suspend and not is_queued:
         return
     labels = {key: text for key, text in (wrapper.metadata.labels or {}).items() if key in _HANDED_DOWN}
+    marks = {APP_WRAPPER: wrapper.metadata.name} if is_queued else {}
     for component in wrapper.spec.components:
         template = component.template
-        metadata = template.get("metadata")
-        if not isinstance(metadata, dict):
+        if not isinstance(template.get("metadata"), dict):
             yield template  # whoever reads it says what is wrong
             continue
-        own = metadata.get("labels") or {}
-        inside = {**metadata, "labels": {**labels, **own}} if labels and isinstance(own, dict) else metadata
-        yield {**template, "metadata": {"namespace": wrapper.metadata.namespace, **inside}}
+        made = _with_metadata(template, labels, marks)
+        made["metadata"] = {"namespace": wrapper.metadata.namespace, **made["metadata"]}
+        spec = template.get("spec")
+        inner = spec.get("template") if isinstance(spec, dict) else None
+        if template.get("kind") == "Deployment" and marks and isinstance(inner, dict):
+            # Between a Deployment and its pods there is a ReplicaSet, so these have to say it themselves.
+            made["spec"] = {**template["spec"], "template": _with_metadata(inner, {}, marks)}
+        yield made
+
+
+def _with_metadata(document: Mapping[str, Any], labels: Mapping[str, str], marks: Mapping[str, str]) -> dict[str, Any]:
+    metadata = dict(document.get("metadata") or {})
+    for field, more in (("labels", labels), ("annotations", marks)):
+        own = metadata.get(field) or {}
+        if more and isinstance(own, dict):
+            metadata[field] = {**more, **own}
+    return {**document, "metadata": metadata}

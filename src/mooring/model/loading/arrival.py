@@ -5,6 +5,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.errors import ManifestError
+from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate, unify_requests
+from mooring.model.api.devices import ResourceSlice, unify_slice
 from mooring.model.api.kai_queue import KIND as KAI_QUEUE
 from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.kueue import QUEUEING_KINDS, default_queueing
@@ -31,8 +33,10 @@ from mooring.model.loading.replicas import expand_node, expand_pod
 from mooring.model.validation.objects import validate
 
 
-def complete(kind: Kind, found: Any, place: Place) -> ManifestError | None:
+def complete(kind: Kind, found: Any, place: Place, *, checks: bool = True) -> ManifestError | None:
     """Check an object, and give it the defaults that depend on nothing else; in place, and twice without harm.
+
+    What comes from an API server has been checked there.
 
     Return what is wrong with it unless a LimitRange of its namespace fills it in.
     """
@@ -42,7 +46,13 @@ def complete(kind: Kind, found: Any, place: Place) -> ManifestError | None:
         metadata.namespace = ""
     elif not metadata.namespace:
         metadata.namespace = DEFAULT_NAMESPACE
-    errors = validate(found, place)
+    if isinstance(found, ResourceSlice):
+        unify_slice(found)
+    elif isinstance(found, ResourceClaim):
+        unify_requests(found.spec)
+    elif isinstance(found, ResourceClaimTemplate):
+        unify_requests(found.spec.spec)
+    errors = validate(found, place) if checks else ()
     if isinstance(found, Pod):
         default_pod_spec(found.spec)
     elif (template := template_of(found)) is not None:
@@ -67,15 +77,18 @@ def complete(kind: Kind, found: Any, place: Place) -> ManifestError | None:
     return errors[0] if errors else None
 
 
-def stands_for(found: Any, place: Place) -> list[tuple[Any, Place]]:
-    """The objects that a manifest stands for, each with a place of its own; itself, if it asks for no replicas."""
+def stands_for(found: Any, place: Place, *, expands: bool = True) -> list[tuple[Any, Place]]:
+    """The objects that a manifest stands for, each with a place of its own; itself, if it asks for no replicas.
+
+    On a cluster every object stands for itself alone, whatever its annotations say.
+    """
     if isinstance(found, Node):
-        nodes = expand_node(found, place)
+        nodes = expand_node(found, place) if expands else [found]
         for node in nodes:
             default_node(node)
         return _placed(found, nodes, place)
     if isinstance(found, Pod):
-        pods = expand_pod(found, place)
+        pods = expand_pod(found, place) if expands else [found]
         for pod in pods:
             pod.spec = merge_label_keys(pod.spec, pod.metadata.labels or {})
         return _placed(found, pods, place)

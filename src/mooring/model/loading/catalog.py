@@ -7,7 +7,7 @@ translated again: which that is, `ties.py` and `neighbours.py` know.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from mooring.errors import ManifestError
 from mooring.model.api.kueue import ClusterQueue, LocalQueue
@@ -32,6 +32,7 @@ from mooring.model.queued.gathering import Gathering
 from mooring.model.topology.requests import HyperNode
 from mooring.model.what_matters import is_same
 
+ObjectT = TypeVar("ObjectT")
 _READ_BY_OTHERS = (ClusterQueue, LocalQueue)
 """Tables whose entries are read against further ones: what changes those, changes whoever reads these."""
 Former = tuple[Ties, frozenset[GangKey]]
@@ -111,13 +112,13 @@ class Catalog:
         return any(dropped)
 
     def _complete(self, kind: Kind, found: Any, place: Place) -> ManifestError | None:
-        doubt = complete(kind, found, place)
+        doubt = complete(kind, found, place, checks=self._expands)
         if not found.metadata.name:
             self._generate_name(kind.name, found)
         return doubt
 
     def _stands_for(self, found: Any, place: Place) -> list[tuple[Any, Place]]:
-        copies = stands_for(found, place)
+        copies = stands_for(found, place, expands=self._expands)
         if len(copies) != 1 or copies[0][0] is not found:
             self._copies[identity_of(found)] = [identity_of(each) for each, _ in copies]
         return copies
@@ -229,6 +230,18 @@ class Catalog:
                 raise
             events = self._translate_apart()
         return events
+
+    def tell_again(self) -> None:
+        """Forget what was told: the next changes are everything, for somebody who begins anew."""
+        self._links, self._published = None, Published()
+        self._changed.clear()
+        self._made.clear()
+        self._maker.clear()
+
+    def find(self, type_: type[ObjectT], namespace: str, name: str) -> ObjectT | None:
+        """An object as it was put."""
+        found: ObjectT | None = self._object((type_, namespace, name))
+        return found
 
     def _translate_apart(self) -> list[Event]:
         """Translate one thing after another, so that only those are left out that something is wrong with."""

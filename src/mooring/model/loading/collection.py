@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from mooring.model.api.devices import ResourceSlice
 from mooring.model.api.kueue import Workload
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import Pod, PodSpec
@@ -25,6 +26,7 @@ from mooring.model.api.workloads import (
     ReplicationController,
     StatefulSet,
 )
+from mooring.model.devices.compute_domains import ComputeDomain, channel_template
 from mooring.model.gangs.declarations import Declarations, check_trees, declarations_of
 from mooring.model.gangs.dialects.annotations import carry_annotations
 from mooring.model.gangs.dialects.kai import KaiPodGroup
@@ -58,6 +60,7 @@ from mooring.model.loading.tables import Tables
 from mooring.model.queued.checks import name_default_queues, validate_queued
 from mooring.model.queued.workloads import hold_queued
 from mooring.model.quotas.admission import admit_to_namespaces
+from mooring.model.validation.devices import check_pools
 
 KindT = TypeVar("KindT")
 
@@ -115,11 +118,13 @@ class Collection:
         manifests, tables = self._manifests, self._tables
         if self._expands:
             self._start_flows()
+            self._make_channels()
         self._resolve_priorities()
         name_default_queues(manifests, tables)
         if self._expands:
             check_global_defaults(self._placed(PriorityClass))
             validate_queued(self._placed, tables)
+            check_pools(self._placed(ResourceSlice))
             self._expand_workloads()
         self._group_kai_pods()
         default_storage(tables.default_class, manifests.persistent_volume_claims, manifests.persistent_volumes)
@@ -166,6 +171,13 @@ class Collection:
                 self._flows[identity_of(job)] = flow
                 self._ranks[identity_of(job)] = self._ranks[identity_of(flow)]
                 self._places.setdefault(VolcanoJob, []).append(place)
+
+    def _make_channels(self) -> None:
+        """Make the templates of claims that NVIDIA's controller makes for ComputeDomains; one that is given stays."""
+        for domain, _ in self._placed(ComputeDomain):
+            template = channel_template(domain)
+            if identity_of(template) not in self._ranks:
+                self._add(template, domain)
 
     def _resolve_priorities(self) -> None:
         owners = TopOwners(owner for type_ in WORKLOAD_TYPES for owner in self._manifests.all_of(type_))

@@ -27,7 +27,7 @@ _HOST_NETWORK_TOLERATION = ("node.kubernetes.io/network-unavailable", "NoSchedul
 def expand_daemon_set(owner: DaemonSet, nodes: Sequence[Node], owned: Owned) -> list[Pod]:
     """Create a pod for each suitable node that has none of this DaemonSet yet."""
     covered = {node for pod in owned.get(owner_key(owner), ()) if (node := _pinned_node(pod)) is not None}
-    spec = _with_daemon_tolerations(owner.spec.template.spec)
+    spec = with_daemon_tolerations(owner.spec.template.spec)
     stamp, names = Stamp(owner, owner.spec.template), PodNames(owner)
     return [
         stamp.pod(names.of(zlib.crc32(node.name.encode())), spec=_pinned(spec, node.name))
@@ -56,7 +56,8 @@ def suitable_nodes(spec: PodSpec, nodes: Iterable[Node]) -> list[Node]:
     return found
 
 
-def _with_daemon_tolerations(spec: PodSpec) -> PodSpec:
+def with_daemon_tolerations(spec: PodSpec) -> PodSpec:
+    """Let a daemon's pods stay where others have to leave, as its controller does."""
     wanted = [*_DAEMON_TOLERATIONS, *([_HOST_NETWORK_TOLERATION] if spec.host_network else [])]
     tolerations = list(spec.tolerations or ())
     for key, effect in wanted:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mooring.model.api.meta import KubeObject, ObjectMeta
+from mooring.model.gangs.checks import MOST_PODS
 from mooring.model.loading.kinds import Source, decode
 from mooring.model.loading.places import Place, show
 
@@ -46,6 +47,9 @@ def leader_worker_sets(source: Source, place: Place) -> Iterator[dict[str, Any]]
     if policy.type != NONE and not policy.topology:
         expected = "the key of a node label"
         raise place.error("spec.placementPolicy.topology", expected=expected, found="none", subject=SET)
+    if not 0 <= found.spec.slices <= MOST_PODS:
+        expected = f"a number from 0 to {MOST_PODS:,}"
+        raise place.error("spec.slices", expected=expected, found=show(found.spec.slices), subject=SET)
     for index in range(found.spec.slices):
         for role in found.spec.roles:
             yield _leader_worker_set(found.metadata, role, index, policy)

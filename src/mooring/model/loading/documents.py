@@ -9,12 +9,14 @@ from typing import Any
 import msgspec
 
 from mooring.errors import ManifestError
-from mooring.model.loading.app_wrapper import WRAPPER, WRAPPER_GROUP, components
+from mooring.model.loading.app_wrapper import components
+from mooring.model.loading.configuration import configuration_in_map, configuration_without_kind
 from mooring.model.loading.disaggregated_set import SET, SET_GROUP, leader_worker_sets
 from mooring.model.loading.fields import FieldChecks
 from mooring.model.loading.kinds import Source, as_mapping, decode, find_kind
 from mooring.model.loading.places import Place, show
 from mooring.model.loading.yaml_text import YamlProblem, read_yaml
+from mooring.model.queued.wrappers import WRAPPER, WRAPPER_GROUP
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 LARGEST_FILE = 1 << 31
@@ -37,6 +39,8 @@ class Document(msgspec.Struct, frozen=True, gc=False):
     kind: str
     place: Place
     source: Source
+    is_wrapper: bool = False
+    """Whether it only holds those that come after it: its own fields are checked, and there is nothing else to it."""
 
 
 class _Head(msgspec.Struct, rename="camel"):
@@ -69,13 +73,21 @@ def read_documents(paths: Sequence[str | Path], checks: FieldChecks | None = Non
 
 
 def flatten(source: Source, place: Place, implied: tuple[str, str] = ("", "")) -> Iterator[Document]:
-    """Yield the document, or the items of a list; items may leave apiVersion and kind to their list."""
+    """Yield the document, or the items of a list; items may leave apiVersion and kind to their list.
+
+    A wrapper comes before the objects that it is read as.
+    """
     head = decode(source, _Head, place)
     api_version, kind = head.api_version or implied[0], head.kind or implied[1]
     if not kind:
-        raise place.error("kind", expected="a kind such as Pod or Node", found="none")
+        kind = configuration_without_kind(as_mapping(source, place))
+        if not kind:
+            raise place.error("kind", expected="a kind such as Pod or Node", found="none")
+    if kind == "ConfigMap":
+        kind = configuration_in_map(as_mapping(source, place)) or kind
     unwrap = _WRAPPERS.get((api_version.rpartition("/")[0], kind))
     if unwrap is not None:
+        yield Document(api_version, kind, place, source, is_wrapper=True)
         for index, inside in enumerate(unwrap(source, place)):
             yield from flatten(inside, msgspec.structs.replace(place, item=index))
         return
@@ -129,9 +141,10 @@ def _read_text(content: bytes, file: str, checks: FieldChecks) -> Iterator[Docum
 
 def _checked(documents: Iterable[Document], checks: FieldChecks, *, is_long: bool) -> Iterator[Document]:
     for document in documents:
-        if find_kind(document.api_version, document.kind) is not None:
+        if document.is_wrapper or find_kind(document.api_version, document.kind) is not None:
             checks.check(document.api_version, document.kind, document.source, document.place, is_long=is_long)
-        yield document
+        if not document.is_wrapper:
+            yield document
 
 
 def _read_json(content: bytes, file: str) -> Iterator[Document]:

@@ -7,8 +7,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mooring.errors import ManifestError
+from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
+from mooring.model.api.devices import RESOURCE_GROUP, DeviceClass, DeviceTaintRule, ResourceSlice
 from mooring.model.api.kueue import QUEUEING_KINDS, Topology
 from mooring.model.api.meta import KubeObject, Namespace
+from mooring.model.api.node_resource_topology import GROUP as NODE_TOPOLOGY_GROUP
+from mooring.model.api.node_resource_topology import NodeResourceTopology
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget, PriorityClass, Service
@@ -30,6 +34,9 @@ from mooring.model.api.workloads import (
     ReplicationController,
     StatefulSet,
 )
+from mooring.model.devices.compute_domains import GROUP as COMPUTE_DOMAIN_GROUP
+from mooring.model.devices.compute_domains import ComputeDomain
+from mooring.model.devices.dialects.koordinator import Device as KoordinatorDevice
 from mooring.model.gangs.kinds import GANG_KINDS
 from mooring.model.jobs.jobset import JobSet
 from mooring.model.jobs.kubeflow import JaxJob, PaddleJob, PyTorchJob, TfJob, XgBoostJob
@@ -80,6 +87,14 @@ KINDS = (
     Kind("storage.k8s.io", "CSIDriver", CsiDriver, "csi_drivers"),
     Kind("storage.k8s.io", "CSIStorageCapacity", CsiStorageCapacity, "csi_storage_capacities"),
     Kind("storage.k8s.io", "VolumeAttachment", VolumeAttachment, "volume_attachments"),
+    Kind(RESOURCE_GROUP, "ResourceSlice", ResourceSlice),
+    Kind(RESOURCE_GROUP, "DeviceClass", DeviceClass),
+    Kind("scheduling.koordinator.sh", "Device", KoordinatorDevice),
+    Kind(RESOURCE_GROUP, "ResourceClaim", ResourceClaim),
+    Kind(RESOURCE_GROUP, "ResourceClaimTemplate", ResourceClaimTemplate),
+    Kind(RESOURCE_GROUP, "DeviceTaintRule", DeviceTaintRule),
+    Kind(NODE_TOPOLOGY_GROUP, "NodeResourceTopology", NodeResourceTopology),
+    Kind(COMPUTE_DOMAIN_GROUP, "ComputeDomain", ComputeDomain),
     *(Kind("kueue.x-k8s.io", type_.__name__, type_) for type_ in QUEUEING_KINDS),
     Kind("jobset.x-k8s.io", "JobSet", JobSet),
     Kind("kubeflow.org", "PyTorchJob", PyTorchJob),

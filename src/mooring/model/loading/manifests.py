@@ -44,7 +44,7 @@ def build_manifests(documents: Iterable[Any], source: str = "<memory>") -> Manif
             if kind is not None:
                 catalog.add(kind, document, place)
             elif isinstance(document, dict | bytes | msgspec.Raw):
-                for found in flatten(document, place):
+                for found in (found for found in flatten(document, place) if not found.is_wrapper):
                     catalog.add_document(found)
             else:
                 raise place.error("", expected="an object", found=show(document))

@@ -19,6 +19,7 @@ from mooring.model.loading.tables import Tables
 from mooring.model.loading.ties import Ties
 from mooring.model.queued.gathering import POD_GROUP_KIND
 from mooring.model.queued.labels import queue_name
+from mooring.model.queued.wrappers import WRAPPER
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 
 _GATHERED = frozenset(kind.type for kind in JOB_KINDS)
@@ -167,5 +168,6 @@ class Neighbours:
         return bool(queue_name(metadata)) or (is_put_in_queue and not isinstance(found, StatefulSet))
 
     def pod_groups(self) -> list[OwnerKey]:
-        """The groups of plain pods among them, by the keys of their workloads' owners."""
-        return [group for group in self.groups if isinstance(group, tuple) and group[0] == POD_GROUP_KIND]
+        """The groups of plain pods and the AppWrappers among them, by the keys of their workloads' owners."""
+        kinds = (POD_GROUP_KIND, WRAPPER)
+        return [group for group in self.groups if isinstance(group, tuple) and group[0] in kinds]

@@ -7,10 +7,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mooring.errors import ManifestError
+from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
+from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from mooring.model.api.elastic_quota import ElasticQuota
 from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Topology
 from mooring.model.api.meta import Namespace
+from mooring.model.api.node_resource_topology import NodeResourceTopology
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget, PriorityClass, Service
@@ -33,6 +36,7 @@ from mooring.model.api.workloads import (
     ReplicationController,
     StatefulSet,
 )
+from mooring.model.devices.dialects.koordinator import Device as KoordinatorDevice
 from mooring.model.gangs.gang import Gang
 from mooring.model.loading.kinds import kind_of_type
 from mooring.model.loading.places import Place
@@ -131,6 +135,13 @@ RELATED_TYPES: tuple[type[Any], ...] = (
     CsiDriver,
     CsiStorageCapacity,
     VolumeAttachment,
+    DeviceClass,
+    DeviceTaintRule,
+    KoordinatorDevice,
+    ResourceSlice,
+    ResourceClaimTemplate,
+    ResourceClaim,
+    NodeResourceTopology,
     Topology,
     HyperNode,
     Queue,

@@ -8,7 +8,7 @@ from mooring.errors import ManifestError
 
 CLUSTER_SCOPED = frozenset(
     {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
-    | {"VolumeAttachment"}
+    | {"VolumeAttachment", "ResourceSlice", "DeviceClass", "DeviceTaintRule", "NodeResourceTopology", "Device"}
     | {"ResourceFlavor", "ClusterQueue", "Cohort", "WorkloadPriorityClass", "Topology", "AdmissionCheck"}
     | {"HyperNode", "Queue", "Queue.scheduling.run.ai", "ClusterTopologyBinding", "ClusterTopology"}
 )

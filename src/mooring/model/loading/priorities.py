@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from mooring.model.api.elastic_quota import PREEMPTIBLE as QUOTAS_PREEMPTIBLE
 from mooring.model.api.pods import Pod, PodSpec
 from mooring.model.api.policies import PriorityClass
 from mooring.model.gangs.dialects.kai_pods import PREEMPTIBILITY, is_kai_pod, may_kai_evict
@@ -92,9 +93,16 @@ PREEMPTABLE = "volcano.sh/preemptable"
 """Volcano's annotation or label on pods."""
 
 
+def is_critical(pod: Pod) -> bool:
+    """Whether the cluster itself needs a pod: Volcano's plugin `conformance` lets nobody reclaim or preempt it."""
+    return pod.metadata.namespace == "kube-system" or pod.spec.priority_class_name in SYSTEM_CLASSES
+
+
 def is_preemptible(pod: Pod) -> bool:
     """Whether a pod may be evicted for another's sake at all."""
     labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations
-    if labels.get(PREEMPTABLE) == "false" or (annotations and annotations.get(PREEMPTABLE) == "false"):
+    if annotations and annotations.get(PREEMPTABLE) == "false":
+        return False
+    if labels and (labels.get(PREEMPTABLE) == "false" or labels.get(QUOTAS_PREEMPTIBLE) == "false"):
         return False
     return not is_kai_pod(pod.spec, labels) or may_kai_evict(labels.get(PREEMPTIBILITY), pod.spec.priority)

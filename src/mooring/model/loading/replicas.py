@@ -157,7 +157,7 @@ class _Filler:
         # The count belongs to the original alone, or the copies would multiply when read again. What is JSON has
         # braces of its own.
         given = metadata.annotations or {}
-        verbatim = {key: text for key, text in given.items() if _is_json_object(text)}
+        verbatim = {key: text for key, text in given.items() if is_json_object(text)}
         others = {key: text for key, text in given.items() if key not in verbatim and key not in (REPLICAS, WITHOUT)}
         verbatim.pop(_LAST_APPLIED, None)
         annotations = self.mapping(others, "metadata.annotations")
@@ -170,13 +170,15 @@ class _Filler:
         )
 
 
-def _is_json_object(text: str) -> bool:
-    if not text.lstrip().startswith("{"):
+def is_json_object(text: str) -> bool:
+    """Whether a text is an object in JSON, or a list of such: its braces are no expressions."""
+    if not text.lstrip().startswith(("{", "[")):
         return False
     try:
-        return isinstance(msgspec.json.decode(text), dict)
+        found = msgspec.json.decode(text)
     except msgspec.DecodeError:
         return False
+    return isinstance(found, dict) or (isinstance(found, list) and any(isinstance(each, dict) for each in found))
 
 
 def expand_node(node: Node, place: Place) -> list[Node]:

@@ -53,9 +53,11 @@ from mooring.model.queued.labels import (
     DEFAULT_QUEUE,
     PREBUILT_WORKLOAD,
     PRIORITY_CLASS,
+    app_wrapper,
     pod_group,
     queue_name,
 )
+from mooring.model.queued.wrappers import WRAPPER, WRAPPER_GROUP
 from mooring.model.topology.requests import HyperNode
 
 Entry: TypeAlias = tuple[type[Any], str, str]
@@ -163,6 +165,9 @@ def _groups(found: Any, expands: bool) -> Iterator[Hashable]:
             yield type(found)
     yield from _gang_groups(found)
     for queueing in _queueing_metadata(found):
+        if wrapper := app_wrapper(queueing):
+            yield WRAPPER, namespace, wrapper
+            yield Workload, namespace, workload_name(WRAPPER, WRAPPER_GROUP, wrapper)
         if group := pod_group(queueing):
             yield POD_GROUP_KIND, namespace, group
             yield Workload, namespace, group

@@ -55,7 +55,6 @@ _NOT_BUILT_GROUPS = frozenset(
         "machinelearning.seldon.io",
         "nodeinfo.volcano.sh",
         "quota.koordinator.sh",
-        "resource.k8s.io",
         "resource.nvidia.com",
         "scheduling.incubator.k8s.io",
         "scheduling.k8s.io",

@@ -30,6 +30,9 @@ _OWN: dict[str, tuple[str, ...]] = {
     "batch": ("v1", "v1beta1"),
     "policy": ("v1", "v1beta1"),
     "storage.k8s.io": ("v1", "v1beta1", "v1alpha1"),
+    "resource.k8s.io": ("v1", "v1beta2", "v1beta1", "v1alpha3"),
+    "topology.node.k8s.io": ("v1alpha2", "v1alpha1"),
+    "resource.nvidia.com": ("v1beta1",),
     "kueue.x-k8s.io": ("v1beta2", "v1beta1", "v1alpha1"),
     "kai.scheduler": ("v1", "v1alpha1"),
 }

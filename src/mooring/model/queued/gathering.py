@@ -14,16 +14,17 @@ from mooring.model.api.kueue_workload import FINISHED, Workload
 from mooring.model.api.meta import ObjectMeta, OwnerReference
 from mooring.model.api.pods import Pod
 from mooring.model.jobs.kinds import JOB_KINDS, JobKind
-from mooring.model.jobs.pod_sets import MAIN, PodFinder
+from mooring.model.jobs.pod_sets import MAIN, PodFinder, PodSetPlan
 from mooring.model.keys import PodKey
 from mooring.model.loading.expansion import OwnerKey, controller_of, index_owned, owner_key
 from mooring.model.loading.picture import Manifests, identity_of
 from mooring.model.loading.tables import Tables
 from mooring.model.queued.building import MADE_UID, WorkloadBuilder, latest_creation, workload_name
 from mooring.model.queued.given import GivenWorkloads
-from mooring.model.queued.labels import PRIORITY_CLASS, QUEUE_NAME, pod_group, queue_name
+from mooring.model.queued.labels import PRIORITY_CLASS, QUEUE_NAME, app_wrapper, pod_group, queue_name
 from mooring.model.queued.pods import PodGroup, gather_groups, pod_plan
 from mooring.model.queued.running import RunningWorkload
+from mooring.model.queued.wrappers import WRAPPER, WRAPPER_GROUP, Component, gather_wrappers
 from mooring.model.what_matters import is_same_to_engine
 
 POD_GROUP_KIND = "PodGroup"
@@ -60,6 +61,7 @@ class Gathering:
         self._running = RunningWorkload(tables)
         self._given = GivenWorkloads(manifests.of(Workload))
         self._parents: dict[OwnerKey, ObjectMeta] | None = None
+        self._wrapped: list[Component] = []
         self.claimed: set[str] = set()
         """The pods that queue, by key."""
         self.incomplete: list[PodGroup] = []
@@ -70,8 +72,13 @@ class Gathering:
     def workloads(self) -> Iterator[QueuedWorkload]:
         for stage, kind in enumerate(JOB_KINDS):
             for owner in self._manifests.all_of(kind.type):
-                if queue_name(owner.metadata) and not self._is_part_of_queued(owner.metadata):
+                if not queue_name(owner.metadata) or self._is_part_of_queued(owner.metadata):
+                    continue
+                if app_wrapper(owner.metadata):
+                    self._wrapped.append(self._job_component(stage, kind, owner))
+                else:
                     yield from self._job_workloads(stage, kind, owner)
+        yield from self._wrapper_workloads()
         yield from self._deployment_workloads()
         yield from self._pod_workloads()
         for workload in self._given.left():
@@ -103,9 +110,49 @@ class Gathering:
             )
             yield from self._workload(given, build, key, members)
 
+    def _job_component(self, stage: int, kind: JobKind, owner: Any) -> Component:
+        units = [] if kind.is_over(owner) else kind.units(owner)
+        found = self._component(stage, owner)
+        for unit in units:
+            found.add(unit.pod_sets, unit.members(self._finder))
+        return found
+
+    def _component(self, stage: int, found: Any) -> Component:
+        return Component(self._manifests.ranks.get(identity_of(found), (0, 0)), self._uid(stage, found), found.metadata)
+
+    def _wrapper_workloads(self) -> Iterator[QueuedWorkload]:
+        """What AppWrappers wrap, each wrapper as one."""
+        manifests = self._manifests
+        deployments = [found for found in manifests.deployments if app_wrapper(found.metadata)]
+        owned = index_owned(manifests.replica_sets) if deployments else {}
+        for deployment in deployments:
+            names = [found.metadata.name for found in owned.get(owner_key(deployment), ())]
+            namespace, spec = deployment.metadata.namespace, deployment.spec
+            pods = [pod for name in names for pod in self._finder.owned_by("apps", "ReplicaSet", namespace, name)]
+            count = 1 if spec.replicas is None else spec.replicas
+            found = self._component(_DEPLOYMENTS, deployment)
+            found.add([PodSetPlan(MAIN, spec.template, count, "spec.template")], {MAIN: pods})
+            self._wrapped.append(found)
+        for pod in manifests.pods:
+            if app_wrapper(pod.metadata) and queue_name(pod.metadata) and not pod.metadata.owner_references:
+                found = self._component(_PODS, pod)
+                found.add([pod_plan(pod)], {MAIN: [pod]})
+                self._wrapped.append(found)
+        for wrapper in gather_wrappers(self._wrapped):
+            self.claimed.update(pod.key for pods in wrapper.members.values() for pod in pods)
+            if not any(plan.count for plan in wrapper.pod_sets):
+                continue
+            name = workload_name(WRAPPER, WRAPPER_GROUP, wrapper.metadata.name)
+            reference = _reference(f"{WRAPPER_GROUP}/v1beta2", WRAPPER, wrapper.metadata)
+            given = self._given.find(wrapper.metadata, reference, name, f"appwrapper-{wrapper.metadata.name}-")
+            metadata, plans, members = wrapper.metadata, wrapper.pod_sets, wrapper.members
+            build = partial(self._builder.build, name, wrapper.uid, metadata, [reference], plans, members)
+            yield from self._workload(given, build, (WRAPPER, metadata.namespace, metadata.name), members)
+
     def _deployment_workloads(self) -> Iterator[QueuedWorkload]:
         """Each pod of a Deployment on its own, in the Deployment's queue and with its priority."""
-        queued = [found for found in self._manifests.deployments if queue_name(found.metadata)]
+        deployments = self._manifests.deployments
+        queued = [found for found in deployments if queue_name(found.metadata) and not app_wrapper(found.metadata)]
         owned = index_owned(self._manifests.replica_sets) if queued else {}
         for deployment in queued:
             for replica_set in owned.get(owner_key(deployment), ()):

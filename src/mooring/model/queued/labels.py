@@ -37,6 +37,15 @@ def positive_count(text: str | None) -> int | None:
     return int(text) if text is not None and _COUNT.fullmatch(text) else None
 
 
+APP_WRAPPER = "mooring.dev/app-wrapper"
+"""Written on the components of an AppWrapper that queues: they are admitted as one. The wrapper itself is not kept."""
+
+
+def app_wrapper(metadata: ObjectMeta) -> str:
+    """The name of the AppWrapper that something is admitted with; empty for most."""
+    return metadata.annotations.get(APP_WRAPPER, "") if metadata.annotations else ""
+
+
 def queue_name(metadata: ObjectMeta) -> str:
     """The LocalQueue that an object names, empty if none; the annotation is the older way."""
     if metadata.labels and QUEUE_NAME in metadata.labels:

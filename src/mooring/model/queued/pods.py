@@ -52,7 +52,7 @@ class PodGroup:
     def problem(self) -> str:
         """Why it cannot be admitted yet, empty if it can."""
         if len(self.alive) < self.total and not (self.is_fast and self.alive):
-            return f"'{self.name}' group has fewer runnable pods than expected"
+            return f"'{self.name}' group has fewer runnable pods than expected: {len(self.alive)} of {self.total}"
         return ""
 
     def members(self) -> dict[str, list[Pod]]:

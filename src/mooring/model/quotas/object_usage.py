@@ -1,13 +1,18 @@
 """What objects other than pods take of a quota: claims their storage, services their ports, every object a count."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from mooring.model.api.claims import ExactDeviceRequest, ResourceClaim
 from mooring.model.api.policies import Service
 from mooring.model.api.volumes import PersistentVolumeClaim
 from mooring.model.quotas.amounts import ONE, ZERO, Amount, Amounts, count, read_amount
 from mooring.model.quotas.resource_names import COUNT, COUNTED, STORAGE, STORAGE_CLASS, resource_of
 from mooring.model.values.quantity import NANO
 
+DEVICES_OF_CLASS = ".deviceclass.resource.k8s.io/devices"
+MOST_DEVICES = 32
+"""What a request for all devices may get at most."""
 CLAIMS = "persistentvolumeclaims"
 REQUESTS_STORAGE = "requests.storage"
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
@@ -19,6 +24,8 @@ def object_usage(found: Any) -> Amounts:
         return _claim_usage(found)
     if isinstance(found, Service):
         return _service_usage(found)
+    if isinstance(found, ResourceClaim):
+        return _resource_claim_usage(found)
     return count_usage(found)
 
 
@@ -75,3 +82,25 @@ def _service_usage(service: Service) -> Amounts:
         "services.loadbalancers": balancers,
         "services.nodeports": count(node_ports),
     }
+
+
+def _resource_claim_usage(claim: ResourceClaim) -> Amounts:
+    """Devices by class; of alternatives the most that may be allocated of each class."""
+    usage = count_usage(claim)
+    for request in claim.spec.devices.requests or ():
+        most: dict[str, int] = {}
+        options: Sequence[ExactDeviceRequest] = request.first_available or (
+            [request.exactly] if request.exactly else ()
+        )
+        for option in options:
+            most[option.device_class_name] = max(_devices_of(option), most.get(option.device_class_name, 0))
+        for name, devices in most.items():
+            key = f"{name}{DEVICES_OF_CLASS}"
+            usage[key] = usage.get(key, ZERO) + count(devices)
+    return usage
+
+
+def _devices_of(option: ExactDeviceRequest) -> int:
+    if option.allocation_mode == "All":
+        return MOST_DEVICES
+    return (option.count or 1) if option.allocation_mode in ("", "ExactCount") else 0

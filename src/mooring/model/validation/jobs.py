@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from mooring.model.gangs.checks import check_pods
 from mooring.model.jobs.jobset import JobSet
 from mooring.model.jobs.kubeflow import (
     TRAINING_KINDS,
@@ -16,6 +17,7 @@ from mooring.model.jobs.kubeflow import (
 from mooring.model.jobs.mpi import LAUNCHER, MPI_FIELD, MPI_TYPES, MpiJob
 from mooring.model.jobs.ray import HEAD, RayCluster, RayClusterSpec, RayJob, RayService
 from mooring.model.jobs.spark import DRIVER, EXECUTOR, SparkApplication, java_bytes
+from mooring.model.loading.expansion import job_pod_count
 from mooring.model.loading.places import show
 from mooring.model.loading.versions import check_version
 from mooring.model.validation.pods import check_pod_spec
@@ -46,6 +48,8 @@ def _check_job_set(subject: Subject, owner: JobSet) -> None:
         check_job_spec(
             subject, f"{path}[{index}].template.spec", replicated.template.spec, restart_policy=JOB_SET_RESTART_POLICY
         )
+    counts = ((found.replicas, job_pod_count(found.template.spec)) for found in owner.spec.replicated_jobs)
+    check_pods(subject, path, sum(jobs * pods for jobs, pods in counts))
 
 
 def _check_training_job(subject: Subject, owner: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from mooring.errors import ManifestError
 from mooring.model.api.meta import LabelSelector
+from mooring.model.api.node_resource_topology import NodeResourceTopology
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget, PriorityClass
@@ -28,11 +29,15 @@ from mooring.model.gangs.kinds import GANG_CHECKS
 from mooring.model.loading.places import Place, show
 from mooring.model.loading.priorities import HIGHEST_USER_PRIORITY, SYSTEM_CLASSES
 from mooring.model.loading.versions import OWN_VERSIONS, check_own_version
+from mooring.model.numa.nodes import WrongAnnotation, kubelet_of_annotations
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 from mooring.model.quotas.validation import check_limit_range, check_resource_quota
+from mooring.model.validation.cards import check_card_shares, check_node_cards
+from mooring.model.validation.devices import DEVICE_CHECKS
 from mooring.model.validation.jobs import JOB_CHECKS
 from mooring.model.validation.kueue import QUEUEING_CHECKS
 from mooring.model.validation.names import check_names
+from mooring.model.validation.numa import check_node_topology
 from mooring.model.validation.pods import PREEMPTION_POLICIES, check_pod_spec
 from mooring.model.validation.templates import check_count, check_job_spec, check_replicas, check_template
 from mooring.model.validation.terms import (
@@ -70,6 +75,7 @@ def validate(found: Any, place: Place) -> list[ManifestError]:
 def _check_pod(subject: Subject, pod: Pod) -> None:
     check_pod_spec(subject, "spec", pod.spec)
     check_annotations(subject, "metadata.annotations", pod.metadata, spec=pod.spec)
+    check_card_shares(subject, "", pod.metadata, pod.spec)
     check_checkpoint(subject, "metadata.annotations", pod.metadata)
 
 
@@ -77,6 +83,11 @@ def _check_node(subject: Subject, node: Node) -> None:
     check_taints(subject, "spec.taints", node.spec.taints)
     check_resources(subject, "status.allocatable", node.status.allocatable)
     check_resources(subject, "status.capacity", node.status.capacity)
+    check_node_cards(subject, node)
+    try:
+        kubelet_of_annotations(node.metadata.annotations or {})
+    except WrongAnnotation as wrong:
+        subject.refuse(f"metadata.annotations[{wrong.key}]", expected=wrong.expected, found=wrong.found)
 
 
 def _check_priority_class(subject: Subject, found: PriorityClass) -> None:
@@ -171,6 +182,7 @@ def _check_capacity(subject: Subject, found: CsiStorageCapacity) -> None:
 _CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     Pod: _check_pod,
     Node: _check_node,
+    NodeResourceTopology: check_node_topology,
     PriorityClass: _check_priority_class,
     PodDisruptionBudget: _check_budget,
     Deployment: _check_replicated,
@@ -184,6 +196,7 @@ _CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     PersistentVolumeClaim: _check_claim,
     StorageClass: _check_storage_class,
     CsiStorageCapacity: _check_capacity,
+    **DEVICE_CHECKS,
     **QUEUEING_CHECKS,
     **JOB_CHECKS,
     **GANG_CHECKS,

@@ -1,10 +1,11 @@
 """Checks of KAI's queues and of ElasticQuotas: each on its own, then the tree of all of them."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
-from mooring.model.api.elastic_quota import PARENT, SHARED_WEIGHT, ElasticQuota
+from mooring.model.api.elastic_quota import NAMESPACES, PARENT, SHARED_WEIGHT, TOTAL, ElasticQuota
 from mooring.model.api.kai_queue import NO_LIMIT, KaiQueue, KaiResource, KaiResources
 from mooring.model.loading.places import Place, show
 from mooring.model.validation.terms import Subject, check_resources
@@ -56,14 +57,20 @@ def check_elastic_quota(subject: Subject, quota: ElasticQuota) -> None:
         limit = (quota.spec.max or {}).get(name)
         if limit is not None and parse_quantity(text) > parse_quantity(limit):
             subject.refuse(f"spec.min.{name}", expected=f"at most its max ({limit})", found=show(text))
-    text = (quota.metadata.annotations or {}).get(SHARED_WEIGHT, "")
-    if text:
-        field = f"metadata.annotations.{SHARED_WEIGHT}"
-        try:
-            weights = msgspec.json.decode(text, type=dict[str, str | int | float])
-        except (msgspec.DecodeError, msgspec.ValidationError):
-            subject.refuse(field, expected='amounts by resource, as in {"cpu": 10}', found=show(text))
-        check_resources(subject, field, {name: str(value) for name, value in weights.items()})
+    for annotation in (SHARED_WEIGHT, TOTAL):
+        field = f"metadata.annotations.{annotation}"
+        amounts = _decoded(subject, field, quota, dict[str, str | int | float], 'amounts by resource: {"cpu": 10}')
+        check_resources(subject, field, {name: str(value) for name, value in (amounts or {}).items()})
+    _decoded(subject, f"metadata.annotations.{NAMESPACES}", quota, list[str], 'namespaces: ["team-a", "team-b"]')
+
+
+def _decoded(subject: Subject, field: str, quota: ElasticQuota, type_: Any, expected: str) -> Any:
+    """What an annotation holds as JSON; None if it is not there."""
+    text = (quota.metadata.annotations or {}).get(field.removeprefix("metadata.annotations."), "")
+    try:
+        return msgspec.json.decode(text, type=type_) if text else None
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return subject.refuse(field, expected=expected, found=show(text))
 
 
 def check_quota_tree(quotas: Iterable[tuple[ElasticQuota, Place]]) -> None:

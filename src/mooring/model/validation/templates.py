@@ -5,6 +5,7 @@ from mooring.model.api.pods import PodTemplateSpec
 from mooring.model.api.workloads import JobSpec
 from mooring.model.gangs.dialects.annotations import check_annotations
 from mooring.model.loading.places import show
+from mooring.model.validation.cards import check_card_shares
 from mooring.model.validation.pods import check_pod_spec
 from mooring.model.validation.terms import Subject, check_choice, check_label_selector
 from mooring.model.values.selectors import compile_label_selector
@@ -35,6 +36,7 @@ def check_template(
     """Check the template below `path`, and that the selector beside it selects its pods."""
     check_pod_spec(subject, f"{path}.template.spec", template.spec)
     check_annotations(subject, f"{path}.template.metadata.annotations", template.metadata)
+    check_card_shares(subject, f"{path}.template.", template.metadata, template.spec)
     if selector is None:
         return
     check_label_selector(subject, f"{path}.selector", selector)

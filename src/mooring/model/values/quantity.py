@@ -60,6 +60,17 @@ def _parse(text: str) -> Nanos:
     return Nanos(-nanos if sign == "-" else nanos)
 
 
+def quantity_text(nanos: int) -> str:
+    """A quantity as one would write it: with a binary suffix where that is exact, else in decimals."""
+    for suffix, bits in reversed(_BINARY.items()):
+        if nanos and nanos % (NANO << bits) == 0:
+            return f"{nanos // (NANO << bits)}{suffix}"
+    for suffix, exponent in (("", 9), ("m", 6), ("u", 3)):
+        if nanos % 10**exponent == 0:
+            return f"{nanos // 10**exponent}{suffix}"
+    return f"{nanos}n"
+
+
 def to_units(nanos: int) -> int:
     """Round up to whole units (bytes, counts)."""
     return -(-nanos // NANO)
@@ -68,3 +79,35 @@ def to_units(nanos: int) -> int:
 def to_millis(nanos: int) -> int:
     """Round up to thousandths (CPU)."""
     return -(-nanos // 10**6)
+
+
+@lru_cache(maxsize=65536)
+def canonical_quantity(text: QuantityText) -> str:
+    """Write a quantity as Kubernetes does: the largest suffix of its family that leaves a whole number.
+
+    >>> [canonical_quantity(text) for text in ("1000m", "0.5", "1.5Gi", "2048", "512Ki", "1000Ki", "1e3", "0Gi")]
+    ['1', '500m', '1536Mi', '2048', '512Ki', '1000Ki', '1e3', '0']
+    """
+    written = text if isinstance(text, str) else _as_text(text)
+    form = _FORM.fullmatch(written) if len(written) <= LONGEST else None
+    if form is None:
+        raise QuantityError(written)
+    return format_quantity(_parse(written), like=form.group(3))
+
+
+def format_quantity(nanos: int, *, like: str = "") -> str:
+    """Write an amount in the family of a suffix: binary (`Gi`), an exponent (`e3`), or decimal."""
+    if like in _BINARY and abs(nanos) >= 1024 * NANO:
+        units = -(-nanos // NANO)
+        power = 0
+        while units % 1024 == 0 and power < len(_BINARY):
+            units, power = units // 1024, power + 1
+        return f"{units}{('', *_BINARY)[power]}"
+    if nanos == 0:
+        return "0"
+    exponent = -9
+    while nanos % 1000 == 0 and exponent < _DECIMAL["E"]:
+        nanos, exponent = nanos // 1000, exponent + 3
+    if like[:1] in ("e", "E") and like != "E":
+        return f"{nanos}e{exponent}" if exponent else str(nanos)
+    return f"{nanos}{next(suffix for suffix, power in _DECIMAL.items() if power == exponent)}"

@@ -2,7 +2,7 @@
 
 `mooring.dev/gang: "true"` or `mooring.dev/gang-minimum: "8"` on a Job or its template makes all its pods one gang;
 `mooring.dev/gang-name` does so for pods of any origin. The lightweight forms of Volcano, Coscheduling and
-LeaderWorkerSet are read too, and pod sets that ask Kueue for a place in the topology.
+LeaderWorkerSet are read too, task groups of YuniKorn, and pod sets that ask Kueue for a place in the topology.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,8 +16,10 @@ from mooring.model.gangs.checks import check_at_most, check_duration
 from mooring.model.gangs.dialects.koordinator import WAITING_TIME, check_koordinator
 from mooring.model.gangs.dialects.lws import EXCLUSIVE
 from mooring.model.gangs.dialects.lws_pods import SIZE
+from mooring.model.gangs.dialects.yunikorn import check_task_groups, task_group_gang
 from mooring.model.gangs.gang import Gang, Membership, Role
 from mooring.model.gangs.membership import (
+    APPLICATION_KIND,
     COSCHEDULING_KIND,
     COSCHEDULING_MINIMUM,
     GANG,
@@ -89,6 +91,7 @@ def check_annotations(subject: Subject, path: str, metadata: ObjectMeta, *, spec
     if not annotations:
         return
     check_koordinator(subject, path, annotations)
+    check_task_groups(subject, path, annotations)
     for key in annotations:
         if key.startswith(GANG) and key not in _OUR_KEYS:  # a typo would silently leave the pods without their gang
             subject.refuse(f"{path}.{key}", expected=one_of(_OUR_KEYS), found=show(key))
@@ -163,11 +166,13 @@ def declared_by_pods(
     kind, namespace, name = key.split("/", 2)
     if kind in _NEEDS_OBJECT:
         return None
+    if kind == APPLICATION_KIND:
+        return task_group_gang(key, members)
     minimum = _agreed(members, place_of, lambda pod: _minimum_text(key, pod), _whole)
     if minimum is None:
         if kind in (VOLCANO_KIND, COSCHEDULING_KIND, LWS_KIND):
             return None
-        minimum = max(1, _alive(members) if job is None else _pods_to_start(job))
+        minimum = _without_left_over(_alive(members) if job is None else _pods_to_start(job), members)
     dated = [job] if job is not None else [member.pod for member in members]
     times = [timestamp_seconds(found.metadata.creation_timestamp) for found in dated]
     annotations = members[0].pod.metadata.annotations or {}
@@ -193,6 +198,12 @@ def _alive(members: list[Member]) -> int:
     alive = sum(1 for member in members if not member.pod.is_terminal)
     total = positive_count((members[0].pod.metadata.annotations or {}).get(POD_GROUP_TOTAL))
     return alive if total is None else min(alive, total)
+
+
+def _without_left_over(count: int, members: list[Member]) -> int:
+    """So many, without those that make no whole slice: as in Kueue, these are assigned no place and never start."""
+    size = positive_count((members[0].pod.metadata.annotations or {}).get(KUEUE_SLICE_SIZE)) or 1
+    return max(1, count - count % size)
 
 
 def _pods_to_start(job: Job) -> int:

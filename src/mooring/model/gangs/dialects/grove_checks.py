@@ -7,6 +7,7 @@ from mooring.model.gangs.checks import (
     check_level,
     check_names,
     check_order,
+    check_pods,
 )
 from mooring.model.gangs.dialects.grove import (
     ClusterTopologyBinding,
@@ -48,8 +49,14 @@ def check_clique_set(subject: Subject, found: PodCliqueSet) -> None:
         check_pod_spec(subject, f"{here}.spec.podSpec", spec.pod_spec)
         _check_constraint(subject, f"{here}.topologyConstraint", clique.topology_constraint)
     _check_scaling_groups(subject, f"{path}.podCliqueScalingGroups", template)
+    check_pods(subject, "spec.replicas", found.spec.replicas * _pods_of_replica(template))
     _check_startup(subject, path, template)
     _check_nesting(subject, path, template)
+
+
+def _pods_of_replica(template: PodCliqueSetTemplate) -> int:
+    times = {name: group.replicas for group in template.pod_clique_scaling_groups or () for name in group.clique_names}
+    return sum(clique.spec.replicas * times.get(clique.name, 1) for clique in template.cliques)
 
 
 def _check_startup(subject: Subject, path: str, template: PodCliqueSetTemplate) -> None:

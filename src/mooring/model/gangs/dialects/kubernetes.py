@@ -12,7 +12,7 @@ import msgspec
 from mooring.model.api.meta import KubeObject, ObjectMeta, timestamp_seconds
 from mooring.model.gangs.checks import check_level, check_minimum, check_names
 from mooring.model.gangs.gang import Gang, gang_key
-from mooring.model.gangs.membership import NATIVE_KIND, workload_key
+from mooring.model.gangs.membership import NATIVE_KIND, gang_of_workload
 from mooring.model.keys import NO_GANG, GangKey
 from mooring.model.loading.places import Place
 from mooring.model.topology.requests import TopologyRequest
@@ -219,9 +219,9 @@ def workload_gangs(found: NativeWorkload, replica_keys: Callable[[str], Iterable
     """
     metadata = found.metadata
     for group in found.spec.pod_groups or ():
-        whole = workload_key(metadata.namespace, metadata.name, group.name, "")
+        whole = gang_of_workload(metadata.namespace, metadata.name, group.name, "")
         for replica in ("", *replica_keys(whole)):
-            key = workload_key(metadata.namespace, metadata.name, group.name, replica)
+            key = gang_of_workload(metadata.namespace, metadata.name, group.name, replica)
             yield _gang(key, key.split("/", 2)[2], metadata, group)
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from mooring.model.api.meta import KubeObject, ObjectMeta, Resources, timestamp_seconds
 from mooring.model.api.pods import Pod, PodTemplateSpec
-from mooring.model.gangs.checks import check_at_most, check_count, check_level
+from mooring.model.gangs.checks import check_at_most, check_count, check_level, check_pods
 from mooring.model.gangs.gang import Gang, Role, gang_key
 from mooring.model.gangs.membership import LEADER, LWS_KIND, WORKER
 from mooring.model.loading.places import show
@@ -80,6 +80,7 @@ def check_set(subject: Subject, found: LeaderWorkerSet) -> None:
     template, path = found.spec.leader_worker_template, "spec.leaderWorkerTemplate"
     check_count(subject, "spec.replicas", found.spec.replicas)
     check_count(subject, f"{path}.size", template.size, least=1)
+    check_pods(subject, "spec.replicas", found.spec.replicas * template.size)
     check_choice(subject, f"{path}.restartPolicy", template.restart_policy, RESTART_POLICIES)
     check_choice(subject, "spec.startupPolicy", found.spec.startup_policy, STARTUP_POLICIES)
     for field, inner in templates_of(found):

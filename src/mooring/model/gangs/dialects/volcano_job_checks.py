@@ -1,6 +1,6 @@
 """Checks of Volcano's Job, as its webhook makes them."""
 
-from mooring.model.gangs.checks import check_at_most, check_count, check_dns_label, check_names, check_order
+from mooring.model.gangs.checks import check_at_most, check_count, check_dns_label, check_names, check_order, check_pods
 from mooring.model.gangs.dialects.volcano import check_network
 from mooring.model.gangs.dialects.volcano_cron_job import VolcanoCronJob, next_job
 from mooring.model.gangs.dialects.volcano_job import DependsOn, LifecyclePolicy, TaskSpec, VolcanoJob
@@ -36,6 +36,7 @@ def check_job(subject: Subject, job: VolcanoJob, path: str = "spec") -> None:
     _check_policies(subject, f"{path}.policies", spec.policies)
     check_count(subject, f"{path}.minAvailable", spec.min_available)
     total = sum(task.count for task in spec.tasks)
+    check_pods(subject, f"{path}.tasks", total)
     check_at_most(subject, f"{path}.minAvailable", spec.min_available or 0, total, "the replicas of all tasks")
     check_network(subject, f"{path}.networkTopology", spec.network_topology)
 

@@ -1,0 +1,1 @@
+"""How cards and shares of them are written, one dialect a file."""
