@@ -15,6 +15,7 @@ STRATEGY_OF = {
     "NodeResourcesMostAllocated": "MostAllocated",
 }
 FIT = "NodeResourcesFit"
+BALANCED = "NodeResourcesBalancedAllocation"
 
 
 def rewrite(profile: ProfileConfig, source: str, field: str) -> ProfileConfig:
@@ -39,6 +40,26 @@ def rewrite(profile: ProfileConfig, source: str, field: str) -> ProfileConfig:
         percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
         plugins=Plugins(**changed),
         plugin_config=_arguments(profile.plugin_config or [], names, arguments),
+    )
+
+
+def with_strategy(profile: ProfileConfig, strategy: dict[str, Any]) -> ProfileConfig:
+    """The profile with a scoring strategy, and nothing beside it that scores how full nodes are, unless it says how
+    itself."""
+    configs = profile.plugin_config or []
+    if any(config.name == FIT and "scoringStrategy" in (config.args or {}) for config in configs):
+        return profile
+    given = next((config.args or {} for config in configs if config.name == FIT), {})
+    plugins = profile.plugins or Plugins()
+    score = plugins.score or PluginSet()
+    disabled = [*(score.disabled or ()), PluginRef(name=BALANCED)]
+    changed = {**_as_fields(plugins), "score": PluginSet(enabled=score.enabled, disabled=disabled)}
+    others = [config for config in configs if config.name != FIT]
+    return ProfileConfig(
+        scheduler_name=profile.scheduler_name,
+        percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+        plugins=Plugins(**changed),
+        plugin_config=[*others, PluginConfig(name=FIT, args={**given, "scoringStrategy": strategy})],
     )
 
 

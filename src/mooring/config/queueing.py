@@ -63,11 +63,18 @@ class ResourceTransformation(ConfigObject):
     outputs: dict[str, QuantityText] | None = None
 
 
+class DeviceClassMapping(ConfigObject):
+    """Devices of these classes count as so many of a resource."""
+
+    name: str = ""
+    device_class_names: list[str] | None = None
+
+
 class Resources(ConfigObject):
     exclude_resource_prefixes: list[str] | None = None
     transformations: list[ResourceTransformation] | None = None
     quota_check_strategy: str = "BlockUndeclared"
-    device_class_mappings: list[dict[str, Any]] | None = None
+    device_class_mappings: list[DeviceClassMapping] | None = None
 
 
 class QueueingConfig(ConfigObject):
@@ -151,6 +158,8 @@ class QueueingSettings:
     excluded_prefixes: tuple[str, ...] = ()
     transformations: Mapping[str, TransformedResource] = field(default_factory=dict)
     ignores_undeclared: bool = False
+    device_classes: Mapping[str, str] = field(default_factory=dict)
+    """By device class, the resource that its devices count as."""
     manages_jobs_without_queue: bool = False
     balances_placement: bool = False
     """Whether pods that prefer a level of a topology are spread evenly over few domains: TASBalancedPlacement."""
@@ -173,6 +182,7 @@ def parse_queueing(document: Any, source: str) -> QueueingSettings:
         usage_history=reader.usage_history(config.admission_fair_sharing),
         excluded_prefixes=tuple(resources.exclude_resource_prefixes or ()),
         transformations=reader.transformations(resources.transformations or []),
+        device_classes=reader.device_classes(resources.device_class_mappings or []),
         ignores_undeclared=strategy == "IgnoreUndeclared",
         manages_jobs_without_queue=config.manage_jobs_without_queue_name,
         balances_placement=bool((config.feature_gates or {}).get(BALANCED_PLACEMENT)),
@@ -264,6 +274,21 @@ class _Reader:
         for name, weight in weights.items():
             self._at_least(f"{path}.resourceWeights.{name}", weight, 0)
         return UsageHistory(self._seconds(f"{path}.usageHalfLifeTime", found.usage_half_life_time), sampling, weights)
+
+    def device_classes(self, given: list[DeviceClassMapping]) -> dict[str, str]:
+        """By device class, the resource that its devices count as."""
+        made: dict[str, str] = {}
+        for index, found in enumerate(given):
+            path = f"resources.deviceClassMappings[{index}]"
+            if not found.name:
+                raise self._refuse(f"{path}.name", expected="the name of a resource", found='""')
+            if not found.device_class_names:
+                raise self._refuse(f"{path}.deviceClassNames", expected="names of device classes", found="none")
+            for name in found.device_class_names:
+                if name in made:
+                    raise self._refuse(f"{path}.deviceClassNames", expected="each class once", found=f'"{name}" again')
+                made[name] = found.name
+        return made
 
     def transformations(self, given: list[ResourceTransformation]) -> dict[str, TransformedResource]:
         made: dict[str, TransformedResource] = {}

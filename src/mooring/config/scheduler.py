@@ -2,12 +2,14 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
 
+from mooring.config.extenders import Extender
 from mooring.errors import ConfigError
+from mooring.model.values.durations import parse_duration
 
 API_GROUP = "kubescheduler.config.k8s.io/"
 T = TypeVar("T")
@@ -63,13 +65,41 @@ class ProfileConfig(ConfigObject):
     plugin_config: list[PluginConfig] | None = None
 
 
+class LeaderElection(ConfigObject):
+    """How several replicas agree on the one that schedules: by a Lease; with kube-scheduler's defaults."""
+
+    leader_elect: bool = True
+    lease_duration: str = "15s"
+    renew_deadline: str = "10s"
+    retry_period: str = "2s"
+    resource_lock: str = "leases"
+    resource_name: str = ""
+    """Empty: kube-scheduler's in its place, else our own schedulerName."""
+    resource_namespace: str = "kube-system"
+
+    def validate(self) -> Iterator[tuple[str, str, str]]:
+        """What is wrong: the field, what was expected, and what was found."""
+        durations: dict[str, float] = {}
+        for field in ("leaseDuration", "renewDeadline", "retryPeriod"):
+            text = getattr(self, re.sub(r"([A-Z])", r"_\1", field).lower())
+            found = parse_duration(text)
+            if found is None or found <= 0:
+                yield field, "a duration such as 15s", f'"{text}"'
+            durations[field] = found or 0.0
+        if not durations["leaseDuration"] > durations["renewDeadline"] > 1.2 * durations["retryPeriod"]:
+            found_text = " > ".join(f"{seconds:g}s" for seconds in durations.values())
+            yield "leaseDuration", "more than renewDeadline, and that more than 1.2 times retryPeriod", found_text
+        if self.resource_lock != "leases":
+            yield "resourceLock", '"leases"', f'"{self.resource_lock}"'
+
+
 class SchedulerConfig(ConfigObject):
     """The file as a whole; what steers the process and not its decisions is read and left alone."""
 
     api_version: str = API_GROUP + "v1"
     kind: str = "KubeSchedulerConfiguration"
     parallelism: int = 16
-    leader_election: dict[str, Any] | None = None
+    leader_election: LeaderElection | None = None
     client_connection: dict[str, Any] | None = None
     health_probe_address: str | None = msgspec.field(default=None, name="healthzBindAddress")
     metrics_address: str | None = msgspec.field(default=None, name="metricsBindAddress")
@@ -79,7 +109,8 @@ class SchedulerConfig(ConfigObject):
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
     profiles: list[ProfileConfig] | None = None
-    extenders: list[dict[str, Any]] | None = None
+    extenders: list[Extender] | None = None
+    """Only a driver of a real cluster asks them."""
     delay_cache_until_active: bool = False
 
 
@@ -98,10 +129,12 @@ def parse_config(document: Any, source: str) -> SchedulerConfig:
 
 
 def _check(config: SchedulerConfig, source: str) -> None:
-    if config.extenders:
-        raise ConfigError(
-            source, "extenders", expected="none (write a plugin instead)", found=f"{len(config.extenders)}"
-        )
+    if config.leader_election is not None:
+        for name, expected, found in config.leader_election.validate():
+            raise ConfigError(source, f"leaderElection.{name}", expected=expected, found=found)
+    for index, extender in enumerate(config.extenders or ()):
+        for name, expected, found in extender.validate():
+            raise ConfigError(source, f"extenders[{index}].{name}", expected=expected, found=found)
     for field, value in (
         ("percentageOfNodesToScore", config.percentage_of_nodes_to_score),
         *(

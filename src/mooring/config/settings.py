@@ -1,11 +1,12 @@
 """A configuration file: one document or several, each known by its kind."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mooring.config import queueing, tenant_policy, volcano_scheduler
+from mooring.config import kai_shard, queueing, tenant_policy, volcano_scheduler
+from mooring.config.kai_shard import KaiShard, parse_kai_shard
 from mooring.config.queueing import QueueingSettings, parse_queueing
 from mooring.config.scheduler import SchedulerConfig, parse_config, suggestion
 from mooring.config.tenant_policy import TenantPolicy, parse_tenant_policy
@@ -13,10 +14,14 @@ from mooring.config.volcano_scheduler import VolcanoScheduler, is_volcano_schedu
 from mooring.config.yunikorn import YuniKornConfig, is_yunikorn, parse_yunikorn
 from mooring.errors import ConfigError
 from mooring.model.api.yunikorn_queues import KIND as YUNIKORN
+from mooring.model.devices import sharing_config
+from mooring.model.devices.sharing_config import BadConfig, SharingConfig, is_sharing_config, read_sharing_config
 from mooring.model.loading.yaml_text import YamlProblem, read_yaml
 
 SCHEDULER_KIND = "KubeSchedulerConfiguration"
 CONFIG_MAP = "ConfigMap"
+FILES = (YUNIKORN, volcano_scheduler.NAME)
+"""What configuration is called in the data of a ConfigMap, by itself in a file too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +33,15 @@ class Settings:
     tenants: TenantPolicy = field(default_factory=TenantPolicy)
     volcano: VolcanoScheduler | None = None
     yunikorn: YuniKornConfig | None = None
+    kai: KaiShard | None = None
+    gpu_sharing: Mapping[str, SharingConfig] = field(default_factory=dict)
+    """The device plugin's configurations, by name; nothing is the name of one by itself."""
 
     @property
     def remarks(self) -> list[str]:
         """What was configured and changes nothing, in one line each."""
-        return [line for found in (self.volcano, self.yunikorn) if found is not None for line in found.remarks()]
+        given = (self.volcano, self.yunikorn, self.kai)
+        return [line for found in given if found is not None for line in found.remarks()]
 
 
 _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
@@ -41,11 +50,12 @@ _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     tenant_policy.KIND: ("tenants", parse_tenant_policy),
     volcano_scheduler.NAME: ("volcano", parse_volcano_scheduler),
     YUNIKORN: ("yunikorn", parse_yunikorn),
+    kai_shard.KIND: ("kai", parse_kai_shard),
 }
 
 
 _KINDS = f"{', '.join(list(_PARSERS)[:-1])} or {list(_PARSERS)[-1]}"
-CONFIGURATION_KINDS = frozenset(_PARSERS)
+CONFIGURATION_KINDS = frozenset({*_PARSERS, sharing_config.KIND})
 
 
 def load_settings(path: Path) -> Settings:
@@ -84,6 +94,10 @@ def parse_settings(documents: list[Any], source: str) -> Settings:
         place = source if len(numbered) == 1 else f"{source}: document {number}"
         for where, found in _unwrapped(document, place):
             kind = _kind_of(found)
+            if kind == sharing_config.KIND:
+                name = where.rpartition("data[")[2].rstrip("]") if "data[" in where else ""
+                parts.setdefault("gpu_sharing", {})[name] = _parse_sharing(found, where)
+                continue
             if kind not in _PARSERS:
                 expected = f"{_KINDS}{suggestion(kind, _PARSERS)}"
                 raise ConfigError(where, "kind", expected=expected, found=f'"{kind}"')
@@ -99,23 +113,33 @@ def _unwrapped(document: Any, where: str) -> Iterator[tuple[str, Any]]:
     """A document and where it stands, or those that a ConfigMap holds as text, as clusters keep them."""
     if not isinstance(document, dict):
         raise ConfigError(where, "", expected=f"a {SCHEDULER_KIND}", found=type(document).__name__)
-    if document.get("kind") != CONFIG_MAP:
+    is_data = "kind" not in document and any(isinstance(document.get(name), str) for name in FILES)
+    if document.get("kind") != CONFIG_MAP and not is_data:
         yield where, document
         return
-    data = document.get("data")
+    data = document if is_data else document.get("data")
     inside = [
         (f"{where}: data[{key}]", found)
         for key, text in (data.items() if isinstance(data, dict) else ())
         if isinstance(text, str)
         for found in _read(text, f"{where}: data[{key}]")
-        if _kind_of(found) in _PARSERS
+        if _kind_of(found) in CONFIGURATION_KINDS
     ]
     if not inside:
         raise ConfigError(where, "data", expected=f"{_KINDS} inside of the {CONFIG_MAP}", found="none of them")
     yield from inside
 
 
+def _parse_sharing(document: Any, where: str) -> SharingConfig:
+    try:
+        return read_sharing_config(document)
+    except BadConfig as bad:
+        raise ConfigError(where, bad.field, expected=bad.expected, found=bad.found) from bad
+
+
 def _kind_of(document: Any) -> str:
+    if isinstance(document, dict) and is_sharing_config(document):
+        return sharing_config.KIND
     if is_volcano_scheduler(document):
         return volcano_scheduler.NAME
     if is_yunikorn(document):

@@ -1,0 +1,77 @@
+"""Every decision as a line of JSON: written by `mooring run --decision-log FILE`, read by `mooring explain --log FILE`.
+
+A line says when, what kind of decision, of whom, and what became of it:
+
+    {"time": 1767225600.1, "kind": "Bind", "pod": "default/web-0", "node": "n7"}
+    {"time": 1767225600.2, "kind": "Bound", "pod": "default/web-0", "node": "n7"}
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mooring.errors import InputError
+from mooring.model.decisions import Decision
+
+_encode = msgspec.json.Encoder().encode
+
+
+class DecisionLog:
+    """Appends lines to a file, or to standard output by the name `-`; nothing without a name."""
+
+    def __init__(self, path: str = "") -> None:
+        self._file = None
+        if path:
+            self._file = sys.stdout.buffer if path == "-" else Path(path).open("ab")  # noqa: SIM115 (until close)
+
+    @property
+    def is_on(self) -> bool:
+        return self._file is not None
+
+    def decided(self, now: float, decisions: list[Decision]) -> None:
+        """Note what a cycle decided."""
+        if self._file is None or not decisions:
+            return
+        lines = [_encode({"time": round(now, 6), "kind": type(found).__name__, **_facts(found)}) for found in decisions]
+        self._file.write(b"\n".join(lines) + b"\n")
+        self._file.flush()
+
+    def became(self, now: float, kind: str, **facts: str) -> None:
+        """Note what became of a decision."""
+        if self._file is not None:
+            self._file.write(_encode({"time": round(now, 6), "kind": kind, **facts}) + b"\n")
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.flush()
+            if self._file is not sys.stdout.buffer:
+                self._file.close()
+
+
+def _facts(decision: Decision) -> dict[str, Any]:
+    facts: dict[str, Any] = msgspec.to_builtins(decision)
+    return {name: value for name, value in facts.items() if value not in ("", [], None)}
+
+
+def read_log(path: Path, about: str) -> Iterator[dict[str, Any]]:
+    """The lines about a pod or a workload (name or namespace/name), and of what was done for it, in order."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise InputError(f"{path}: expected a decision log, found {str(error.strerror).lower()}") from error
+    for number, line in enumerate(lines, 1):
+        try:
+            found = msgspec.json.decode(line)
+        except msgspec.DecodeError as error:
+            if number == len(lines):  # it is being written
+                return
+            raise InputError(f"{path}: line {number}: expected a line of JSON, found something else") from error
+        if any(_is(found.get(name), about) for name in ("pod", "workload", "preemptor")):
+            yield found
+
+
+def _is(name: Any, about: str) -> bool:
+    return isinstance(name, str) and (name == about or name.rpartition("/")[2] == about)
