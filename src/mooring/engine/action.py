@@ -10,6 +10,7 @@ from mooring.engine.queue.queue import Queue
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.errors import PluginError
 from mooring.model.decisions import Decision, Wait
+from mooring.model.memory import Memory
 from mooring.state.cluster import Cluster
 from mooring.state.undo import Trial
 
@@ -57,6 +58,11 @@ class Cycle:
         """
         return Attempt(self, turns)
 
+    def report(self, name: str, error: Exception) -> None:
+        """Something raised in the turn of somebody who is not in the queue, and was dealt with."""
+        self.faults.append(Fault(name, error))
+        self.fail((), error)
+
     def fail(self, turns: Sequence[Turn], error: Exception) -> None:
         """Set those aside in whose turn something raised."""
         for turn in turns:
@@ -67,30 +73,23 @@ class Cycle:
             self.waits += [Wait(pod, fault.message, (fault.plugin,)) for pod in pods]
 
 
-class Attempt:
+class Attempt(Trial):
     """A trial that outlives what raises in it."""
 
-    __slots__ = ("_cycle", "_trial", "_turns", "error")
+    __slots__ = ("_cycle", "_turns", "error")
 
     def __init__(self, cycle: Cycle, turns: Sequence[Turn]) -> None:
+        super().__init__(cycle.cluster.log)
         self._cycle = cycle
         self._turns = turns
-        self._trial = Trial(cycle.cluster.log)
         self.error: Exception | None = None
         """What was raised, once the block has ended."""
-
-    def keep(self) -> None:
-        self._trial.keep()
-
-    def __enter__(self) -> "Attempt":
-        self._trial.__enter__()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         try:
-            self._trial.__exit__(kind, error, trace)
+            super().__exit__(kind, error, trace)
         except Exception as raised:  # while plugins gave back what they had reserved
             error = error or raised
         if error is None:
@@ -116,3 +115,11 @@ class Action:
     def explain(self, cycle: Cycle, turn: Turn) -> str:
         """What this action would do for somebody who waits, as things stand; nothing is decided."""
         return ""
+
+    def remember(self, memory: Memory) -> None:
+        """Write down what must outlive a restart, and cannot be found out from the objects of a cluster."""
+        return
+
+    def recall(self, memory: Memory) -> None:
+        """Go on from what was written down: to be called before the first cycle."""
+        return

@@ -101,8 +101,10 @@ def ask_pre_filter(plugin: FilterAnswers, shape: Shape, cluster: Cluster) -> Any
 
 def ask_narrow(plugin: PreFilter, shape: Shape) -> frozenset[str] | Rejection | None:
     """The only nodes worth looking at, if the plugin knows them beforehand."""
-    with faults_of(plugin, "narrow"):
+    try:
         return plugin.narrow(shape)
+    except Exception as error:
+        blame(plugin, "narrow", error)
 
 
 def ask_filter(plugin: FilterAnswers, shape: Shape, nodes: NodeRows, prepared: Any) -> Codes:

@@ -1,20 +1,49 @@
 """From a chosen node to a pod that may be bound: reserve, permit, prepare, bind, tell."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from mooring.engine.asking import ask_pre_filter, faults_of
+from mooring.engine.permits import Hold
 from mooring.engine.plugin import SKIP, AfterChoice, Permit, Plugin, PreFilter, Reserve
 from mooring.engine.profile import Profile
+from mooring.engine.queue.queue import Entry
 from mooring.engine.verdict import Rejection, Verdict, Wait
 from mooring.errors import WrongAnswer
+from mooring.model.decisions import Bind
+from mooring.model.devices.card_dialects import written_for
+from mooring.model.numa.nodes import ALLOCATION
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND, PodRecord
 from mooring.state.shapes import Shape
 from mooring.state.views import PodView
 
 Step = TypeVar("Step", bound=AfterChoice)
+
+
+def decisions_to_bind(cluster: Cluster, records: Sequence[PodRecord]) -> list[Bind]:
+    """Bind pods where they have taken their places, and write down which devices, CPUs and memory they have there."""
+    shapes = {record.shape for record in records}
+    if cluster.numa.is_used or cluster.card_holders.is_used or any(shape.claims for shape in shapes):
+        return [decision_to_bind(cluster, record) for record in records]
+    return [Bind(record.key, record.node_name) for record in records]
+
+
+def decision_to_bind(cluster: Cluster, record: PodRecord) -> Bind:
+    """The same of one pod."""
+    annotations, labels = dict[str, str](), dict[str, str]()
+    claims = cluster.claims.reservations(record) if record.shape.claims else ()
+    request = record.shape.card_request
+    shares = cluster.card_holders.shares_of(record.key) if request is not None else ()
+    if request is not None and shares:
+        cards = cluster.nodes.cards.cards(record.row)
+        annotations, labels = written_for(record.node_name, cards, request, shares)
+    aligned = cluster.numa.share_of(record.key)
+    if aligned is not None:
+        annotations[ALLOCATION] = aligned.text
+    instances = cluster.card_holders.instances_for(record) if shares else ()
+    return Bind(record.key, record.node_name, tuple(annotations.items()), tuple(labels.items()), claims, instances)
 
 
 def needs_steps(profile: Profile, shape: Shape) -> bool:
@@ -43,8 +72,8 @@ class Chosen:
     cluster: Cluster
     record: PodRecord
     row: int
-    gathered: Mapping[Plugin, Any]
-    """What plugins that gather before they filter have for the pod, for their own steps."""
+    gathered: Mapping[str, Any]
+    """By plugin, what those that gather before they filter have for the pod, for their own steps."""
 
     @classmethod
     def of(cls, profile: Profile, cluster: Cluster, record: PodRecord) -> "Chosen":
@@ -54,10 +83,10 @@ class Chosen:
         return _concerned(plugins, self.record.shape)
 
     def seen_by(self, plugin: Plugin) -> PodView:
-        return PodView.of(self.record, self.gathered.get(plugin))
+        return PodView.of(self.record, self.gathered.get(plugin.name))
 
 
-def _gather(profile: Profile, cluster: Cluster, record: PodRecord) -> dict[Plugin, Any]:
+def _gather(profile: Profile, cluster: Cluster, record: PodRecord) -> dict[str, Any]:
     """What plugins with steps to take gather for a pod, as if it had not taken its place yet."""
     gathering = [plugin for plugin in _concerned(_all_steps(profile), record.shape) if isinstance(plugin, PreFilter)]
     if not gathering:
@@ -66,7 +95,7 @@ def _gather(profile: Profile, cluster: Cluster, record: PodRecord) -> dict[Plugi
         if record.row != UNBOUND:
             cluster.release(record.key)
         found = {plugin: ask_pre_filter(plugin, record.shape, cluster) for plugin in dict.fromkeys(gathering)}
-    return {plugin: had for plugin, had in found.items() if had is not SKIP and not isinstance(had, Rejection)}
+    return {plugin.name: had for plugin, had in found.items() if had is not SKIP and not isinstance(had, Rejection)}
 
 
 def take_steps(profile: Profile, cluster: Cluster, record: PodRecord) -> Verdict | None:
@@ -81,6 +110,7 @@ def take_steps(profile: Profile, cluster: Cluster, record: PodRecord) -> Verdict
 def reserve(chosen: Chosen) -> Verdict | None:
     """Let plugins take what they need for a pod. A trial that is not kept gives it back, the last first."""
     cluster = chosen.cluster
+    cluster.keep_gathered(chosen.record, chosen.gathered)
     for plugin in chosen.concerned(chosen.profile.reserve):
         cluster.log.note(_give_back, plugin, chosen)
         with faults_of(plugin, "reserve"):
@@ -93,7 +123,7 @@ def reserve(chosen: Chosen) -> Verdict | None:
 
 def unreserve(profile: Profile, cluster: Cluster, record: PodRecord) -> None:
     """A pod was not bound after all: let plugins give back what they reserved for it, the last first."""
-    chosen = Chosen(profile, cluster, record, record.row, {})
+    chosen = Chosen(profile, cluster, record, record.row, record.gathered or {})
     for plugin in reversed(list(chosen.concerned(profile.reserve))):
         _give_back(plugin, chosen)
 
@@ -165,3 +195,38 @@ def bind(chosen: Chosen) -> Verdict | None:
 
 AFTER_RESERVE = (permit, prepare, bind)
 """The steps for which plugins have nothing to give back; pods that start together take each of them together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Takes assumed pods through the steps; in a rehearsal, which only asks whether there is room, nobody takes any.
+
+    What plugins reserved is given back by the trial in which it was, unless that is kept.
+    """
+
+    cluster: Cluster
+    is_rehearsal: bool = False
+    holds: list[Hold] = field(default_factory=list)
+    """Whoever was let wait: filled in by who tries them together."""
+    _chosen: dict[str, Chosen] = field(default_factory=dict)
+
+    def reserve(self, entry: Entry) -> Verdict | None:
+        """Reserve for an assumed pod, or say who refuses it."""
+        if self.is_rehearsal:
+            return None
+        chosen = self._chosen[entry.record.key] = Chosen.of(entry.profile, self.cluster, entry.record)
+        return reserve(chosen)
+
+    def bind(self, entries: Sequence[Entry]) -> Verdict | None:
+        """Take the pods through the remaining steps; the first refusal ends it, then a step that lets one wait."""
+        for step in AFTER_RESERVE if not self.is_rehearsal else ():
+            held: Verdict | None = None
+            for entry in entries:
+                refused = step(self._chosen[entry.record.key])
+                if refused is not None and refused.hold_seconds is None:
+                    return refused
+                if refused is not None:
+                    held = shorter(held, refused)
+            if held is not None:
+                return held
+        return None

@@ -18,7 +18,7 @@ from mooring.errors import PluginError
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
-from mooring.model.decisions import Decision, Wait, WorkloadDecision
+from mooring.model.decisions import Decision, NodeDecision, Wait, WorkloadDecision
 from mooring.model.events import (
     BindFailed,
     Event,
@@ -35,6 +35,7 @@ from mooring.model.events import (
 )
 from mooring.model.keys import GangKey, PodKey
 from mooring.model.loading.manifests import Manifests
+from mooring.model.memory import Memory
 from mooring.state.cluster import Cluster
 from mooring.state.loading import populate
 from mooring.state.pods import UNBOUND
@@ -61,6 +62,9 @@ class Scheduler:
         self._arrived: list[Event] = []
         self._kept_out: dict[PodKey, tuple[float, int]] = {}
         """Pods that a plugin kept from the queue by raising: when to try again, and how often it did."""
+        self._recalled: Memory | None = None
+        """What another one remembered, until the first cycle."""
+        self._underway: list[tuple[PodKey, str, str]] = []
 
     def handle(self, *events: Event) -> None:
         """Take note of what happened; the next cycle acts on it."""
@@ -77,17 +81,24 @@ class Scheduler:
         """Decide what can be decided now, for at most so many pods; call again while the queue is not empty."""
         cycle = Cycle(self.cluster, self.queue, now, at_most, self.faults)
         # 1. Apply the events that arrived; put back what they may unblock.
-        arrived, self._arrived = self._arrived, []
-        for event in arrived:
-            self._apply(event, now)
-        self.queue.advance(now)
-        self._let_in(now)
+        self.catch_up(now)
         # 2. Admit, place, preempt: each action in its turn, least disruptive first.
         decisions: list[Decision] = []
         for action in self.actions:
             decisions = _with_last_words(decisions, self._run(action, cycle))
         # 3. The decisions are assumed already; the driver carries them out and reports what became of them.
         return decisions
+
+    def catch_up(self, now: float) -> None:
+        """Take in what arrived, and decide nothing: the first step of a cycle, or all that is left to do before another
+        scheduler goes on."""
+        arrived, self._arrived = self._arrived, []
+        for event in arrived:
+            self._apply(event, now)
+        self.queue.advance(now)
+        self._let_in(now)
+        self._recalled = None
+        self._leave_to_others()
 
     def next_wake(self, now: float) -> float | None:
         """When to call `cycle` again even if nothing happens; None if there is no need to."""
@@ -106,6 +117,44 @@ class Scheduler:
         """What the actions would do for somebody who waits, as things stand; nothing is decided."""
         cycle = Cycle(self.cluster, self.queue, now)
         return " ".join(filter(None, (action.explain(cycle, turn) for action in self.actions)))
+
+    def remembered(self) -> Memory:
+        """What must outlive this scheduler, and cannot be found out from the objects of a cluster."""
+        if self._recalled is not None:
+            return self._recalled
+        memory = Memory(gangs_waiting_since=self.queue.gangs.waiting_since())
+        for action in self.actions:
+            action.remember(memory)
+        return memory
+
+    def recall(self, memory: Memory) -> None:
+        """Go on from what another one remembered: to be called before the first cycle."""
+        self._recalled = memory
+        self.queue.gangs.recall(memory.gangs_waiting_since)
+        for action in self.actions:
+            action.recall(memory)
+
+    def underway(self) -> list[tuple[PodKey, str, str]]:
+        """The pods that have a place which the world has not confirmed: key, uid and node of each."""
+        return [
+            (record.key, record.pod.metadata.uid, record.node_name)
+            for record in self.cluster.pods.records.values()
+            if record.assumed and not record.nominated
+        ]
+
+    def take_over(self, underway: Iterable[tuple[PodKey, str, str]]) -> None:
+        """Count pods that are being bound by what another one decided as those that we are binding ourselves."""
+        self._underway = list(underway)
+
+    def _leave_to_others(self) -> None:
+        """Let pods have the places that they are being bound to, as far as they and their nodes are still there."""
+        underway, self._underway = self._underway, []
+        for key, uid, node in underway:
+            record, row = self.cluster.pods.records.get(key), self.cluster.nodes.row_of.get(node)
+            if record is None or row is None or record.pod.metadata.uid != uid or record.node_name:
+                continue
+            self.queue.remove(key)
+            self.cluster.assume(key, row)
 
     def _run(self, action: Action, cycle: Cycle) -> list[Decision]:
         """Run one action. What raises in somebody's turn is dealt with there; what raises elsewhere costs the action
@@ -145,12 +194,14 @@ class Scheduler:
         if isinstance(event, PodSeen):
             self._see_pod(event, now)
             return
+        if isinstance(event, PodLost):
+            self._lose_pod(event)
+            return
         cluster = self.cluster
-        before = self._place_of(event.key) if isinstance(event, PodLost) else None
         if isinstance(event, BindFailed):
-            self._give_back(event.key)
+            self._give_back(PodKey(event.key))
         versions = (cluster.nodes_version, cluster.gangs.version)
-        objects = (cluster.related.version, cluster.tenants.version)
+        objects = (cluster.related.version, cluster.tenants.version, cluster.devices.version)
         old = self._known(event)
         cluster.observe(event)
         match event:
@@ -158,8 +209,13 @@ class Scheduler:
                 if cluster.nodes_version != versions[0]:  # a heartbeat helps nobody
                     self._note(Change.NODE, old, event.node if isinstance(event, NodeSeen) else None)
             case ObjectSeen() | ObjectLost():
-                if (cluster.related.version, cluster.tenants.version) != objects:  # nor does a count in a status
+                if (
+                    cluster.related.version,
+                    cluster.tenants.version,
+                    cluster.devices.version,
+                ) != objects:  # nor does a count in a status
                     self._note(Change.RELATED, old, event.object if isinstance(event, ObjectSeen) else None)
+                self._see_claimants(event, now)
             case GangSeen(gang) if cluster.gangs.version != versions[1]:
                 self.queue.gang_changed(gang.key)
             case GangLost(key) if cluster.gangs.version != versions[1]:
@@ -170,12 +226,21 @@ class Scheduler:
                 self.queue.note(Change.POD_GONE)
             case EvictFailed():
                 self.queue.note(Change.POD_GONE)  # for whoever was to have its room, somebody else may have to go
-            case PodLost(key):
-                self.queue.remove(PodKey(key))
-                if before:
-                    self._note(Change.POD_GONE, old, None)
 
-    def _known(self, event: Event) -> Node | Pod | Related | None:
+    def _see_claimants(self, event: ObjectSeen | ObjectLost, now: float) -> None:
+        """A claim came, went or changed: pods that wait for it ask for something else now."""
+        is_claim = (
+            event.kind == "ResourceClaim" if isinstance(event, ObjectLost) else event.object.kind == "ResourceClaim"
+        )
+        if not is_claim:
+            return
+        key = event.key if isinstance(event, ObjectLost) else object_key(event.object)
+        for name in self.cluster.claims.pods_naming(key):
+            record = self.cluster.pods.records.get(PodKey(name))
+            if record is not None and record.row == UNBOUND:
+                self._see_pod(PodSeen(record.pod), now)
+
+    def _known(self, event: Event) -> Node | Related | None:
         """The object that something happens to, as it was."""
         match event:
             case NodeSeen(node):
@@ -186,9 +251,6 @@ class Scheduler:
                 return self.cluster.related.find(found.kind, object_key(found))
             case ObjectLost(kind, key):
                 return self.cluster.related.find(kind, key)
-            case PodLost(key):
-                record = self.cluster.pods.records.get(key)
-                return None if record is None else record.pod
         return None
 
     def _note(self, change: Change, old: Node | Pod | Related | None, new: Node | Pod | Related | None) -> None:
@@ -199,7 +261,7 @@ class Scheduler:
             self.faults.append(Fault(type(new or old).__name__, error))
             self.queue.note(change)
 
-    def _give_back(self, key: str) -> None:
+    def _give_back(self, key: PodKey) -> None:
         """A pod was not bound after all: plugins give back what they reserved for it."""
         record = self.cluster.pods.records.get(key)
         profile = self.profiles.get(record.pod.spec.scheduler_name) if record is not None else None
@@ -225,7 +287,16 @@ class Scheduler:
             gone = Change.POD_GONE if before else Change(0)
             self._note(gone | Change.POD_BOUND if after else gone, old, event.pod)
 
-    def _place_of(self, key: str) -> tuple[Shape, int] | None:
+    def _lose_pod(self, event: PodLost) -> None:
+        key = PodKey(event.key)
+        record = self.cluster.pods.records.get(key)
+        had_room = record is not None and record.row != UNBOUND
+        self.cluster.observe(event)
+        self.queue.remove(key)
+        if record is not None and had_room:
+            self._note(Change.POD_GONE, record.pod, None)
+
+    def _place_of(self, key: PodKey) -> tuple[Shape, int] | None:
         """What a pod that runs is, and on which row."""
         record = self.cluster.pods.records.get(key)
         return None if record is None or record.row == UNBOUND else (record.shape, record.row)
@@ -246,7 +317,7 @@ class Scheduler:
             self.faults.append(Fault(key, error))
             self._kept_out[key] = (self.queue.backoff.end(now, times + 1), times + 1)
 
-    def foreign(self) -> Iterable[str]:
+    def foreign(self) -> Iterable[PodKey]:
         """The pods that wait for a scheduler with another name."""
         for record in self.cluster.pods.records.values():
             if not record.node_name and record.pod.spec.scheduler_name not in self.profiles:
@@ -255,7 +326,7 @@ class Scheduler:
 
 def _with_last_words(before: list[Decision], after: list[Decision]) -> list[Decision]:
     """All decisions in order; what a later action says of a pod replaces an earlier word that it waits."""
-    if not after:
-        return before
-    spoken_of = {decision.pod for decision in after if not isinstance(decision, WorkloadDecision)}
+    if not before or not after:
+        return before or after
+    spoken_of = {decision.pod for decision in after if not isinstance(decision, WorkloadDecision | NodeDecision)}
     return [found for found in before if not (isinstance(found, Wait) and found.pod in spoken_of)] + after

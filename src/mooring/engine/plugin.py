@@ -204,7 +204,11 @@ class PreScore(ScoreAnswers):
     """Whether what is gathered depends on which nodes are feasible."""
 
     def pre_score(self, pod: Shape, cluster: ClusterView, feasible: NodeRows) -> Any | Skip:
-        raise NotImplementedError
+        """Gather what `score` needs: what `pre_filter` gathers, unless it is written otherwise; SKIP to say nothing."""
+        if not isinstance(self, PreFilter):
+            raise NotImplementedError
+        gathered = self.pre_filter(pod, cluster)
+        return SKIP if isinstance(gathered, Rejection) else gathered
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: Any) -> Scores:
         raise NotImplementedError

@@ -5,12 +5,14 @@ None of this is needed by a plugin that is right, and it may change with the eng
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import Codes, FilterAnswers, Mask, PreFilter
+from mooring.engine.plugin import Codes, FilterAnswers, Mask, Plugin, PreFilter
+from mooring.model.devices.card_dialects import CARD_ANNOTATIONS
+from mooring.state.devices.card_policies import CardPolicy
 from mooring.state.effects import ShapeEffects
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
@@ -24,21 +26,49 @@ class QuickMask(FilterAnswers):
         raise NotImplementedError
 
 
-class CountedRoom(FilterAnswers):
-    """A filter that checks nothing but free amounts, and so can tell how many pods a row takes."""
-
-    def asks_for(self, pod: Shape, prepared: Any) -> Mapping[str, int]:
-        """How much of each resource a row must have free, in column units."""
-        raise NotImplementedError
+class ForeseenRoom(FilterAnswers):
+    """A filter that can tell how many pods a row takes."""
 
     def room(self, pod: Shape, nodes: NodeRows, prepared: Any) -> NDArray[np.int64]:
         """How many such pods each row takes, one after the other."""
         raise NotImplementedError
 
 
+class CountedRoom(ForeseenRoom):
+    """A filter that checks nothing but free amounts, and so can tell how many pods a row takes."""
+
+    def asks_for(self, pod: Shape, prepared: Any) -> Mapping[str, int]:
+        """How much of each resource a row must have free, in column units."""
+        raise NotImplementedError
+
+
+class BesidesAmounts(FilterAnswers):
+    """A filter by usage that reads more of a row than amounts, such as which cards its pods are on.
+
+    To suppose that pods are gone and their amounts given back tells it nothing: it is asked once they are.
+    """
+
+    foresees: ClassVar[bool] = False
+    """Whether it is quick to tell what it would say after some more pods of a shape (`NodeRows.further_pods`)."""
+
+    def is_concerned_by(self, other: Shape) -> bool:
+        """Whether such a pod's coming or going can change an answer."""
+        return True
+
+
+class ChoosesCards(Plugin):
+    """A plugin that says which cards of a node the pods of its profile get, where neither they nor the node do."""
+
+    cards: ClassVar[CardPolicy]
+    reads_pod_annotations = CARD_ANNOTATIONS
+
+    def card_policy(self) -> CardPolicy:
+        return self.cards
+
+
 def room_by(plugin: FilterAnswers, pod: Shape, nodes: NodeRows, prepared: Any) -> NDArray[np.int64] | None:
     """How many such pods each row takes; None from filters that only see the next one."""
-    return plugin.room(pod, nodes, prepared) if isinstance(plugin, CountedRoom) else None
+    return plugin.room(pod, nodes, prepared) if isinstance(plugin, ForeseenRoom) else None
 
 
 Gone = Callable[[ShapeEffects], NDArray[np.int64]]

@@ -104,6 +104,13 @@ class Amounts:
         self._floats[:FREE, :, row] = there
         self._floats[FREE:, :, row] = there[ALLOCATABLE] - there[REQUESTED:]
 
+    def put_one(self, row: int, code: int, amount: int) -> None:
+        """A node has so much of one resource."""
+        there = self._integers[:, code, row]
+        there[ALLOCATABLE] = amount
+        self._floats[:FREE, code, row] = there
+        self._floats[FREE:, code, row] = there[ALLOCATABLE] - there[REQUESTED:]
+
     # What pods take.
 
     def take(self, row: int, taken: Taken) -> None:

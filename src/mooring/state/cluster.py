@@ -1,15 +1,23 @@
 """The cluster: the one mutable thing. Events come in; what they mean for nodes, pods and gangs is taken in here."""
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.errors import InvariantBroken
+from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
+from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
+from mooring.model.devices.card_dialects import cards_of
+from mooring.model.devices.compute_domains import CLIQUE
+from mooring.model.devices.joining import UUIDS
+from mooring.model.devices.reading import read_by_claim, read_by_class
+from mooring.model.devices.sharing_config import CONFIG_LABEL, SharingConfig
 from mooring.model.events import (
     AdmitFailed,
     BindFailed,
@@ -23,12 +31,18 @@ from mooring.model.events import (
     ObjectSeen,
     PodLost,
     PodSeen,
+    Related,
     SuspendFailed,
     WorkloadLost,
     WorkloadSeen,
 )
+from mooring.model.gangs.gang import Gang
 from mooring.model.gangs.membership import membership
 from mooring.model.keys import GangKey, PodKey, WorkloadKey
+from mooring.model.numa.nodes import WrongAnnotation, kubelet_of_annotations, kubelet_of_topology
+from mooring.model.topology.requests import TopologyRequest
+from mooring.state.devices.claims import ClaimTable
+from mooring.state.devices.published import PublishedDevices
 from mooring.state.effects import Among, EffectStore, ShapeEffects
 from mooring.state.intentions import Intentions
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord
@@ -40,6 +54,7 @@ from mooring.state.tenants import TenantTable
 from mooring.state.touched import TouchedRows
 from mooring.state.views import ClusterView
 
+IN_ONE_CLIQUE = TopologyRequest(required=CLIQUE)
 SPARE_SHAPES = 4096
 """So many shapes, and as many as pods have, are kept for pods that may come again."""
 MOST_NODE_CHANGES = 4096
@@ -53,11 +68,17 @@ class Cluster(Intentions):
     from `Placements`, and through what `Intentions` adds to that. All but `observe` is undone by a trial (`what_if`).
     """
 
-    def __init__(self, *, read_keys: ReadKeys = NOTHING_READ, seed: int = 0) -> None:
+    def __init__(self, *, read_keys: ReadKeys = NOTHING_READ, seed: int | None = 0) -> None:
         super().__init__(seed=seed)
         self.related = RelatedObjects()
         self.tenants = TenantTable()
-        self.shapes = ShapeTable(read_keys)
+        self.sharing_configs: Mapping[str, SharingConfig] = {}
+        """Of the device plugin, by the name that a label of nodes selects; nothing for nodes that select none."""
+        self.published = PublishedDevices(self.devices)
+        self.claims = ClaimTable(self.related, self.devices, self.published, self.log)
+        self.joined.tell(self.claims)
+        self.device_takers = (*self.device_takers, self.claims)
+        self.shapes = ShapeTable(read_keys, self.claims.asked_by)
         self.touched = TouchedRows(self.nodes, self.pod_changes)
         self._effects = EffectStore(self.shapes)
         self._bound: tuple[tuple[int, int], NDArray[np.int32], NDArray[np.int32]] | None = None
@@ -95,25 +116,75 @@ class Cluster(Intentions):
                     if not self.tenants.put(found):
                         self._select_on(selected_pod_keys(found))
                         self.related.put(found)
+                        self._see_topology(found.kind, found.metadata.name)
+                        self._see_cards(found.kind, found.metadata.name)
+                        self._see_devices(found)
                 case ObjectLost(kind, key):
                     if not self.tenants.remove(kind, key):
                         self.related.remove(kind, key)
+                        self._see_topology(kind, key)
+                        self._see_cards(kind, key)
+                        self._lose_devices(kind, key)
                 case WorkloadSeen(workload):
                     self.tenants.put_workload(workload)
                 case WorkloadLost(key):
                     self.tenants.remove_workload(WorkloadKey(key))
                 case GangSeen(gang):
-                    self.gangs.put(gang)
+                    members = self.gangs.records[gang.key].members if gang.key in self.gangs.records else {}
+                    self.gangs.put(self._in_one_clique(gang, members.values()))
                 case GangLost(key):
                     self.gangs.remove(GangKey(key))
                 case AdmitFailed() | SuspendFailed():
                     self.tenants.note_refused(event)
                 case EvictFailed(key):
-                    self.keep_running(key)
+                    self.keep_running(PodKey(key))
                 case BindFailed(key):
-                    record = self.pods.records.get(key)
+                    record = self.pods.records.get(PodKey(key))
                     if record is not None and record.assumed:
                         self._take_back(record)
+
+    def _see_devices(self, found: Related) -> None:
+        """Take in what slices, rules, classes and claims say of devices."""
+        match found:
+            case ResourceSlice():
+                was_wide = self.published.has_wide_pools
+                self.published.put(found)
+                if self.published.has_wide_pools != was_wide:
+                    self._shape_anew(record for record in self.pods.records.values() if record.shape.claims)
+                self._offer(*self.published.take_touched())
+            case DeviceTaintRule():
+                self.published.put_rule(found)
+            case DeviceClass():
+                self.published.read(read_by_class(found))
+                self._change_classes()
+            case ResourceClaimTemplate():
+                self.published.read(read_by_claim(found.spec.spec))
+            case ResourceClaim():
+                self.published.read(read_by_claim(found.spec))
+                self.claims.put(found)
+
+    def _lose_devices(self, kind: str, key: str) -> None:
+        match kind:
+            case "ResourceSlice":
+                self.published.remove(key)
+                self._offer(*self.published.take_touched())
+            case "DeviceTaintRule":
+                self.published.remove_rule(key)
+            case "DeviceClass":
+                self._change_classes()
+            case "ResourceClaim":
+                self.claims.remove(key)
+
+    def _change_classes(self) -> None:
+        self.claims.classes_changed()
+        self._offer(*self.nodes.live_rows().tolist())
+        self._shape_anew(self.pods.records.values())
+
+    def _offer(self, *rows: int) -> None:
+        """Let rows have as much of the extended resources that classes serve as they have devices for them."""
+        if self.claims.extended.is_any:
+            for row in rows:
+                self.nodes.offer(row, self.claims.extended.offered(row, self.nodes.node(row)))
 
     def observe_many(self, nodes: Iterable[Node], pods: Sequence[Pod]) -> None:
         """Apply many nodes and pods at once: selectors first, so that no pod is shaped twice."""
@@ -134,8 +205,11 @@ class Cluster(Intentions):
             self.nodes.nodes[known] = node  # a heartbeat changes nothing that an answer depends on
             return
         is_new = known is None
-        row = self.nodes.put(node)
+        row = self._put_cards(node, known)
+        self.published.put_node(row, node)
+        self._offer(row)
         self._node_changed(row)
+        self._describe_numa(row)
         if is_new:
             for slot in self._homeless.pop(node.metadata.name, ()):
                 record = self.pods.by_slot[slot]
@@ -149,8 +223,48 @@ class Cluster(Intentions):
         for record in list(self.pods.on(row)):
             self._unbind(record)
             self._homeless.setdefault(name, set()).add(record.slot)
+        self.numa.describe(row, None, ())
+        self.published.remove_node(name)
         self.nodes.remove(name)
         self._node_changed(row)
+
+    def _put_cards(self, node: Node, known: int | None) -> int:
+        """Describe a node, with the cards that it, its Device object and the device plugin's configuration tell of."""
+        key = (node.metadata.labels or {}).get(CONFIG_LABEL, "")
+        config = self.sharing_configs.get(key) or self.sharing_configs.get("default" if not key else "")
+        device = self.related.koordinator_devices.get(node.metadata.name)
+        cards = cards_of(node, device, config)
+        if any(card.uuid for card in cards.cards):
+            self.published.read(frozenset(UUIDS))
+        with self.card_holders.described_anew(known, cards):
+            return self.nodes.put(node, cards)
+
+    def share_gpus_by(self, configs: Mapping[str, SharingConfig]) -> None:
+        """Nodes that come from now on offer their GPUs as the device plugin's configurations say."""
+        self.sharing_configs = configs
+
+    def _see_cards(self, kind: str, name: str) -> None:
+        row = self.nodes.row_of.get(name) if kind == "Device" else None
+        if row is not None:
+            self._put_cards(self.nodes.node(row), row)
+            self._node_changed(row)
+
+    def _describe_numa(self, row: int) -> None:
+        """Learn from a node's annotations or its NodeResourceTopology how its kubelet gives out CPUs and memory."""
+        node = self.nodes.node(row)
+        try:
+            kubelet = kubelet_of_annotations(node.metadata.annotations or {})
+        except WrongAnnotation:
+            kubelet = None  # refused where it comes from a file; a cluster's node may have it, and says nothing by it
+        topology = self.related.node_resource_topologies.get(node.metadata.name)
+        if kubelet is None and topology is not None:
+            kubelet = kubelet_of_topology(topology)
+        self.numa.describe(row, kubelet, self.pods.on(row))
+
+    def _see_topology(self, kind: str, name: str) -> None:
+        row = self.nodes.row_of.get(name) if kind == "NodeResourceTopology" else None
+        if row is not None:
+            self._describe_numa(row)
 
     def _node_changed(self, row: int) -> None:
         self.nodes_version += 1
@@ -171,13 +285,15 @@ class Cluster(Intentions):
         # News from before the world learnt of our decision does not undo it.
         stays = old is not None and old.assumed and not node_name and old.pod.metadata.uid == pod.metadata.uid
         shape = self.shapes.intern(pod, bound=stays or bool(node_name))
+        if shape.claims is not None and self.claims.extended.take_news():
+            self._offer(*self.nodes.live_rows().tolist())
         if old is not None and stays:
             self._reshape(old, pod, shape)
             self.gangs.see_anew(old, membership(pod))
             return
         if old is not None:
             if old.shape is shape and old.node_name == node_name:
-                old.pod, old.assumed = pod, False  # the world confirms what we know
+                old.pod, old.assumed, old.gathered = pod, False, None  # the world confirms what we know
                 if node_name:
                     self._set_nominated(old, False)
                 self.gangs.see_anew(old, membership(pod))
@@ -196,6 +312,9 @@ class Cluster(Intentions):
         member = membership(pod)
         if member is not None:
             self.gangs.join(record, member)
+            part = self.gangs.records[member.gang]
+            if shape.claims and part.gang is not None:
+                self.gangs.put(self._in_one_clique(part.gang, (record,)))
             if leaving is not None:
                 self.gangs.count_anew(pod.key)
         if node_name:
@@ -204,6 +323,12 @@ class Cluster(Intentions):
                 self._homeless.setdefault(node_name, set()).add(slot)
             else:
                 self._bind(record, row)
+
+    def _in_one_clique(self, gang: Gang, members: Iterable[PodRecord]) -> Gang:
+        """A gang of a ComputeDomain wants one NVLink clique, unless it says itself where it wants to be."""
+        if gang.has_topology_request or not any(self.claims.domain_of(each.shape) for each in members):
+            return gang
+        return replace(gang, topology_request=IN_ONE_CLIQUE)
 
     def see_waiting_as(self, pod: Pod) -> None:
         """Let a pod that waits be this one: for asking what would be, were it changed."""
@@ -227,6 +352,7 @@ class Cluster(Intentions):
     def _take_back(self, record: PodRecord) -> None:
         """A decision was not carried out: the pod waits again, even if the node was lost meanwhile."""
         self.keep_running(record.key)
+        self.keep_gathered(record, None)
         self._set_nominated(record, False)
         if record.row != UNBOUND:
             self.release(record.key)
@@ -241,21 +367,32 @@ class Cluster(Intentions):
         if record.row != UNBOUND:
             self._unbind(record)
         elif record.node_name:
-            self._homeless.get(record.node_name, set()).discard(record.slot)
+            self._find_home(record)
         self.pods.free_slot(record.slot)
 
     def _select_on(self, keys: Iterable[str]) -> None:
         new = self.shapes.select_on(keys)
         if not new:
             return
-        changed = False
-        for record in self.pods.records.values():
-            labels = record.pod.metadata.labels
-            if labels and not new.isdisjoint(labels):
-                record.shape = self.shapes.intern(record.pod, bound=bool(record.node_name))
-                self.pods.shape.writable[record.slot] = record.shape.id
-                changed = True
-        if changed:
+        labelled = (record for record in self.pods.records.values() if record.pod.metadata.labels)
+        self._shape_anew((r for r in labelled if not new.isdisjoint(r.pod.metadata.labels or ())), tuple(new))
+
+    def _shape_anew(self, records: Iterable[PodRecord], keys: Sequence[str] = ()) -> None:
+        """What tells pods apart has changed: find their shapes again. With `keys`, nothing but these labels tells pods
+        apart that were of one shape, unless they have claims: what became of those may tell more."""
+        alike: dict[Hashable, Shape] = {}
+        slots, ids = list[int](), list[int]()
+        for record in records:
+            pod, labels = record.pod, record.pod.metadata.labels or {}
+            group = (record.shape.id, "" if record.node_name else pod.spec.node_name, *map(labels.get, keys))
+            shape = alike.get(group) if keys and record.shape.claims is None else None
+            if shape is None:
+                shape = alike[group] = self.shapes.intern(pod, bound=bool(record.node_name))
+            record.shape = shape
+            slots.append(record.slot)
+            ids.append(shape.id)
+        if slots:
+            self.pods.shape.writable[slots] = ids
             self.shapes_version += 1
 
     def _forget_shapes(self) -> None:
@@ -278,9 +415,11 @@ class Cluster(Intentions):
         return set(islice(self._node_changes, len(self._node_changes) - count, None))
 
     @property
-    def description(self) -> tuple[int, int, int, int]:
+    def description(self) -> tuple[int, ...]:
         """A value that changes whenever anything but the placing of pods does."""
-        return self.nodes_version, self.related.version, self.shapes_version, len(self.shapes.with_pod_affinity)
+        shapes = self.shapes
+        concerning = (len(shapes.with_pod_affinity), bool(shapes.sharing_gpus))
+        return self.nodes_version, self.related.version, self.shapes_version, *concerning, self.devices.version
 
     def rows(self, index: NDArray[np.intp] | None = None) -> NodeRows:
         """Some rows, or all nodes, as plugins read them."""
@@ -301,7 +440,10 @@ class Cluster(Intentions):
     def shape_for(self, pod: Pod) -> Shape:
         """The shape of a pod that need not be in the cluster, as if it waited."""
         self._select_on(selected_keys(pod))
-        return self.shapes.intern(pod, bound=False)
+        shape = self.shapes.intern(pod, bound=False)
+        if shape.claims is not None and self.claims.extended.take_news():
+            self._offer(*self.nodes.live_rows().tolist())
+        return shape
 
 
 def _same_for_scheduling(old: Node, new: Node) -> bool:

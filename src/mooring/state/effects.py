@@ -76,8 +76,7 @@ class ShapeEffects:
         """The effect of each of some shapes, by id: of many pods at once."""
         self.catch_up()
         if len(self._effect_of) > FEW or len(self._shapes) <= SMALL:
-            gathered: NDArray[np.int64] = self.values()[shapes]
-            return gathered
+            return self.values().take(shapes)
         found = np.zeros(shapes.shape, np.int64)
         for shape_id, effect in self._effect_of.items():
             found[shapes == shape_id] = effect

@@ -219,6 +219,12 @@ class GangTable:
         if key is not None:
             self._touch(self.records[key])
 
+    def touch_all(self, pod_keys: Iterable[PodKey]) -> None:
+        """The same of many members."""
+        for key in set(map(self.of_pod.get, pod_keys)):
+            if key is not None:
+                self._touch(self.records[key])
+
     def count_anew(self, pod_key: PodKey) -> None:
         """A member is being evicted, holds room without running, or does so no longer: who may go is another matter."""
         record = self.of(pod_key)

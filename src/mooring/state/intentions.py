@@ -48,14 +48,14 @@ class Nomination:
 class Intentions(Placements):
     """Pods on rows, and what is to become of them."""
 
-    def __init__(self, *, seed: int = 0) -> None:
+    def __init__(self, *, seed: int | None = 0) -> None:
         super().__init__(seed=seed)
-        self._nomination_of: dict[str, Nomination] = {}
+        self._nomination_of: dict[PodKey, Nomination] = {}
         """By pod."""
 
     # Leaving.
 
-    def mark_leaving(self, key: str) -> bool:
+    def mark_leaving(self, key: PodKey) -> bool:
         """A pod is on its way out; tell whether it has to be told: False for whoever was, or is terminating anyway."""
         record = self.pods.records[key]
         if record.nominated:
@@ -65,7 +65,7 @@ class Intentions(Placements):
         self._set_leaving(record, Leaving(record.key, record.pod.metadata.uid))
         return record.pod.metadata.deletion_timestamp is None
 
-    def keep_running(self, key: str) -> None:
+    def keep_running(self, key: PodKey) -> None:
         """A pod that was to leave stays after all: it could not be evicted, or waits again."""
         record = self.pods.records.get(key)
         if record is not None and record.leaving is not None:
@@ -84,12 +84,12 @@ class Intentions(Placements):
 
     # Holding room.
 
-    def hold(self, key: str, row: int) -> None:
+    def hold(self, key: PodKey, row: int) -> None:
         """Let a waiting pod hold room that is not free yet: nobody else sees any there, and it does not run."""
         self.assume(key, row)
         self._set_nominated(self.pods.records[key], True)
 
-    def let_go(self, key: str) -> None:
+    def let_go(self, key: PodKey) -> None:
         """Take back the room that a pod holds: it waits again."""
         record = self.pods.records[key]
         if record.row != UNBOUND:
@@ -134,14 +134,14 @@ class Intentions(Placements):
             if record is not None and record.nominated:
                 self.let_go(pod.key)
 
-    def nomination_of(self, key: str) -> Nomination | None:
+    def nomination_of(self, key: PodKey) -> Nomination | None:
         return self._nomination_of.get(key)
 
     def nominations(self) -> Iterator[Nomination]:
         """All of them, in the order in which they were made."""
         return iter(dict.fromkeys(self._nomination_of.values()))
 
-    def _enter(self, key: str, nomination: Nomination | None) -> None:
+    def _enter(self, key: PodKey, nomination: Nomination | None) -> None:
         self.log.note(self._enter, key, self._nomination_of.get(key))
         if nomination is None:
             self._nomination_of.pop(key, None)

@@ -6,17 +6,19 @@ someone asks for their key; taints are interned as whole sets, because few sets 
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.model.api.nodes import Node, Taint
+from mooring.model.devices.cards import GPU, NO_CARDS, NodeCards
 from mooring.model.values.quantity import parse_quantity, to_units
 from mooring.model.values.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, in_columns, to_node_units
 from mooring.state.amounts import ALLOCATABLE, KINDS, REQUESTED, AmountColumn, Amounts, Lines, Taken
 from mooring.state.columns import Column, Interner
+from mooring.state.devices.cards import CardTable
 from mooring.state.images import Image, add_images, forget_images
 from mooring.state.shapes import Shape
 
@@ -56,20 +58,23 @@ class LabelColumn:
 class NodeTable:
     """All nodes; only the cluster writes to it."""
 
-    def __init__(self, capacity: int = 64, seed: int = 0) -> None:
+    def __init__(self, capacity: int = 64, seed: int | None = 0) -> None:
         self.capacity = capacity
         self.seed = seed
+        self._came = 0
+        """How many nodes have come, where the order in which they did breaks ties."""
         self.end = 0
         """One past the last row ever used."""
         self.row_of: dict[str, int] = {}
         self.nodes: list[Node | None] = []
         self.resources = Interner()
         self.cube = Amounts(capacity)
+        self.cards = CardTable(capacity)
         self.alive = Column(np.bool_, capacity)
         self.unschedulable = Column(np.bool_, capacity)
         self.tie = Column(np.int64, capacity)
         """Breaks ties between equal totals: the higher wins. A number drawn from seed and name, so that neither the
-        order in which nodes came nor their row matters."""
+        order in which nodes came nor their row matters; without a seed, the node that came first wins."""
         self.taint_set = Column(np.int32, capacity)
         self.taint_sets = Interner()
         self.images: dict[str, Image] = {}
@@ -116,6 +121,9 @@ class NodeTable:
 
     def name(self, row: int) -> str:
         return self.node(row).metadata.name
+
+    def names(self, rows: Iterable[int]) -> list[str]:
+        return [node.metadata.name for row in rows if (node := self.nodes[row]) is not None]
 
     # Columns by name, made when first asked for.
 
@@ -190,7 +198,7 @@ class NodeTable:
 
     # Nodes come, change and go.
 
-    def put(self, node: Node) -> int:
+    def put(self, node: Node, cards: NodeCards = NO_CARDS) -> int:
         """Add a node or replace its description; return its row."""
         row = self.row_of.get(node.metadata.name)
         if row is None:
@@ -199,8 +207,16 @@ class NodeTable:
             forget_images(self.images, row, self.nodes[row])
         self.nodes[row] = node
         self._forget_summaries()
-        self._describe(row, node)
+        self._describe(row, node, cards)
+        if cards is not NO_CARDS or row in self.cards.of_row:
+            self.cards.put(row, cards)
         return row
+
+    def offer(self, row: int, amounts: Mapping[str, int]) -> None:
+        """A node has so much of some resources besides what it says itself: devices serve them."""
+        for name, amount in amounts.items():
+            self.cube.put_one(row, self.resource_code(name), amount)
+        self._forget_summaries()
 
     def remove(self, name: str) -> int:
         row = self.row_of.pop(name)
@@ -211,6 +227,7 @@ class NodeTable:
         self._live_rows = self.all_rows = None
         self._free.append(row)
         self.cube.put_allocatable(row, {})
+        self.cards.put(row, NO_CARDS)
         for label in self._labels.values():
             label.set(row, None)
         return row
@@ -233,12 +250,20 @@ class NodeTable:
                 self._grow()
         self.row_of[name] = row
         self.alive.writable[row] = True
-        self.tie.writable[row] = zlib.crc32(name.encode(), self.seed) >> (32 - TIE_BITS)
+        self.tie.writable[row] = self._draw_tie(name)
         self._live_rows = self.all_rows = None
         return row
 
-    def _describe(self, row: int, node: Node) -> None:
+    def _draw_tie(self, name: str) -> int:
+        if self.seed is not None:
+            return zlib.crc32(name.encode(), self.seed) >> (32 - TIE_BITS)
+        self._came += 1
+        return max((1 << TIE_BITS) - self._came, 0)
+
+    def _describe(self, row: int, node: Node, cards: NodeCards) -> None:
         written = node.status.allocatable or node.status.capacity or {}
+        if cards.lacking or cards.resources:
+            written = {**cards.resources, **{name: n for name, n in written.items() if name not in cards.lacking}}
         amounts = {
             self.resource_code(name): to_node_units(name, parse_quantity(text))
             for name, text in written.items()
@@ -262,6 +287,7 @@ class NodeTable:
         for column in self._columns():
             column.grow(self.capacity)
         self.cube.reserve(0, self.capacity)
+        self.cards.grow(self.capacity)
 
     # Pods take and give back.
 
@@ -295,6 +321,13 @@ class NodeTable:
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
                 self._account_port(row, ip, (protocol, port), count)
 
+    def account_whole(self, row: int, cards: int, sign: int) -> None:
+        """Take GPUs that are handed out by count from a row, or give them back: pods share them."""
+        code = {self.resource_code(GPU): 1}
+        whole = Taken(code, code, self.cube.lines)
+        for _ in range(cards):
+            (self.cube.take if sign > 0 else self.cube.give_back)(row, whole)
+
     def _account_port(self, row: int, ip: str, port: tuple[str, int], sign: int) -> None:
         holders = self.used_ports.setdefault(port, {}).setdefault(row, Counter())
         holders[ip] += sign
@@ -316,7 +349,7 @@ class NodeTable:
         for name in ("alive", "pod_count", "allowed_pods", "unschedulable"):
             columns[name] = getattr(self, name).values[:end].tolist()
         ports = {port: {row: dict(ips) for row, ips in rows.items()} for port, rows in self.used_ports.items()}
-        return {"columns": columns, "ports": ports, "rows": dict(self.row_of)}
+        return {"columns": columns, "ports": ports, "rows": dict(self.row_of), "cards": self.cards.fingerprint()}
 
 
 def node_taints(table: NodeTable, code: int) -> tuple[Taint, ...]:

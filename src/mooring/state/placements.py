@@ -1,27 +1,41 @@
 """Pods on rows: decisions are assumed until the world confirms or refuses them, or undone if somebody only tried."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.errors import InvariantBroken
+from mooring.model.keys import PodKey
+from mooring.state.devices.card_holders import CardHolders
+from mooring.state.devices.joined import JoinedCards
+from mooring.state.devices.table import DeviceTable
+from mooring.state.devices.taking import DeviceTaker
 from mooring.state.gangs import GangTable
 from mooring.state.nodes import NodeTable
+from mooring.state.numa import NumaTable
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord, PodTable
+from mooring.state.shapes import Shape
 from mooring.state.undo import Trial, UndoLog
 
 
 class Placements:
     """Which pods are where; every change is undone if somebody was only asking."""
 
-    def __init__(self, *, seed: int = 0) -> None:
+    def __init__(self, *, seed: int | None = 0) -> None:
         self.nodes = NodeTable(seed=seed)
         self.pods = PodTable()
         self.gangs = GangTable()
         self.pod_changes = PodChanges()
         self.log = UndoLog()
+        self.devices = DeviceTable(self.log)
+        self.card_holders = CardHolders(self.nodes, self.pods, self.log)
+        self.numa = NumaTable(self.log)
+        self.joined = JoinedCards(self.nodes, self.devices, self.card_holders)
+        self.device_takers: tuple[DeviceTaker, ...] = (self.card_holders, self.joined, self.numa)
+        """Who gives out devices to pods that come to a row."""
         self._homeless: dict[str, set[int]] = {}
         """The pods on nodes that are not known, by the node's name."""
         self.sample_starts: dict[str, int] = {}
@@ -36,7 +50,7 @@ class Placements:
         """Whether anything is being tried out."""
         return self.log.depth > 0
 
-    def assume(self, key: str, row: int) -> None:
+    def assume(self, key: PodKey, row: int) -> None:
         """Let a waiting pod take its place on a row."""
         record = self.pods.records[key]
         if record.row != UNBOUND or record.node_name:
@@ -57,21 +71,23 @@ class Placements:
         self.pods.row.writable[[record.slot for record in records]] = rows
         self.pod_changes.extend(shape.id, rows)
         if self.gangs.of_pod:
-            for record in records:
-                self.gangs.touch(record.key)
+            self.gangs.touch_all([record.key for record in records])
         if self.pods.watchers:
             self.pods.changed([record.key for record in records])
         self.log.note(self._put_back_many, records)
         on_row = self.pods.on_row
-        for record, row in zip(records, row_list, strict=True):
+        for record, row, name in zip(records, row_list, self.nodes.names(row_list), strict=True):
             record.row = row
             record.assumed = True
-            record.node_name = self.nodes.name(row)
+            record.node_name = name
             on_row.setdefault(row, set()).add(record.slot)
             if shape.has_volumes:
                 self.pods.with_volumes[record.slot] = row
+        for taker in self._takers_for(shape):
+            for record in records:
+                taker.take(record, record.row)
 
-    def release(self, key: str) -> None:
+    def release(self, key: PodKey) -> None:
         """Take a bound pod off its row: to undo an assumption, or to ask what would be without it."""
         record = self.pods.records[key]
         self.log.note(self._put_back, record, record.row, record.assumed)
@@ -83,6 +99,12 @@ class Placements:
         """The next sample of nodes for a profile starts here."""
         self.log.note(self.move_sample_start, profile, self.sample_starts.get(profile, 0))
         self.sample_starts[profile] = row
+
+    def keep_gathered(self, record: PodRecord, gathered: Mapping[str, Any] | None) -> None:
+        """Plugins may have to give back what they reserve for a pod: keep for them what they had gathered before."""
+        if gathered or record.gathered:
+            self.log.note(self.keep_gathered, record, record.gathered)
+            record.gathered = gathered
 
     def _put_back(self, record: PodRecord, row: int, assumed: bool) -> None:
         """Undo: a pod is where it was."""
@@ -100,9 +122,17 @@ class Placements:
     def _come_back(self, record: PodRecord) -> None:
         """A pod whose node was lost waits again."""
         self.log.note(self._stay_behind, record, record.node_name, record.assumed)
-        self._homeless.get(record.node_name, set()).discard(record.slot)
+        self._find_home(record)
         record.assumed = False
         record.node_name = ""
+
+    def _find_home(self, record: PodRecord) -> None:
+        """A pod is not on a node any more that is not known."""
+        waiting = self._homeless.get(record.node_name)
+        if waiting is not None:
+            waiting.discard(record.slot)
+            if not waiting:
+                del self._homeless[record.node_name]
 
     def _stay_behind(self, record: PodRecord, node_name: str, assumed: bool) -> None:
         """Undo: a pod is on a node that is not known."""
@@ -119,6 +149,8 @@ class Placements:
         if shape.has_volumes:
             self.pods.with_volumes[slot] = row
         self.nodes.account(row, shape, 1)
+        for taker in self._takers_for(shape):
+            taker.take(record, row)
         self.pod_changes.append(shape.id, row, 1)
         self._note_change(record)
 
@@ -132,8 +164,16 @@ class Placements:
             del self.pods.on_row[row]
         self.pods.with_volumes.pop(slot, None)
         self.nodes.account(row, shape, -1)
+        for taker in self._takers_for(shape):
+            taker.give_back(record, row)
         self.pod_changes.append(shape.id, row, -1)
         self._note_change(record)
+
+    def _takers_for(self, shape: Shape) -> Sequence[DeviceTaker]:
+        """Who gives out devices to such pods: to most of them nobody, which is to be found out at once."""
+        if shape.card_request is None and shape.claims is None and not self.numa.on_row:
+            return ()
+        return [taker for taker in self.device_takers if taker.concerns(shape)]
 
     def _note_change(self, record: PodRecord) -> None:
         if self.gangs.of_pod:

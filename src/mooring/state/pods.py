@@ -4,8 +4,9 @@ Slots, like rows, are stable while a pod lives. Pods that wait have no row. Ever
 log of changes, which is how answers kept by shape learn what to compute again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,8 @@ class PodRecord:
     """Set while it is being evicted."""
     nominated: bool = False
     """Holds room that is being made for it, or kept: it has a row, and does not run."""
+    gathered: Mapping[str, Any] | None = None
+    """While it is assumed: by plugin, what those that reserve something for it had gathered."""
 
     @property
     def priority(self) -> int:
@@ -55,7 +58,7 @@ class PodTable:
     def __init__(self, capacity: int = 64) -> None:
         self.capacity = capacity
         self.end = 0
-        self.records: dict[str, PodRecord] = {}
+        self.records: dict[PodKey, PodRecord] = {}
         self.by_slot: list[PodRecord | None] = []
         self.shape = Column(np.int32, capacity)
         self.row = Column(np.int32, capacity, fill=UNBOUND)
@@ -64,22 +67,22 @@ class PodTable:
         self.with_volumes: dict[int, int] = {}
         """slot -> row of the bound pods that have volumes."""
         self._free = list[int]()
-        self.watchers = list[set[str]]()
+        self.watchers = list[set[PodKey]]()
 
-    def watch(self) -> set[str]:
+    def watch(self) -> set[PodKey]:
         """A set that collects from now on which pods came to a row, went from one or were seen anew; empty it at will.
 
         A what-if that is rolled back shows as changes, too: whoever watches looks at the facts again.
         """
-        changed = set[str]()
+        changed = set[PodKey]()
         self.watchers.append(changed)
         return changed
 
-    def unwatch(self, changed: set[str]) -> None:
+    def unwatch(self, changed: set[PodKey]) -> None:
         """Nobody looks into a set any more that `watch` gave."""
         self.watchers = [watcher for watcher in self.watchers if watcher is not changed]
 
-    def changed(self, keys: Iterable[str]) -> None:
+    def changed(self, keys: Iterable[PodKey]) -> None:
         for watcher in self.watchers:
             watcher.update(keys)
 

@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
+from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
+from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from mooring.model.api.elastic_quota import ElasticQuota, QuotaIndex
 from mooring.model.api.kai_queue import KIND as KAI_QUEUE
 from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.kueue import Topology
 from mooring.model.api.meta import Labels, Namespace
+from mooring.model.api.node_resource_topology import NodeResourceTopology
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget, PriorityClass, Service
 from mooring.model.api.volcano_queue import Queue
@@ -23,10 +26,14 @@ from mooring.model.api.volumes import (
 from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 from mooring.model.api.yunikorn_queues import KIND as YUNIKORN
 from mooring.model.api.yunikorn_queues import YuniKornQueues
+from mooring.model.devices.dialects.koordinator import Device as KoordinatorDevice
 from mooring.model.events import Related
 from mooring.model.events import object_key as object_key
 from mooring.model.topology.requests import HyperNode
 from mooring.model.what_matters import is_same_to_engine
+
+KEPT_ELSEWHERE = frozenset({"ResourceSlice", "DeviceClass", "DeviceTaintRule", "ResourceClaim", "Device"})
+"""Kinds whose changes count as far as they change devices, or what is held of them (`DeviceTable.version`)."""
 
 
 class RelatedObjects:
@@ -48,6 +55,14 @@ class RelatedObjects:
         self.csi_drivers: dict[str, CsiDriver] = {}
         self.csi_storage_capacities: dict[str, CsiStorageCapacity] = {}
         self.volume_attachments: dict[str, VolumeAttachment] = {}
+        self.resource_slices: dict[str, ResourceSlice] = {}
+        self.device_classes: dict[str, DeviceClass] = {}
+        self.device_taint_rules: dict[str, DeviceTaintRule] = {}
+        self.koordinator_devices: dict[str, KoordinatorDevice] = {}
+        """By node."""
+        self.resource_claims: dict[str, ResourceClaim] = {}
+        self.resource_claim_templates: dict[str, ResourceClaimTemplate] = {}
+        self.node_resource_topologies: dict[str, NodeResourceTopology] = {}
         self.topologies: dict[str, Topology] = {}
         self.hyper_nodes: dict[str, HyperNode] = {}
         self.volcano_queues: dict[str, Queue] = {}
@@ -71,6 +86,13 @@ class RelatedObjects:
             "CSIDriver": self.csi_drivers,
             "CSIStorageCapacity": self.csi_storage_capacities,
             "VolumeAttachment": self.volume_attachments,
+            "ResourceSlice": self.resource_slices,
+            "DeviceClass": self.device_classes,
+            "DeviceTaintRule": self.device_taint_rules,
+            "Device": self.koordinator_devices,
+            "ResourceClaim": self.resource_claims,
+            "ResourceClaimTemplate": self.resource_claim_templates,
+            "NodeResourceTopology": self.node_resource_topologies,
             "Topology": self.topologies,
             "HyperNode": self.hyper_nodes,
             "Queue": self.volcano_queues,
@@ -81,12 +103,13 @@ class RelatedObjects:
 
     def put(self, found: Related) -> None:
         known, key = self._by_kind[found.kind], object_key(found)
-        if key not in known or not is_same_to_engine(known[key], found):
+        is_new = key not in known or not is_same_to_engine(known[key], found)
+        if is_new and found.kind not in KEPT_ELSEWHERE:
             self.version += 1
         known[key] = found
 
     def remove(self, kind: str, key: str) -> None:
-        if self._by_kind[kind].pop(key, None) is not None:
+        if self._by_kind[kind].pop(key, None) is not None and kind not in KEPT_ELSEWHERE:
             self.version += 1
 
     def find(self, kind: str, key: str) -> Any | None:

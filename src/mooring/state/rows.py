@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.model.api.nodes import Node, Taint
+from mooring.model.devices.cards import GPU
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.amounts import ALLOCATABLE, KINDS
+from mooring.state.devices.card_rows import CardRows
 from mooring.state.nodes import MISSING, PLACES, NodeTable
 from mooring.state.shapes import Shape
 
@@ -31,7 +33,7 @@ class NodeRows:
     usage through these methods answers for the future without knowing it.
     """
 
-    __slots__ = ("_extra", "_known", "_shape", "_stacks", "_table", "_where", "index")
+    __slots__ = ("_cards", "_extra", "_known", "_shape", "_stacks", "_table", "_where", "index")
 
     def __init__(
         self, table: NodeTable, index: Rows, extra: NDArray[np.int64] | None = None, shape: Shape | None = None
@@ -44,9 +46,15 @@ class NodeRows:
         self._shape = shape
         self._stacks: dict[tuple[str, tuple[str, ...]], NDArray[Any]] = {}
         self._known: dict[tuple[str, str], NDArray[Any]] = {}
+        self._cards: CardRows | None = None
 
     def __len__(self) -> int:
         return len(self.index)
+
+    @property
+    def further_pods(self) -> NDArray[np.int64] | None:
+        """How many more pods of the shape at hand are supposed on each row; None if rows are as they are."""
+        return self._extra
 
     # What runs on the nodes. Several plugins ask for the same columns: each is gathered once.
 
@@ -115,6 +123,17 @@ class NodeRows:
     @property
     def allowed_pods(self) -> NDArray[np.int64]:
         return self.allocatable(PLACES)
+
+    @property
+    def cards(self) -> CardRows:
+        """The GPUs of these rows, card by card."""
+        if self._cards is None:
+            table, shape = self._table.cards, self._shape
+            policy = table.policies.get(shape.spec.scheduler_name) if table.policies and shape is not None else None
+            self._cards = CardRows(table, self.index, self.free(GPU), policy)
+            if self._extra is not None and shape is not None and shape.card_request is not None:
+                self._cards.suppose(shape.card_request, self._extra)
+        return self._cards
 
     # How the nodes are described.
 

@@ -8,13 +8,18 @@ are shaped again.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
 from mooring.model.api.meta import Labels
 from mooring.model.api.pods import Affinity, Pod, PodAffinity, PodAffinityTerm, PodSpec
+from mooring.model.devices.card_dialects import CARD_ANNOTATIONS, card_request
+from mooring.model.devices.cards import CardRequest, Sharing
+from mooring.model.devices.dialects.hami import NO_AMOUNTS
+from mooring.model.devices.naming import AskedClaim
+from mooring.model.numa.ask import ask_of
 from mooring.model.values.requests import CPU, MEMORY, pod_requests, to_pod_units, whole_requests
 from mooring.model.values.selectors import Selector, compile_label_selector
 from mooring.state.read_keys import ALL, NOTHING_READ, ReadKeys, ReadLabels
@@ -37,6 +42,8 @@ class Shape:
     node_name: str
     """The node that a pod not yet bound asks for by name."""
     read_keys: ReadKeys = NOTHING_READ
+    claims: tuple[AskedClaim, ...] | None = None
+    """The claims to devices, if the pod has any."""
     _parts: dict[str, Hashable] = field(default_factory=dict)
 
     @property
@@ -93,7 +100,8 @@ class Shape:
     @cached_property
     def requests(self) -> dict[str, int]:
         """What a pod takes of each resource of its node, in column units (CPU in millis)."""
-        return whole_requests(pod_requests(self.sample))
+        found = whole_requests(pod_requests(self.sample))
+        return found if NO_AMOUNTS.isdisjoint(found) else {k: n for k, n in found.items() if k not in NO_AMOUNTS}
 
     def request(self, resource: str) -> int:
         return self.requests.get(resource, 0)
@@ -118,6 +126,11 @@ class Shape:
         if self._says_it_all:
             return self.requests
         return whole_requests(pod_requests(self.sample, nonzero=True, pod_level=False))
+
+    @cached_property
+    def card_request(self) -> CardRequest | None:
+        """What a pod asks of the cards of its node."""
+        return card_request(self.sample)
 
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:
@@ -157,7 +170,8 @@ _PARTS: dict[str, Callable[[Shape], Hashable]] = {
     ),
     "images": lambda shape: shape.images,
     "volumes": lambda shape: shape.id if shape.spec.volumes else None,
-    "claims": lambda shape: _encode(shape.spec.resource_claims),
+    "claims": lambda shape: shape.claims,
+    "numa": lambda shape: ask_of(shape.spec),
     "annotations": lambda shape: tuple(sorted(dict.items(shape.annotations))),
     "features": lambda shape: (shape.spec.host_network, shape.spec.host_users, _restart_actions(shape.spec)),
 }
@@ -175,10 +189,17 @@ GONE = Shape(-1, Pod(), "", {}, False, "")
 ShapeKey = tuple[Any, ...]
 
 
+class AsksForClaims(Protocol):
+    """Says what a pod asks for by its claims."""
+
+    def __call__(self, pod: Pod, *, bound: bool) -> tuple[AskedClaim, ...] | None: ...
+
+
 class ShapeTable:
     """Interns shapes; knows which label keys anyone selects on."""
 
-    def __init__(self, read_keys: ReadKeys = NOTHING_READ) -> None:
+    def __init__(self, read_keys: ReadKeys = NOTHING_READ, claims: AsksForClaims | None = None) -> None:
+        self._claims = claims
         self.all = list[Shape]()
         """By id; GONE where one is forgotten."""
         self.known = list[Shape]()
@@ -188,11 +209,15 @@ class ShapeTable:
         """The label keys that someone selects on, or that a plugin reads."""
         self.with_pod_affinity = list[Shape]()
         """The shapes that have terms about other pods: a new one may concern everybody."""
+        self.sharing_gpus = list[Shape]()
+        """The shapes that take shares of GPUs where others are given whole ones: a new one may concern those."""
         self._labelled: dict[tuple[str, str], list[Shape]] = {}
         """By label and value, the shapes that have it."""
         self._asking: dict[tuple[str, str] | None, list[Shape]] = {None: []}
         """By label and value, the shapes with a term about pods that have it; None: with a term that names none."""
-        self._annotations = () if read_keys.annotations is ALL else tuple(sorted(read_keys.annotations))
+        self._annotations = (
+            () if read_keys.annotations is ALL else tuple(sorted({*read_keys.annotations, *CARD_ANNOTATIONS}))
+        )
         self.epoch = 0
         """Rises when shapes are forgotten: their numbers may then be given to others."""
         self._free = list[int]()
@@ -225,6 +250,7 @@ class ShapeTable:
         for shape_id in self._free:
             self.all[shape_id] = GONE
         self.with_pod_affinity.clear()
+        self.sharing_gpus.clear()
         self.known = []
         self._labelled, self._asking = {}, {None: []}
         for shape in self._shape_of.values():
@@ -245,6 +271,7 @@ class ShapeTable:
         owner = _controller(pod)
         # The claims of generic ephemeral volumes are the pod's own, by name and uid: such pods share nothing.
         itself = (pod.metadata.name, pod.metadata.uid) if _has_ephemeral_claims(pod.spec) else None
+        claims = self._claims(pod, bound=bound) if self._claims is not None else None
         key = (
             self._signature(pod.spec),
             pod.metadata.namespace,
@@ -253,12 +280,13 @@ class ShapeTable:
             node_name,
             owner,
             itself,
+            claims,
             self._read_annotations(pod),
         )
         shape = self._shape_of.get(key)
         if shape is None:
             number = self._free.pop() if self._free else len(self.all)
-            shape = Shape(number, pod, pod.metadata.namespace, labels, terminating, node_name, self.read_keys)
+            shape = Shape(number, pod, pod.metadata.namespace, labels, terminating, node_name, self.read_keys, claims)
             self._shape_of[key] = shape
             if number == len(self.all):
                 self.all.append(shape)
@@ -270,6 +298,8 @@ class ShapeTable:
     def _note(self, shape: Shape) -> None:
         """Take a shape into the lists by which it is found."""
         self.known.append(shape)
+        if shape.card_request is not None and shape.card_request.asks.get(Sharing.COUNTED):
+            self.sharing_gpus.append(shape)
         for label in shape.selected_labels.items():
             self._labelled.setdefault(label, []).append(shape)
         affinity = shape.affinity

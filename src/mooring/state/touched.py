@@ -30,6 +30,9 @@ class TouchedSlice(NodeRows):
         """The same rows, SUPERSEDED where the row changed again later."""
         self._copies = copies
 
+    def count_superseded(self) -> int:
+        return int(np.count_nonzero(self.targets == SUPERSEDED))
+
     def stacked(self, what: str, resources: tuple[str, ...]) -> NDArray[Any]:
         lines = self._table.lines_of(resources)
         if not self._table.cube.is_exact(lines):

@@ -2,11 +2,13 @@
 
 `with cluster.what_if() as trial:` opens a trial. Everything that is done inside is undone at its end, also when
 something raises, unless `trial.keep()` was called before. Trials nest: what an inner one keeps, an outer one can undo.
+Places, intentions, devices and quota are on the one log, so that a trial may be about all of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from mooring.errors import InvariantBroken
 
@@ -18,17 +20,29 @@ class UndoLog:
         self.depth = 0
         """How many trials are open."""
         self._steps: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        self._is_undoing = False
+        self._is_for_good = False
 
     def note(self, undo: Callable[..., None], *arguments: Any) -> None:
         """Something was done just now that this call undoes. What is done while undoing needs no undoing."""
-        if self.depth and not self._is_undoing:
+        if self.depth and not self._is_for_good:
             self._steps.append((undo, arguments))
+
+    @contextmanager
+    def for_good(self) -> Iterator[None]:
+        """What is done inside stands, whatever is being tried out around it: it is decided, or the world says so.
+
+        A trial around it must not have touched the same before: undoing puts back what was then.
+        """
+        before, self._is_for_good = self._is_for_good, True
+        try:
+            yield
+        finally:
+            self._is_for_good = before
 
     @property
     def steps(self) -> list[tuple[Callable[..., None], tuple[Any, ...]]] | None:
         """Where to note directly what is done many times in a row; None while nothing need be noted."""
-        return self._steps if self.depth and not self._is_undoing else None
+        return self._steps if self.depth and not self._is_for_good else None
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -36,7 +50,7 @@ class UndoLog:
     def undo_to(self, length: int) -> None:
         """Undo everything noted since there were so many steps; a step that raises does not keep the others from it."""
         steps = self._steps
-        self._is_undoing = True
+        before, self._is_for_good = self._is_for_good, True
         raised: Exception | None = None
         while len(steps) > length:
             undo, arguments = steps.pop()
@@ -44,7 +58,7 @@ class UndoLog:
                 undo(*arguments)
             except Exception as error:  # a plugin that is to give back what it reserved
                 raised = raised or error
-        self._is_undoing = False
+        self._is_for_good = before
         if raised is not None:
             raise raised
 
@@ -66,7 +80,7 @@ class Trial:
         """Let stand what was done, once the block ends well; a trial around this one can still undo it."""
         self._is_kept = True
 
-    def __enter__(self) -> "Trial":
+    def __enter__(self) -> Self:
         log = self._log
         log.depth += 1
         self._depth, self._begin, self._is_kept = log.depth, len(log), False
@@ -74,7 +88,7 @@ class Trial:
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    ) -> bool | None:
         log = self._log
         if log.depth != self._depth:
             raise InvariantBroken(f"trial {self._depth} ends while {log.depth} are open")
@@ -85,3 +99,4 @@ class Trial:
             log.depth -= 1
             if not log.depth:
                 log.forget()
+        return None

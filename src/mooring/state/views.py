@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.model.api.claims import ResourceClaim
+from mooring.model.api.devices import DeviceClass, ResourceSlice
 from mooring.model.api.meta import Labels, Namespace
+from mooring.model.api.node_resource_topology import NodeResourceTopology
 from mooring.model.api.nodes import Node, Taint
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget, PriorityClass, Service
@@ -25,9 +28,12 @@ from mooring.model.api.volumes import (
     VolumeAttachment,
 )
 from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
+from mooring.model.keys import PodKey
 from mooring.model.values.selectors import Selector
+from mooring.state.devices.cards import CardTable
 from mooring.state.effects import Among, ShapeEffects
 from mooring.state.images import Image
+from mooring.state.numa import NumaTable
 from mooring.state.pods import PodRecord
 from mooring.state.related import RelatedObjects
 from mooring.state.rows import NodeRows
@@ -35,13 +41,15 @@ from mooring.state.shapes import Shape
 
 if TYPE_CHECKING:
     from mooring.state.cluster import Cluster
+    from mooring.state.devices.claims import ClaimTable
+    from mooring.state.devices.table import DeviceTable
 
 
 @dataclass(frozen=True, slots=True)
 class PodView:
     """One pod, and where it stands at this moment."""
 
-    key: str
+    key: PodKey
     """namespace/name"""
     pod: Pod
     shape: Shape
@@ -50,7 +58,7 @@ class PodView:
     node_name: str
     prepared: Any = None
     """In the steps after the choice: what the plugin that is asked returned from `pre_filter` for this pod, before it
-    took its place; None if it gathered nothing, or long after (`unreserve` of a pod that could not be bound)."""
+    took its place; None if it gathered nothing."""
 
     @property
     def priority(self) -> int:
@@ -82,7 +90,13 @@ class RelatedView:
         self.csi_nodes: Mapping[str, CsiNode] = MappingProxyType(related.csi_nodes)
         self.csi_drivers: Mapping[str, CsiDriver] = MappingProxyType(related.csi_drivers)
         self.csi_storage_capacities: Mapping[str, CsiStorageCapacity] = MappingProxyType(related.csi_storage_capacities)
+        self.device_classes: Mapping[str, DeviceClass] = MappingProxyType(related.device_classes)
+        self.resource_slices: Mapping[str, ResourceSlice] = MappingProxyType(related.resource_slices)
+        self.resource_claims: Mapping[str, ResourceClaim] = MappingProxyType(related.resource_claims)
         self.volume_attachments: Mapping[str, VolumeAttachment] = MappingProxyType(related.volume_attachments)
+        self.node_resource_topologies: Mapping[str, NodeResourceTopology] = MappingProxyType(
+            related.node_resource_topologies
+        )
 
     def namespace_labels(self, namespace: str) -> Labels:
         found = self.namespaces.get(namespace)
@@ -101,11 +115,26 @@ class ClusterView:
         self._cluster = cluster
         self.related = RelatedView(cluster.related)
 
+    @property
+    def claims(self) -> "ClaimTable":
+        """Claims to devices, and what each row has for them; for reading."""
+        return self._cluster.claims
+
+    @property
+    def devices(self) -> "DeviceTable":
+        """What each row has of devices, and what is taken of them; for reading."""
+        return self._cluster.devices
+
     # Nodes.
 
     def rows(self, index: NDArray[np.intp] | None = None) -> NodeRows:
         """Some rows, or all nodes, as columns."""
         return self._cluster.rows(index)
+
+    @property
+    def numa(self) -> NumaTable:
+        """What is left inside nodes, by NUMA node, and what a kubelet would answer."""
+        return self._cluster.numa
 
     @property
     def end(self) -> int:
@@ -146,11 +175,21 @@ class ClusterView:
         """Where an image is, and how large."""
         return self._cluster.nodes.images.get(name)
 
+    @property
+    def pods_moved(self) -> int:
+        """How often pods have come to rows or gone from them so far."""
+        return self._cluster.pod_changes.position
+
+    @property
+    def cards(self) -> CardTable:
+        """The GPUs of all nodes; for reading."""
+        return self._cluster.nodes.cards
+
     # Pods and their shapes.
 
     def pod(self, key: str) -> PodView | None:
         """A pod by namespace/name."""
-        record = self._cluster.pods.records.get(key)
+        record = self._cluster.pods.records.get(PodKey(key))
         return None if record is None else PodView.of(record)
 
     def pods_on(self, row: int) -> Iterator[PodView]:
@@ -176,6 +215,11 @@ class ClusterView:
     def shapes_with_pod_affinity(self) -> Sequence[Shape]:
         """The shapes that have terms about other pods."""
         return self._cluster.shapes.with_pod_affinity
+
+    @property
+    def shapes_sharing_gpus(self) -> Sequence[Shape]:
+        """The shapes that take shares of GPUs where others are given whole ones."""
+        return self._cluster.shapes.sharing_gpus
 
     @property
     def shapes_epoch(self) -> int:

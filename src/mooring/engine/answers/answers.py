@@ -26,12 +26,13 @@ from mooring.engine.plugin import SKIP, Change, Depends, Plugin, PreScore, Score
 from mooring.engine.profile import Profile
 from mooring.engine.ranking.blocks import FEASIBLE_FROM, INFEASIBLE, Keys
 from mooring.engine.ranking.groups import Groups
-from mooring.engine.shortcuts import Incremental
+from mooring.engine.shortcuts import BesidesAmounts, Incremental
 from mooring.engine.verdict import Rejection
 from mooring.state.cluster import Cluster
 from mooring.state.nodes import TIE_BITS
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
+from mooring.state.touched import SUPERSEDED
 
 
 def to_keys(totals: Scores, ties: NDArray[np.int64]) -> Keys:
@@ -50,6 +51,11 @@ _USAGE = Depends.NODE_USAGE.value
 def is_by_usage(plugin: Plugin) -> bool:
     """Whether a plugin's answers change with what runs on the row itself, and with nothing else that moves."""
     return bool(plugin.depends_on._value_ & _MOVING == _USAGE)
+
+
+def is_by_amounts(plugin: Plugin) -> bool:
+    """Whether a plugin's answers change with the amounts that pods take of the row itself, and with nothing else."""
+    return is_by_usage(plugin) and not isinstance(plugin, BesidesAmounts)
 
 
 @dataclass(eq=False)
@@ -178,10 +184,11 @@ class ShapeAnswers:
         if touched is None or 2 * len(touched) > len(settled.rows):
             if len(settled.rows):
                 self._ask_usage(settled.rows)
-        elif settled.is_everywhere:
+        elif settled.is_everywhere and 2 * touched.count_superseded() <= len(touched):
             self._slots[touched.targets] = self.usage_keys(touched)
         else:
-            rows = touched.index[settled.is_row[touched.index]]
+            rows = touched.targets[touched.targets != SUPERSEDED]
+            rows = rows if settled.is_everywhere else rows[settled.is_row[rows]]
             if len(rows):
                 self._ask_usage(rows)
 
@@ -233,7 +240,8 @@ class ShapeAnswers:
         """Ask what depends on usage about some rows that no settled filter refuses, and set their keys."""
         if self._usage.set_keys(self.cluster.nodes, rows, self.settled, self.keys):
             return
-        self.cluster.touched.catch_up()
+        if rows is self.settled.rows:
+            self.cluster.touched.catch_up()
         keys = self.usage_keys(self.cluster.rows(rows))
         if rows is self.settled.rows and self.settled.is_everywhere:
             self.keys[:] = keys

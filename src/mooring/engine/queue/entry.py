@@ -7,6 +7,7 @@ from typing import Any
 from mooring.engine.asking import faults_of
 from mooring.engine.profile import Profile
 from mooring.model.api.pods import Pod
+from mooring.model.keys import PodKey
 from mooring.state.pods import PodRecord
 
 
@@ -57,7 +58,7 @@ class Entry:
         """Where the world says that room is made for it: it is tried there first, and by itself."""
         return self.record.pod.status.nominated_node_name
 
-    def has(self, key: str) -> bool:
+    def has(self, key: PodKey) -> bool:
         """Whether it is this pod's turn."""
         return self.record.key == key
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from mooring.engine.plugin import Change, Changed
 from mooring.engine.profile import Profile
 from mooring.engine.queue.entry import Entry
-from mooring.engine.queue.gang_entry import GangEntry
+from mooring.engine.queue.gangs import GangEntry
 from mooring.engine.queue.hints import Hint
 from mooring.engine.verdict import Verdict
 from mooring.model.keys import PodKey
@@ -41,6 +41,8 @@ class Parked:
     """Something raised in their turn."""
     hint: Hint | None = None
     """What those that refused them say about single objects that change; None if they look at none."""
+    preempts: bool = True
+    """Whether they may evict others by priority; those of shared queues have ways of their own."""
 
     @property
     def entries(self) -> list[Entry]:

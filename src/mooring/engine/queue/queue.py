@@ -9,8 +9,7 @@ from mooring.engine.asking import faults_of
 from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
 from mooring.engine.queue.entry import Entry, Where, sort_key
-from mooring.engine.queue.gang_entry import GangEntry
-from mooring.engine.queue.gang_room import GangRoom
+from mooring.engine.queue.gangs import GangEntry, GangRoom
 from mooring.engine.queue.parked import Parked, Turn
 from mooring.engine.queue.waiting import Waiting
 from mooring.engine.verdict import Rejection, Verdict
@@ -47,6 +46,10 @@ class Queue(Waiting):
     def __contains__(self, pod: object) -> bool:
         """Whether a pod waits here: for its turn, its gang, a gate, or the room that is being made for it."""
         return pod in self._entry_of or pod in self.nominated
+
+    def places(self) -> Iterator[Where]:
+        """Where each pod waits; those that hold room which is being made for them are not in the queue."""
+        return iter(self._where.values())
 
     # Coming and going.
 
@@ -88,15 +91,17 @@ class Queue(Waiting):
     def remove(self, key: PodKey) -> None:
         """Forget a pod that is gone or bound."""
         where, entry = self._where.pop(key, None), self._entry_of.pop(key, None)
-        if where in (Where.ACTIVE, Where.BACKOFF):
-            self._turns.give_up(key)
-        elif where == Where.SHARED and entry is not None:
-            self.shared.pop(entry.arrival, None)
-        elif where == Where.GATED:
-            self._gated.pop(key, None)
-        elif where == Where.GANG:
+        if where is None:
+            return
+        if where is Where.GANG:
             self.gangs.leave(key)
-        elif where == Where.PARKED:
+        elif where is Where.ACTIVE or where is Where.BACKOFF:
+            self._turns.give_up(key)
+        elif where is Where.SHARED and entry is not None:
+            self.shared.pop(entry.arrival, None)
+        elif where is Where.GATED:
+            self._gated.pop(key, None)
+        elif where is Where.PARKED:
             self._parked.remove(key)
 
     def set_aside(self, entry: Entry) -> None:
@@ -120,19 +125,10 @@ class Queue(Waiting):
         head = self.peek()
         if not isinstance(head, Entry):
             return []
-        shape, profile, node = head.record.shape, head.profile, head.nominated_node
-        most = 1 if node else most
-
-        def is_alike(turn: Turn) -> bool:
-            if not isinstance(turn, Entry) or turn.record.shape is not shape or turn.profile is not profile:
-                return False
-            return turn.nominated_node == node
-
-        batch: list[Entry] = []
-        while len(batch) < most and isinstance(entry := self._turns.pop_if(is_alike), Entry):
+        batch = self._turns.pop_alike(head, 1 if head.nominated_node else most)
+        for entry in batch:
             self._where.pop(entry.record.key, None)
             self._entry_of.pop(entry.record.key, None)
-            batch.append(entry)
         return batch
 
     def pop_gang(self) -> GangEntry:
@@ -143,7 +139,7 @@ class Queue(Waiting):
         gang.where = Where.TAKEN
         return gang
 
-    def count_ahead_of(self, key: str) -> int:
+    def count_ahead_of(self, key: PodKey) -> int:
         """How many of the turns to be taken now come before this pod's; all of them if it has none."""
         ahead = self._turns.active()
         mine = (i for i, turn in enumerate(ahead) if turn.has(key))

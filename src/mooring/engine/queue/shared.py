@@ -9,6 +9,7 @@ from mooring.model.api.volcano_queue import DEFAULT_QUEUE
 from mooring.model.gangs.dialects.kai_pods import DEFAULT_QUEUE as KAI_DEFAULT_QUEUE
 from mooring.model.gangs.dialects.kai_pods import QUEUE as KAI_QUEUE_NAME
 from mooring.model.gangs.dialects.kai_pods import is_kai_pod
+from mooring.model.queued.yunikorn_placement import queue_of
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
 from mooring.state.pods import PodRecord
@@ -75,7 +76,7 @@ def pod_queue(cluster: Cluster, record: PodRecord) -> SharedQueue | None:
 
 def _yunikorn(cluster: Cluster, record: PodRecord) -> SharedQueue | None:
     for queues in cluster.related.yunikorn.values():
-        path = queues.queue_of(record.pod)
+        path = queue_of(queues, record.pod)
         if path:
             return SharedQueue(Family.YUNIKORN, path)
     return None

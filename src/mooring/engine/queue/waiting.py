@@ -12,7 +12,7 @@ from typing import Any
 from mooring.engine.plugin import Change, Changed
 from mooring.engine.queue.backoff import UNSCHEDULABLE_SECONDS, Backoff
 from mooring.engine.queue.entry import Entry, Where
-from mooring.engine.queue.gang_entry import PLUGIN, GangEntry
+from mooring.engine.queue.gangs import PLUGIN, GangEntry
 from mooring.engine.queue.hints import Hint
 from mooring.engine.queue.parked import Key, Parked, ParkingLot, Turn, shape_key
 from mooring.engine.verdict import Rejection, Verdict
@@ -61,14 +61,27 @@ class Turns:
         del self._ticket_of[turn.turn_name]
         return turn
 
-    def pop_if(self, is_wanted: Callable[[Turn], bool]) -> Turn | None:
-        """The next one if it is as wanted; else it stays."""
+    def pop_alike(self, head: Entry, most: int) -> list[Entry]:
+        """The next pods as long as they are of one kind with this one, so many at most."""
+        shape, profile, node = head.record.shape, head.profile, head.nominated_node
+        ticket_of, pop = self._ticket_of, heapq.heappop
+        found: list[Entry] = []
         heap = self._heap()
-        if not heap or not is_wanted(heap[0][-1]):
-            return None
-        turn: Turn = heapq.heappop(heap)[-1]
-        del self._ticket_of[turn.turn_name]
-        return turn
+        while heap and len(found) < most:
+            first = heap[0]
+            turn: Turn = first[-1]
+            name = turn.turn_name
+            if ticket_of.get(name) == first[-2]:
+                if not isinstance(turn, Entry) or turn.record.shape is not shape or turn.profile is not profile:
+                    break
+                if turn.nominated_node != node:
+                    break
+                found.append(turn)
+                del ticket_of[name]
+            pop(heap)
+            if not heap:
+                heap = self._heap()
+        return found
 
     def active(self) -> list[Turn]:
         """Those to be tried before anybody who stays behind, in order."""
@@ -158,11 +171,18 @@ class Waiting:
         first = entries[0]
         self._park(shape_key(first), entries, Parked(first.profile, helped_by, moved_by, since=self._now, hint=hint))
 
-    def park_alone(self, entry: Entry, verdict: Verdict, *, is_capped: bool = False, gave_back: bool = False) -> None:
+    def park_alone(
+        self,
+        entry: Entry,
+        verdict: Verdict,
+        *,
+        is_capped: bool = False,
+        gave_back: bool = False,
+        preempts: bool = True,
+    ) -> None:
         """Set one pod aside that a node would take and a plugin refused: others of its shape may fare better."""
-        new = Parked(
-            entry.profile, Change.ANY, verdict=verdict, since=self._now, is_capped=is_capped, gave_back=gave_back
-        )
+        new = Parked(entry.profile, Change.ANY, verdict=verdict, since=self._now)
+        new.is_capped, new.gave_back, new.preempts = is_capped, gave_back, preempts
         self._park((*shape_key(entry), entry.record.key), [entry], new)
 
     def park_gang(
@@ -174,6 +194,7 @@ class Waiting:
         *,
         is_capped: bool = False,
         gave_back: bool = False,
+        preempts: bool = True,
     ) -> None:
         """Set a gang aside that does not fit as a whole."""
         if gang.first_tried is None:
@@ -183,9 +204,9 @@ class Waiting:
         gang.where = Where.PARKED
         verdict = Verdict(PLUGIN, Rejection((message,)))
         entries = dict(gang.entries)
-        self._parked.add_gang(
-            Parked(gang.profile, helped_by, moved_by, entries, verdict, gang, self._now, is_capped, gave_back)
-        )
+        new = Parked(gang.profile, helped_by, moved_by, entries, verdict, gang, self._now, is_capped, gave_back)
+        new.preempts = preempts
+        self._parked.add_gang(new)
 
     def park_failed(self, turn: Turn, verdict: Verdict) -> None:
         """Set somebody aside in whose turn something raised: until its backoff is over; for good if that goes on.
@@ -249,8 +270,15 @@ class Waiting:
 
     def waits_for(self, shape: Shape) -> bool:
         """Whether some pod that was tried in vain may be the next as soon as a pod of this shape is bound."""
-        helped = self._parked.helped_by_binding(shape)
-        return any(self.backoff.is_over(self._expiry(turn), self._now) for turn in helped)
+        # Of thousands that wait most were tried in one cycle, as often as one another.
+        known: set[tuple[float, int, int, type[Turn]]] = set()
+        for turn in self._parked.helped_by_binding(shape):
+            tried = (turn.tried_at, turn.attempts, turn.size, type(turn))
+            if tried not in known:
+                if self.backoff.is_over(self._expiry(turn), self._now):
+                    return True
+                known.add(tried)
+        return False
 
     def parked_as(self, turn: Turn) -> Parked | None:
         """How somebody was set aside who was tried in vain; None for whoever was not."""
