@@ -1,6 +1,6 @@
 """The composition root: everything that runs is named here, and put together from configuration."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from mooring.actions import ActionSettings, make_actions
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.config.batching import BatchingArgs
 from mooring.config.gangs import CoschedulingArgs, GangSchedulingArgs
-from mooring.config.old_scoring import rewrite
+from mooring.config.kai_shard import KaiShard
+from mooring.config.old_scoring import rewrite, with_strategy
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.config.queueing import QueueingSettings
 from mooring.config.scheduler import DEFAULT_SCHEDULER, PluginConfig, ProfileConfig, SchedulerConfig, convert
@@ -38,9 +39,13 @@ from mooring.engine.plugin import (
 from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
 from mooring.engine.registry import Registry
+from mooring.engine.shortcuts import ChoosesCards
 from mooring.errors import ConfigError
+from mooring.model.devices.sharing_config import SharingConfig
 from mooring.model.events import ObjectSeen
-from mooring.plugins import DEFAULT_PLUGINS, PLANNED_PLUGINS
+from mooring.plugins import DEFAULT_PLUGINS, OPTIONAL_PLUGINS, PLANNED_PLUGINS
+from mooring.plugins.dynamic_resources import DynamicResources
+from mooring.plugins.extenders import Extenders
 from mooring.plugins.priority_sort import PrioritySort
 from mooring.state.cluster import Cluster
 
@@ -84,6 +89,9 @@ class Assembly:
     """What preemption may cost besides priorities, by the preemptor's profile."""
     volcano: VolcanoScheduler | None = None
     yunikorn: YuniKornConfig | None = None
+    gpu_sharing: Mapping[str, SharingConfig] = field(default_factory=dict)
+    """The device plugin's configurations, by name."""
+    kai: KaiShard | None = None
     remarks: tuple[str, ...] = ()
     """What was configured and changes nothing, in one line each."""
 
@@ -96,13 +104,17 @@ class Assembly:
         more = {name: self.default_profile for name in schedulers if name not in self.profiles}
         return replace(self, profiles={**self.profiles, **more})
 
+    def under(self, names: Iterable[str]) -> "Assembly":
+        """The same, with the default profile under these names alone."""
+        return replace(self, profiles=dict.fromkeys(names, self.default_profile))
+
     def new_scheduler(
         self,
         *,
         clock: Callable[[], float] | None = None,
         on_batch: Callable[[int, float], None] | None = None,
         cached: bool = True,
-        seed: int = 0,
+        seed: int | None = 0,
     ) -> Scheduler:
         """A scheduler with an empty cluster. Time comes in from the driver; the engine has no clock of its own.
 
@@ -117,6 +129,7 @@ class Assembly:
                 queueing=self.queueing,
                 tenants=self.tenants,
                 shares=share_settings(self.tenants, self.volcano),
+                kai=self.kai,
                 cached=cached,
                 clock=clock,
                 on_batch=on_batch,
@@ -127,10 +140,21 @@ class Assembly:
         )
         return Scheduler(self.new_cluster(seed), self.profiles, actions, backoff)
 
-    def new_cluster(self, seed: int = 0) -> Cluster:
-        """An empty cluster that keeps of each pod what these plugins read; the seed breaks ties between nodes."""
+    def new_cluster(self, seed: int | None = 0) -> Cluster:
+        """An empty cluster that keeps of each pod what these plugins read.
+
+        The seed breaks ties between nodes; without one, the node that came first wins.
+        """
         plugins = [plugin for profile in self.profiles.values() for plugin in profile.plugins]
         cluster = Cluster(read_keys=keys_read_by(plugins), seed=seed)
+        for allocating in [plugin for plugin in plugins if isinstance(plugin, DynamicResources)][:1]:
+            cluster.claims.search(packs=allocating.packs, most_steps=allocating.most_steps)
+            cluster.claims.bind_within(allocating.binding_seconds)
+        for name, profile in self.profiles.items():
+            for plugin, _ in profile.scores:
+                if isinstance(plugin, ChoosesCards):
+                    cluster.nodes.cards.choose_by(name, plugin.card_policy())
+        cluster.share_gpus_by(self.gpu_sharing)
         if self.yunikorn is not None:
             cluster.observe(ObjectSeen(self.yunikorn.queues))
         return cluster
@@ -149,10 +173,12 @@ def assemble(
         config = load_settings(config)
     settings = config if isinstance(config, Settings) else Settings(config or SchedulerConfig())
     config = settings.scheduler
-    registry = Registry(plugin for plugin, _ in DEFAULT_PLUGINS)
+    registry = Registry([*(plugin for plugin, _ in DEFAULT_PLUGINS), *OPTIONAL_PLUGINS])
     registry.add_installed()
     for path in plugin_files:
         registry.add_file(path)
+    if config.extenders:
+        registry.add(Extenders, "configuration")
     for plugin in extra_plugins:
         registry.add(plugin, "code")
         registry.from_files.append(plugin.__name__)
@@ -162,8 +188,10 @@ def assemble(
     costs: dict[str, PreemptionCostArgs] = {}
     gangs: GangSchedulingArgs | None = None
     coscheduling: CoschedulingArgs | None = None
+    node_sort = settings.yunikorn.scoring_strategy() if settings.yunikorn is not None else None
     for index, profile in enumerate(profiles):
         rewritten = rewrite(profile, source, f"profiles[{index}]")
+        rewritten = rewritten if node_sort is None else with_strategy(rewritten, node_sort)
         arguments = _arguments(rewritten.plugin_config or [], registry, _naming(registry, source, index))
         made = _build_profile(rewritten, config, registry, arguments, _naming(registry, source, index))
         batching[made.name] = arguments.get("Batching", BatchingArgs())
@@ -190,6 +218,8 @@ def assemble(
         costs,
         settings.volcano,
         settings.yunikorn,
+        settings.gpu_sharing,
+        settings.kai,
         remarks,
     )
 
@@ -199,13 +229,16 @@ def share_settings(policy: TenantPolicy, volcano: VolcanoScheduler | None = None
     given = _shares_of(policy, volcano)
     actions = ACTIONS if volcano is None else volcano.action_names
     drf = None if volcano is None else volcano.plugin(DRF)
+    by_priority = volcano is None or volcano.plugin(PRIORITY) is not None
     return ShareSettings(
         division=Division(given.division.lower()),
         enqueues="enqueue" in actions,
         backfills="backfill" in actions,
         reclaims="reclaim" in actions,
-        preempts="preempt" in actions,
-        orders_jobs_by_priority=volcano is None or volcano.plugin(PRIORITY) is not None,
+        preempts="preempt" in actions and by_priority,
+        takes_for_spares=False,
+        overcommit_factor=None if volcano is None else volcano.overcommit_factor,
+        orders_jobs_by_priority=by_priority,
         orders_jobs_by_share=volcano is None or (drf is not None and drf.enable_job_order is not False),
         stays_within_deserved=given.stays_within_deserved,
         keeps_guarantees=given.keeps_guarantees,
@@ -236,7 +269,7 @@ def _naming(registry: Registry, source: str, index: int) -> Naming:
 def _build_profile(
     profile: ProfileConfig, config: SchedulerConfig, registry: Registry, arguments: dict[str, Any], naming: Naming
 ) -> Profile:
-    points = plugins_by_point(profile, _defaults(profile, registry), _abilities(registry), naming)
+    points = plugins_by_point(profile, _defaults(profile, config, registry), _abilities(registry), naming)
     instances: dict[str, Plugin] = {}
 
     def at(point: str) -> list[Any]:
@@ -283,9 +316,13 @@ def _build_profile(
     )
 
 
-def _defaults(profile: ProfileConfig, registry: Registry) -> list[Enabled]:
-    """kube-scheduler's defaults, and plugins given as files unless the profile speaks of them itself."""
+def _defaults(profile: ProfileConfig, config: SchedulerConfig, registry: Registry) -> list[Enabled]:
+    """kube-scheduler's defaults, the extenders of the configuration with the weight that they have together, and
+    plugins given as files unless the profile speaks of them itself."""
     defaults = [Enabled(plugin.__name__, weight) for plugin, weight in DEFAULT_PLUGINS]
+    if config.extenders:
+        weight = sum(found.weight for found in config.extenders if found.prioritize_verb)
+        defaults.append(Enabled(Extenders.__name__, weight))
     named = _named(profile)
     return defaults + [Enabled(name) for name in registry.from_files if name not in named]
 

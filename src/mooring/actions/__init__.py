@@ -8,6 +8,7 @@ from mooring.actions.gangs.keep_whole import KeepWhole
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.actions.gangs.rehearsal import GangRehearsal
 from mooring.actions.gangs.reservation import Reservation
+from mooring.actions.partition import PartitionGpus
 from mooring.actions.place.action import Place
 from mooring.actions.place.batches import Batches
 from mooring.actions.preempt.action import Preempt, Preemption
@@ -17,6 +18,7 @@ from mooring.actions.volcano.reclaim import Reclaim
 from mooring.actions.volcano.settings import ShareSettings
 from mooring.config.batching import BatchingArgs
 from mooring.config.gangs import GangSchedulingArgs
+from mooring.config.kai_shard import KaiShard
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
@@ -36,6 +38,7 @@ class ActionSettings:
     queueing: QueueingSettings = field(default_factory=QueueingSettings)
     tenants: TenantPolicy = field(default_factory=TenantPolicy)
     shares: ShareSettings = field(default_factory=ShareSettings)
+    kai: KaiShard | None = None
     cached: bool = True
     """Whether answers are kept; without that everything is worked out from nothing, and decided the same."""
     clock: Callable[[], float] | None = None
@@ -48,7 +51,9 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
     placer = GangPlacer(batches)
     preemption = Preemption(settings.preemption_costs, placer)
     shares = [Share(placer, settings.shares)]
-    shares += [Share(placer, family_settings(family, settings.shares), family) for family in OTHER_FAMILIES]
+    shares += [
+        Share(placer, family_settings(family, settings.shares, settings.kai), family) for family in OTHER_FAMILIES
+    ]
     return (
         # Work that queues gets quota, or gives it back.
         Admit(settings.profiles, settings.queueing, settings.tenants, GangRehearsal(settings.profiles, placer)),
@@ -69,4 +74,6 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
         *(Reclaim(share, placer) for share in shares),
         # Pods onto the room that was made for them; room for those that had no turn to make any.
         Preempt(preemption),
+        # GPUs that are cut on demand, as those need them who got a place.
+        PartitionGpus(),
     )

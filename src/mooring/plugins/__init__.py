@@ -3,16 +3,22 @@
 from mooring.config.gangs import CoschedulingArgs, GangSchedulingArgs
 from mooring.engine.plugin import Plugin
 from mooring.model.api.meta import KubeObject
+from mooring.plugins.compute_domains import ComputeDomains
 from mooring.plugins.default_binder import DefaultBinder
 from mooring.plugins.default_preemption import DefaultPreemption
 from mooring.plugins.dynamic_resources import DynamicResources
+from mooring.plugins.gpu_fragmentation import GpuFragmentation
+from mooring.plugins.gpu_lookahead import GpuLookahead
+from mooring.plugins.gpu_policies import BestFit, DotProduct, FirstFit, GpuClustering, GpuPacking, RandomFit, WorstFit
 from mooring.plugins.gpu_sharing import GpuSharing
 from mooring.plugins.image_locality import ImageLocality
 from mooring.plugins.inter_pod_affinity import InterPodAffinity
 from mooring.plugins.node_affinity import NodeAffinity
 from mooring.plugins.node_declared_features import NodeDeclaredFeatures
 from mooring.plugins.node_name import NodeName
+from mooring.plugins.node_pools import NodePools
 from mooring.plugins.node_ports import NodePorts
+from mooring.plugins.node_resource_topology_match import NodeResourceTopologyMatch
 from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.node_resources_fit import NodeResourcesFit
 from mooring.plugins.node_unschedulable import NodeUnschedulable
@@ -21,6 +27,7 @@ from mooring.plugins.pod_topology_spread import PodTopologySpread
 from mooring.plugins.priority_sort import PrioritySort
 from mooring.plugins.scheduling_gates import SchedulingGates
 from mooring.plugins.taint_toleration import TaintToleration
+from mooring.plugins.topology_manager import TopologyManager
 from mooring.plugins.volume_binding import VolumeBinding
 from mooring.plugins.volume_restrictions import VolumeRestrictions
 from mooring.plugins.volume_zone import VolumeZone
@@ -41,14 +48,31 @@ DEFAULT_PLUGINS: tuple[tuple[type[Plugin], int], ...] = (
     (PodTopologySpread, 2),
     (InterPodAffinity, 2),
     (DynamicResources, 2),
+    (ComputeDomains, 0),  # of NVIDIA's driver, not kube-scheduler's
     (DefaultPreemption, 0),  # when no node will do
     (NodeResourcesBalancedAllocation, 1),
     (ImageLocality, 1),
     (DefaultBinder, 0),
     (NodeDeclaredFeatures, 0),  # its filter runs last
-    (GpuSharing, 0),  # KAI's, not kube-scheduler's
+    (TopologyManager, 0),  # what a kubelet would refuse, kube-scheduler does not know
+    (GpuSharing, 10),  # of HAMi, Koordinator, KAI and the device plugin, not kube-scheduler's
 )
 """Every plugin of kube-scheduler's default profile with its weight there; 0 means the default weight, 1."""
+
+OPTIONAL_PLUGINS: tuple[type[Plugin], ...] = (
+    NodePools,
+    NodeResourceTopologyMatch,
+    GpuFragmentation,
+    GpuLookahead,
+    BestFit,
+    WorstFit,
+    DotProduct,
+    GpuPacking,
+    GpuClustering,
+    FirstFit,
+    RandomFit,
+)
+"""Plugins that run where a profile enables them."""
 
 
 class AnyArgs(KubeObject):

@@ -5,19 +5,19 @@ decides is done to the state at once; that victims are gone, that pods are ready
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from mooring.actions.admit.cycle.cycle import Admission, CycleReport
 from mooring.actions.admit.cycle.pending import NamespaceLabels
 from mooring.actions.admit.cycle.turns import MayStart, anybody
-from mooring.actions.admit.lifecycle.conditions import NAMESPACE_MISMATCH
 from mooring.actions.admit.lifecycle.following import Following, make_structure
-from mooring.actions.admit.lifecycle.gatekeeper import Gatekeeper
+from mooring.actions.admit.lifecycle.gatekeeper import Gatekeeper, Rehearsal, Rehearse
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
 from mooring.actions.admit.lifecycle.pods import WorkloadPods, tell
-from mooring.actions.admit.lifecycle.rehearsal import Rehearsal, Rehearse
-from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
+from mooring.actions.admit.lifecycle.stages import Eviction, Stage, WorkloadRecord
 from mooring.actions.admit.policies.own_rules import OwnRules
 from mooring.actions.admit.quota.resource_rules import ResourceRules
+from mooring.actions.admit.topology.node_failures import NODE_FAILURES, NodeFailures
 from mooring.actions.admit.topology.survey import TopologySurvey
 from mooring.actions.admit.windows.gate import WindowGate
 from mooring.actions.admit.windows.keeping import WindowKeeper
@@ -29,8 +29,12 @@ from mooring.engine.evictions import evict
 from mooring.engine.profile import Profile
 from mooring.model.decisions import Decision
 from mooring.model.keys import PodKey, WorkloadKey
+from mooring.model.memory import Memory
 from mooring.model.queued.workloads import ResumeError
 from mooring.state.cluster import Cluster
+
+MOST_FAULTS = 5
+"""So often something may raise in a workload's turn before it waits for quota to be freed, like others."""
 
 
 class Admit(Action):
@@ -53,32 +57,51 @@ class Admit(Action):
             check_placement=self._policy.check_placement,
         )
         self._opened: tuple[Lifecycle, Following] | None = None
-        self._misplaced: set[str] = set()
+        self._misplaced: set[WorkloadKey] = set()
         """Works whose queue does not select their namespace."""
+        self._faults: dict[WorkloadKey, int] = {}
+        """Workloads in whose last turn something raised, and how often in a row."""
         self._seen_related = -1
+        self._node_failures = NodeFailures()
         self._schedule = QuotaSchedule(self._policy.quota_windows)
         self._windows: WindowKeeper | None = None
         self._survey: TopologySurvey | None = None
+        self._recalled = Memory()
 
     def run(self, cycle: Cycle) -> list[Decision]:
-        cluster, queue, now = cycle.cluster, cycle.queue, cycle.now
-        if self._opened is None and not cluster.tenants.workloads:
+        if self._opened is None and not cycle.cluster.tenants.workloads:
             return []
-        lifecycle, following = self._open(cluster, now)
+        lifecycle, following = self._open(cycle.cluster, cycle.now)
+        try:
+            return self._run(cycle, lifecycle, following)
+        except Exception:  # what the state knows is undone by whoever runs us
+            lifecycle.recover(cycle.now)
+            following.look_at_all()
+            pods = WorkloadPods(cycle.cluster, cycle.queue, self._profiles, cycle.now)
+            for workload in lifecycle.workloads.values():
+                if workload.stage is not Stage.ADMITTED:
+                    with suppress(Exception):  # the one that raised above may raise again
+                        pods.bring_in_line(workload)
+            raise
+
+    def _run(self, cycle: Cycle, lifecycle: Lifecycle, following: Following) -> list[Decision]:
+        cluster, queue, now = cycle.cluster, cycle.queue, cycle.now
         lifecycle.admission.own.set_time(now)
         pods = WorkloadPods(cluster, queue, self._profiles, now)
         # 1. Follow the world: queues, workloads and pods that changed.
         for workload in following.catch_up(now):
             self._look_at(lifecycle, workload, pods)
-        self._look_at_cluster(lifecycle, cluster)
+        self._look_at_cluster(lifecycle, cluster, now)
         # 2. Act on what is due.
         for workload in list(lifecycle.unready.values()):
             if workload.stage is Stage.ADMITTED:
                 lifecycle.set_ready(workload, pods.is_ready(workload), now)
         lifecycle.pass_time(now)
         lifecycle.admission.own.look_again(lifecycle.admission.pending)
+        lifecycle.admission.pending.try_again(key for key, times in self._faults.items() if times < MOST_FAULTS)
         # 3. Decide, cycle after cycle, until nothing new can be decided.
         self._decide(lifecycle, pods, now)
+        self._report_faults(cycle, lifecycle)
         if self._windows is not None:
             self._windows.take_back(now)
             self._windows.give_notice(now)
@@ -86,9 +109,7 @@ class Admit(Action):
         evictions = self._move_pods(lifecycle, pods)
         following.skip()
         # 5. Say why the others wait.
-        decisions, lifecycle.decisions = lifecycle.decisions, []
-        spoken_of, lifecycle.spoken_of = lifecycle.spoken_of, {}
-        return decisions + evictions + tell(spoken_of.values(), pods)
+        return lifecycle.take_decisions() + evictions + tell(lifecycle.take_spoken_of(), pods)
 
     def next_wake(self, now: float) -> float | None:
         if self._opened is None:
@@ -118,25 +139,47 @@ class Admit(Action):
             settings, policy, tenants = self._settings, self._policy, cluster.tenants
             pods_ready = settings.pods_ready
             admission = Admission(
-                make_structure(tenants, self._schedule.overrides(now)),
+                make_structure(tenants, cluster.log, self._schedule.overrides(now)),
                 local_queues=tenants.local_queues.values(),
                 namespace_labels=NamespaceLabels(cluster.related),
                 fair_sharing=settings.fair_sharing,
                 strategies=settings.preemption_strategies,
-                rules=ResourceRules(settings.excluded_prefixes, settings.transformations, settings.ignores_undeclared),
+                rules=ResourceRules(
+                    settings.excluded_prefixes,
+                    settings.transformations,
+                    settings.ignores_undeclared,
+                    settings.device_classes,
+                    cluster.related.resource_claim_templates,
+                ),
                 orders_by_eviction=pods_ready is None or pods_ready.orders_by_eviction,
                 holds_freed_room=policy.hold_freed_room,
-                own=OwnRules(
-                    policy.minimum_runtime_before_reclaim_seconds,
-                    policy.usage_half_life_seconds if settings.fair_sharing else 0,
-                    settings.usage_history,
-                ),
+                own=self._own_rules(now),
                 balances_placement=settings.balances_placement,
             )
             lifecycle = Lifecycle(settings, admission, tenants.finished_pods)
             self._opened = lifecycle, Following(tenants, lifecycle, self._schedule, now)
             self._windows = WindowKeeper(self._schedule, tenants, lifecycle) if self._schedule else None
         return self._opened
+
+    def _own_rules(self, now: float) -> OwnRules:
+        settings, policy = self._settings, self._policy
+        own = OwnRules(
+            policy.minimum_runtime_before_reclaim_seconds,
+            policy.usage_half_life_seconds if settings.fair_sharing else 0,
+            settings.usage_history,
+        )
+        own.set_time(now)
+        own.recall(self._recalled)
+        return own
+
+    def remember(self, memory: Memory) -> None:
+        if self._opened is not None:
+            self._opened[0].admission.own.remember(memory)
+        else:
+            memory.local_queues, memory.borrowed = self._recalled.local_queues, self._recalled.borrowed
+
+    def recall(self, memory: Memory) -> None:
+        self._recalled = memory
 
     # Following.
 
@@ -155,22 +198,36 @@ class Admit(Action):
                 lifecycle.admission.reclaim(workload.key, reclaimed)
         if workload.stage is Stage.ADMITTED:
             lifecycle.set_ready(workload, pods.is_ready(workload), pods.now)
-        lifecycle.moved[workload.key] = workload
+        lifecycle.look_at_pods_of(workload)
 
-    def _look_at_cluster(self, lifecycle: Lifecycle, cluster: Cluster) -> None:
-        """Nodes may have room that they had not; namespaces may have other labels."""
+    def _look_at_cluster(self, lifecycle: Lifecycle, cluster: Cluster, now: float) -> None:
+        """Nodes may have room that they had not, or have failed; namespaces may have other labels."""
         self._gatekeeper.look_at(cluster, lifecycle)
         if lifecycle.admission.structure.topology_flavors:
             self._look_at_topologies(lifecycle.admission, cluster)
+            if self._node_failures.look(cluster):
+                self._replace_failed_nodes(lifecycle, now)
         if self._misplaced and cluster.related.version != self._seen_related:
             lifecycle.admission.pending.try_again(sorted(self._misplaced))
         self._seen_related = cluster.related.version
+
+    def _replace_failed_nodes(self, lifecycle: Lifecycle, now: float) -> None:
+        """Whoever was assigned a node that has failed gets another for it, or else looks for a place anew."""
+        for workload in list(lifecycle.workloads.values()):
+            if workload.stage is Stage.ADMITTED:
+                failed = self._node_failures.failed(workload.pod_sets, is_ready=workload.is_ready)
+                pod_sets = lifecycle.admission.find_replacement(workload.key, failed[0]) if len(failed) == 1 else None
+                if pod_sets is not None:
+                    lifecycle.reassign(workload, pod_sets, f"Node {failed[0]} has failed, and its pods go elsewhere")
+                elif failed:
+                    message = f"Workload was evicted as there was no replacement for a failed node: {', '.join(failed)}"
+                    lifecycle.evict(workload, Eviction(NODE_FAILURES, message, now))
 
     def _look_at_topologies(self, admission: Admission, cluster: Cluster) -> None:
         if self._survey is None or self._survey.assigner is not admission.topology:
 
             def holds_domains(workload: str) -> bool:
-                admitted = admission.admitted(workload)
+                admitted = admission.admitted(WorkloadKey(workload))
                 return admitted is not None and bool(admitted.topology_use)
 
             self._survey = TopologySurvey(cluster, admission.structure.flavors, admission.topology, holds_domains)
@@ -182,7 +239,7 @@ class Admit(Action):
 
     def _decide(self, lifecycle: Lifecycle, pods: WorkloadPods, now: float) -> None:
         lifecycle.run += 1
-        with self._gatekeeper.at_work(lifecycle, pods) as may_start:
+        with self._gatekeeper.at_work(lifecycle, pods) as gate:
             while True:
                 lifecycle.complete_evictions(
                     [workload for workload in lifecycle.leaving.values() if _is_gone(workload, lifecycle, pods)], now
@@ -194,19 +251,25 @@ class Admit(Action):
                     return
                 may_use: MayStart = anybody if self._windows is None else WindowGate(self._windows, now).may_use
                 report = lifecycle.admission.run_cycle(
-                    now, asleep=settling.asleep, may_start=may_start, may_use=may_use
+                    now, asleep=settling.asleep, may_start=gate.may_start, may_use=may_use
                 )
+                gate.end_cycle()
                 self._act_on(report, lifecycle, now)
+
+    def _report_faults(self, cycle: Cycle, lifecycle: Lifecycle) -> None:
+        """Say what was raised in whose turn; they come again in the next cycles, but not for ever."""
+        raised = lifecycle.admission.take_faults()
+        self._faults = {key: self._faults.get(key, 0) + 1 for key in raised}
+        for key, error in raised.items():
+            cycle.report(key, error)
 
     def _act_on(self, report: CycleReport, lifecycle: Lifecycle, now: float) -> None:
         workloads = lifecycle.workloads
         for key, condition in report.conditions.items():
-            lifecycle.say(workloads[WorkloadKey(key)], condition)
+            lifecycle.say(workloads[key], condition)
         if self._misplaced:
             self._misplaced.difference_update(report.conditions)
-        self._misplaced.update(
-            key for key, condition in report.conditions.items() if condition.message == NAMESPACE_MISMATCH
-        )
+        self._misplaced.update(report.misplaced)
         for preempted in report.preempted:
             lifecycle.preempt(preempted, now)
         for admitted in report.admitted:
@@ -219,8 +282,8 @@ class Admit(Action):
 
     def _move_pods(self, lifecycle: Lifecycle, pods: WorkloadPods) -> list[Decision]:
         """Bring the pods of all workloads that moved in line with their stages."""
-        moved, lifecycle.moved = lifecycle.moved, {}
-        for workload in moved.values():
+        moved = lifecycle.take_moved()
+        for workload in moved:
             if workload.stage is Stage.LEAVING:
                 pods.withdraw(workload)
             try:
@@ -228,11 +291,9 @@ class Admit(Action):
             except ResumeError as error:
                 lifecycle.deactivate(workload, "FailedToStart", str(error), pods.now)
                 pods.bring_in_line(workload)
-            lifecycle.spoken_of[workload.key] = workload
-        lifecycle.moved.clear()
-        return [
-            found for workload in moved.values() if workload.stage is Stage.LEAVING for found in _stop(workload, pods)
-        ]
+            lifecycle.speak_of(workload)
+        lifecycle.take_moved()  # those that could not start: they are among these
+        return [found for workload in moved if workload.stage is Stage.LEAVING for found in _stop(workload, pods)]
 
 
 def _is_gone(workload: WorkloadRecord, lifecycle: Lifecycle, pods: WorkloadPods) -> bool:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mooring.actions.admit.quota.resource_rules import ResourceRules
-from mooring.actions.admit.quota.tree import FlavorResource
 from mooring.actions.admit.topology.request import NO_REQUEST, PodSetTopologyRequest, compile_request
 from mooring.actions.admit.topology.usage import TopologyUse, with_place
 from mooring.model.api.kueue import PodSet, Workload, default_queueing
@@ -20,8 +19,11 @@ from mooring.model.loading.defaults import default_pod_spec
 from mooring.model.queued.building import MADE_UID
 from mooring.model.values.quantity import parse_quantity
 from mooring.model.values.requests import PODS, Amounts, pod_requests, to_column_units
+from mooring.state.quota_tree import FlavorResource
 
 QUOTA_RESERVED, EVICTED = "QuotaReserved", "Evicted"
+MOST_POD_SETS_KNOWN = 10_000
+MOST_NUMBERS_KNOWN = 20_000
 PODS_READY_TIMEOUT, ADMISSION_CHECK = "PodsReadyTimeout", "AdmissionCheck"
 
 
@@ -60,7 +62,11 @@ class ScanPosition:
 
     @property
     def is_pending(self) -> bool:
-        return any(index != -1 for by_resource in self.tried for index in by_resource.values())
+        for by_resource in self.tried:  # a loop: asked of every head, several times
+            for index in by_resource.values():
+                if index != -1:
+                    return True
+        return False
 
     def next_flavor(self, pod_set: int, resource: str) -> int:
         if pod_set >= len(self.tried):
@@ -127,8 +133,12 @@ class AdmittedWorkload:
     """What it uses of the domains that its pods were assigned."""
     started_at: float | None = None
     """When its pods were let go, if that was after it got its quota."""
+    uid_order: str = field(init=False)
     local_usage: float = 0.0
     """Of victims of their own queue: what their LocalQueue has used, where that counts. Who used more goes first."""
+
+    def __post_init__(self) -> None:
+        self.uid_order = _last_made_first(self.pending.uid)
 
     @property
     def running_since(self) -> float:
@@ -159,7 +169,7 @@ class AdmittedWorkload:
             -self.local_usage,
             pending.priority,
             -self.reserved_at,
-            _last_made_first(pending.uid),
+            self.uid_order,
         )
 
 
@@ -179,6 +189,10 @@ class Intake:
     orders_by_eviction: bool = True
     """Whether a workload that was evicted because its pods did not get ready goes to the end of the line."""
     _numbers: dict[bytes, int] = field(default_factory=dict)
+    _next_number: int = 0
+    """Never given before: what was forgotten gets another number, and is like none that was there."""
+    _known: dict[tuple[bytes, int], tuple[PodSetRequest, list[Any]]] = field(default_factory=dict)
+    """Pod sets as they were last read, by all that they say and how many of their pods are done."""
 
     def make_pending(
         self, workload: Workload, queue_name: str, finished: Mapping[str, int] | None = None
@@ -187,9 +201,9 @@ class Intake:
         default_queueing(workload)
         spec = workload.spec
         reclaimable = reclaimable_pods(workload) if finished is None else finished
-        pod_sets = tuple(self._make_pod_set(found, reclaimable.get(found.name, 0)) for found in spec.pod_sets)
+        namespace = workload.metadata.namespace
+        read = [self._read(found, reclaimable.get(found.name, 0), namespace) for found in spec.pod_sets]
         priority = spec.priority or 0
-        shape = [priority, *(_shape(found, request) for found, request in zip(spec.pod_sets, pod_sets, strict=True))]
         return PendingWorkload(
             key=workload.key,
             namespace=workload.metadata.namespace,
@@ -197,16 +211,31 @@ class Intake:
             priority=priority,
             queued_at=queued_at(workload, orders_by_eviction=self.orders_by_eviction),
             queue_name=queue_name,
-            pod_sets=pod_sets,
-            shape=self._number(shape),
+            pod_sets=tuple(request for request, _ in read),
+            shape=self._number([priority, *(shape for _, shape in read)]),
             local_queue=f"{workload.metadata.namespace}/{spec.queue_name}",
         )
 
-    def _make_pod_set(self, found: PodSet, reclaimable: int) -> PodSetRequest:
+    def _read(self, found: PodSet, reclaimable: int, namespace: str) -> tuple[PodSetRequest, list[Any]]:
+        """What a pod set asks for, and its shape. Workloads of one template are read once."""
+        devices = self.rules.devices(namespace, found.template.spec)
+        said = [found.name, found.count, found.min_count, found.topology_request, found.template.spec, devices]
+        key = (msgspec.json.encode(said), reclaimable)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= MOST_POD_SETS_KNOWN:
+                self._known.clear()
+            request = self._make_pod_set(found, reclaimable, devices)
+            known = self._known[key] = (request, _shape(found, request))
+        return known
+
+    def _make_pod_set(self, found: PodSet, reclaimable: int, devices: Amounts) -> PodSetRequest:
         spec = found.template.spec
         default_pod_spec(spec)
         asked = pod_requests(Pod(spec=spec))
         amounts = self.rules.apply(asked)
+        if devices:
+            amounts = {**amounts, **{name: amounts.get(name, 0) + count for name, count in devices.items()}}
         count = max(0, found.count - reclaimable)
         affinity = spec.affinity.node_affinity.required if spec.affinity and spec.affinity.node_affinity else None
         per_pod = _in_columns(amounts)
@@ -222,7 +251,14 @@ class Intake:
         )
 
     def _number(self, value: Any) -> int:
-        return self._numbers.setdefault(msgspec.json.encode(value, order="sorted"), len(self._numbers))
+        said = msgspec.json.encode(value, order="sorted")
+        found = self._numbers.get(said)
+        if found is None:
+            if len(self._numbers) >= MOST_NUMBERS_KNOWN:
+                self._numbers.clear()
+            found = self._numbers[said] = self._next_number
+            self._next_number += 1
+        return found
 
 
 def _in_columns(amounts: Amounts) -> dict[str, int]:

@@ -17,7 +17,12 @@ def compile_quotas(quotas: Iterable[ElasticQuota], *, is_tree: bool) -> list[Que
     """Quotas that passed validation, in column units: a tree, as Koordinator's, or all beside each other."""
     found = list(quotas)
     key_of = {quota.metadata.name: quota.key for quota in found}
-    specs = [_compile(quota, key_of.get(quota.parent, "")) for quota in found]
+    root_of = {quota.tree_id: quota.key for quota in found if quota.tree_total is not None}
+    parents = [key_of.get(quota.parent, "") or root_of.get(quota.tree_id, "") for quota in found]
+    specs = [
+        _compile(quota, "" if quota.tree_total is not None else parent)
+        for quota, parent in zip(found, parents, strict=True)
+    ]
     return specs if is_tree or not specs else [_root(specs), *specs]
 
 
@@ -37,4 +42,6 @@ def _compile(quota: ElasticQuota, parent: str) -> QueueSpec:
         capability=column_amounts(quota.spec.max),
         deserved=least,
         weights={name: float(value) for name, value in weights.items()},
+        lends=quota.lends,
+        own_total=None if quota.tree_total is None else column_amounts(quota.tree_total),
     )

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.gangs.members import Group
-from mooring.actions.gangs.units import Unit
+from mooring.actions.gangs.members import Group, Unit
 from mooring.state.topology import TopologyTree
 
 

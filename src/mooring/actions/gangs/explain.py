@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mooring.actions.gangs.explain_groups import GroupRoom, group_room
-from mooring.actions.gangs.members import all_members, grouped, needed_members
+from mooring.actions.gangs.members import all_members, grouped, needed_members, unit_of
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.actions.gangs.reservation import Reservation
-from mooring.actions.gangs.units import unit_of
-from mooring.engine.queue.gang_entry import what_is_missing
+from mooring.engine.queue.gangs import what_is_missing
 from mooring.engine.queue.queue import GangEntry, Queue
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster

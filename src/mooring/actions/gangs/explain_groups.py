@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.gangs.members import Group
+from mooring.actions.gangs.members import Group, Unit
 from mooring.actions.gangs.topology.domains import LevelRoom, fits_by_level
 from mooring.actions.gangs.topology.located import Located, asks_of, choose_among, home_rows
-from mooring.actions.gangs.units import Unit
 from mooring.state.cluster import Cluster
 from mooring.state.topology import TopologyTree
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.gangs.members import Group, grouped, needed_members
+from mooring.actions.gangs.members import Group, grouped, needed_members, unit_of
 from mooring.actions.gangs.placing import GangPlacer, wants_place
 from mooring.actions.gangs.topology.domains import TooSmall, choose
-from mooring.actions.gangs.units import unit_of
 from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.pods import Pod
+from mooring.model.keys import PodKey
 from mooring.model.values.durations import duration_seconds
 from mooring.state.cluster import Cluster
 from mooring.state.nodes import MISSING
@@ -38,7 +38,7 @@ Going: TypeAlias = tuple[float, PodRecord]
 class Plan:
     """Where members of a gang will go."""
 
-    members: tuple[str, ...]
+    members: tuple[PodKey, ...]
     rows: list[int]
     """One a member."""
     gone: list[Going]

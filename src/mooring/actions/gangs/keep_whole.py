@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from mooring.actions.gangs.placing import GangOutcome, GangPlacer, bind_all
 from mooring.engine.action import Action, Cycle
 from mooring.engine.evictions import evict
-from mooring.engine.queue.gang_entry import PLUGIN
+from mooring.engine.queue.gangs import PLUGIN
 from mooring.model.decisions import Decision, Evict, Wait
 from mooring.model.keys import GangKey
 from mooring.state.gangs import GangRecord, GangTable
@@ -151,7 +151,7 @@ class KeepWhole(Action):
         if not outcome.placed:
             queue.park_gang(gang, outcome.message, outcome.helped_by, outcome.moved_by)
             return [Wait(key, outcome.message, (PLUGIN,)) for key in gang.entries]
-        return bind_all(queue, gang, outcome.placed)
+        return bind_all(cycle.cluster, queue, gang, outcome.placed)
 
     def _release(self, part: GangRecord, cycle: Cycle, reason: str) -> list[Decision]:
         """Evict every member that has a node; of the gangs that this one is a part of, those that need it, too."""

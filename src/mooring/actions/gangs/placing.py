@@ -12,16 +12,15 @@ import numpy as np
 from mooring.actions.gangs.members import Group, KnownRefusals, all_members, grouped, likeness, needed_members
 from mooring.actions.gangs.room import RoomColumns
 from mooring.actions.gangs.search import Search, domain_keys, wants_others
-from mooring.actions.gangs.steps import Steps
 from mooring.actions.gangs.topology.located import Located
 from mooring.actions.place.batches import Batches
 from mooring.engine.answers.answers import ShapeAnswers
-from mooring.engine.binding import needs_steps
+from mooring.engine.binding import Steps, decisions_to_bind, needs_steps
 from mooring.engine.permits import Hold
 from mooring.engine.plugin import Change
 from mooring.engine.queue.queue import Entry, GangEntry, Queue
 from mooring.model.api.meta import Resources
-from mooring.model.decisions import Bind, Decision
+from mooring.model.decisions import Decision
 from mooring.model.keys import NO_GANG, GangKey
 from mooring.model.values.requests import column_amounts
 from mooring.state.amounts import exact_sum
@@ -148,7 +147,7 @@ class GangPlacer:
         return GangOutcome((), message, hold=steps.holds[-1] if steps.holds else None)
 
     def _try(self, cluster: Cluster, gang: GangEntry, groups: Sequence[Group], steps: Steps) -> str | None:
-        with cluster.what_if() as trial:
+        with cluster.what_if() as trial, cluster.claims.rearranging():
             if wants_place(cluster, gang):
                 message = self.located.place(cluster, gang, groups, steps)
             else:
@@ -248,11 +247,10 @@ def _has_steps(group: Group) -> bool:
     return needs_steps(group.profile, group.shape)
 
 
-def bind_all(queue: Queue, gang: GangEntry, placed: Sequence[Entry]) -> list[Decision]:
+def bind_all(cluster: Cluster, queue: Queue, gang: GangEntry, placed: Sequence[Entry]) -> list[Decision]:
     """The decisions to bind members that have been placed, all at one moment."""
-    binds: list[Decision] = []
+    binds: list[Decision] = [*decisions_to_bind(cluster, [entry.record for entry in placed])]
     for entry in placed:
-        binds.append(Bind(entry.record.key, entry.record.node_name))
         queue.remove(entry.record.key)
     queue.gang_started(gang)
     for shape in {entry.record.shape.id: entry.record.shape for entry in placed}.values():

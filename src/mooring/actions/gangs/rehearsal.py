@@ -1,13 +1,11 @@
-"""Whether pods could be placed together as things stand: a what-if in which gangs stay whole and near one another.
+"""Whether pods could be placed together as things stand, gangs whole and near one another.
 
 This is how admission knows placement: a workload that has quota, and whose gang no rack would hold, is not started in
 vain.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
-from mooring.actions.admit.lifecycle.rehearsal import CanPlace
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.engine.evaluate import evaluate
 from mooring.engine.profile import Profile
@@ -18,18 +16,13 @@ from mooring.state.pods import UNBOUND, PodRecord
 
 
 class GangRehearsal:
-    """Opens what-ifs; see `mooring.actions.admit.lifecycle.rehearsal.Rehearse`."""
+    """See `mooring.actions.admit.lifecycle.gatekeeper.Rehearse`."""
 
     def __init__(self, profiles: Mapping[str, Profile], placer: GangPlacer) -> None:
         self._profiles = profiles
         self._placer = placer
 
-    @contextmanager
-    def __call__(self, cluster: Cluster) -> Iterator[CanPlace]:
-        with cluster.what_if():
-            yield lambda pods: self._place_all(cluster, pods)
-
-    def _place_all(self, cluster: Cluster, pods: Sequence[Pod]) -> str | None:
+    def __call__(self, cluster: Cluster, pods: Sequence[Pod]) -> str | None:
         with cluster.what_if() as trial:
             entries = [entry for pod in pods if (entry := self._entry(cluster, pod)) is not None]
             for members in _together(cluster, entries):

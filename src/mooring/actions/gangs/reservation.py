@@ -17,7 +17,7 @@ from mooring.actions.gangs.placing import GangPlacer
 from mooring.engine.action import Cycle
 from mooring.engine.plugin import Change
 from mooring.engine.queue.entry import Where
-from mooring.engine.queue.gang_entry import PLUGIN
+from mooring.engine.queue.gangs import PLUGIN
 from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.model.values.durations import duration_seconds

@@ -10,7 +10,7 @@ from mooring.actions.place.batches import Batches
 from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.profile import Profile
 from mooring.engine.ranking.blocks import FEASIBLE_FROM
-from mooring.engine.shortcuts import CountedRoom, room_by
+from mooring.engine.shortcuts import ForeseenRoom, room_by
 from mooring.state.cluster import Cluster
 from mooring.state.rows import Rows
 from mooring.state.shapes import Shape
@@ -65,7 +65,7 @@ def _count(answers: ShapeAnswers) -> Room:
     is_exact = (
         not answers.domain_filters
         and not answers.has_steps
-        and all(isinstance(plugin, CountedRoom) for plugin, _ in answers.usage_filters)
+        and all(isinstance(plugin, ForeseenRoom) for plugin, _ in answers.usage_filters)
     )
     return Room(_counts(answers, rows), is_exact, answers)
 

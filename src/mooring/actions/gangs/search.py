@@ -169,6 +169,9 @@ class Search:
                 is_open = np.zeros(self.cluster.nodes.end, np.bool_)
                 is_open[self._feasible(index)] = True
                 columns.append(is_open[rows])
+        for group in self.groups:
+            if group.shape.card_request is not None:
+                columns += nodes.cards.telling_apart(group.shape.card_request)
         columns += [nodes.label_codes(key) for key in self._domain_keys]
         return columns + [codes[rows] for codes in {id(bond.domain_of): bond.domain_of for bond in self.bonds}.values()]
 

@@ -74,7 +74,7 @@ def _divide_rest(
             break
         offered, goes_on = rest, False
         for claim, weight in zip(wanting, weights, strict=True):
-            wanted, offer = claim.most - shares[claim.name], offered * weight / in_all
+            wanted, offer = claim.most - shares[claim.name], offered * (weight / in_all)
             if not claim.weight:
                 continue
             if wanted <= offer:

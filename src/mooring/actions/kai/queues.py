@@ -38,4 +38,5 @@ def _compile(queue: KaiQueue) -> QueueSpec:
         },
         weights={name: of.over_quota_weight for name, (of, _) in given.items()},
         minimum_runtime_seconds=parse_duration(spec.reclaim_min_runtime) if spec.reclaim_min_runtime else None,
+        preempt_runtime_seconds=parse_duration(spec.preempt_min_runtime) if spec.preempt_min_runtime else None,
     )

@@ -13,13 +13,15 @@ from mooring.actions.place.batches import DEFAULT_BATCHING, Outcome
 from mooring.actions.preempt.action import Preemption
 from mooring.config.batching import BatchingArgs, batch_limit
 from mooring.engine.action import Action, Cycle
+from mooring.engine.binding import decisions_to_bind
 from mooring.engine.evaluate import evaluate
 from mooring.engine.permits import hold_room
 from mooring.engine.plugin import Change
 from mooring.engine.queue.entry import Where
 from mooring.engine.queue.hints import queueing_hint
 from mooring.engine.queue.queue import Entry, GangEntry, Parked, Queue, Turn
-from mooring.model.decisions import Bind, Decision, Wait
+from mooring.model.decisions import Decision, Wait
+from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
 
 
@@ -95,7 +97,7 @@ class Place(Action):
                 one_by_one.add(shape.id)
                 left -= len(batch) == 1
                 continue
-            decisions += [Bind(entry.record.key, entry.record.node_name) for entry in outcome.placed]
+            decisions += decisions_to_bind(cycle.cluster, [entry.record for entry in outcome.placed])
             if outcome.placed:
                 queue.note(Change.POD_BOUND, shape)
                 self.reservation.note_bound(outcome.placed, cycle.now)
@@ -188,7 +190,7 @@ class Place(Action):
                     attempt.keep()
             return 0, made
         self.reservation.note_bound(outcome.placed, cycle.now)
-        made = bind_all(queue, gang, outcome.placed)
+        made = bind_all(cluster, queue, gang, outcome.placed)
         return len(made), made
 
     def _room_for(self, cycle: Cycle, refused: Sequence[Turn]) -> list[Decision]:
@@ -203,15 +205,17 @@ class Place(Action):
         """
         reasons: dict[tuple[str, int], tuple[str, tuple[str, ...]]] = {}
         waits: list[Decision] = []
-        for turn in sorted(tried.values(), key=lambda turn: (turn.key, turn.arrival)):
-            parked = cycle.queue.parked_as(turn)
-            if parked is None or parked.is_fault:
+        waiting = [(turn, parked) for turn in tried.values() if (parked := cycle.queue.parked_as(turn)) is not None]
+        for turn, parked in sorted(waiting, key=lambda found: (found[0].key, found[0].arrival)):
+            if parked.is_fault:
                 continue
-            with cycle.attempt(turn):
-                for pod in _pods(turn):
-                    if pod not in told:
+            pods = _pods(turn)
+            untold = [pod for pod in pods if pod not in told]
+            if untold:
+                with cycle.attempt(turn):
+                    for pod in untold:
                         told[pod] = Wait(pod, *self._reason(cycle.cluster, turn, parked, reasons))
-            waits += [told.pop(pod) for pod in _pods(turn) if pod in told]
+            waits += [told.pop(pod) for pod in pods if pod in told]
         return [*waits, *told.values()]  # the others hold room, until their victims are gone
 
     def _reason(
@@ -232,7 +236,7 @@ class Place(Action):
         return reasons[alike]
 
 
-def _pods(turn: Turn) -> list[str]:
+def _pods(turn: Turn) -> list[PodKey]:
     return [turn.record.key] if isinstance(turn, Entry) else list(turn.entries)
 
 

@@ -16,6 +16,7 @@ from mooring.engine.profile import Profile
 from mooring.engine.queue.queue import Entry
 from mooring.engine.ranking.classes import ClassRanking, can_classify
 from mooring.engine.ranking.ranking import Ranking, can_rank
+from mooring.engine.shortcuts import BesidesAmounts
 from mooring.engine.verdict import Verdict
 from mooring.state.cluster import Cluster
 from mooring.state.shapes import Shape
@@ -206,7 +207,12 @@ class Batches:
 
 
 def ranking_kind(answers: ShapeAnswers) -> type[Ranking] | type[ClassRanking] | None:
-    """The kind of ranking that can follow how this shape's answers change; None if none can."""
+    """The kind of ranking that can follow how this shape's answers change; None if none can.
+
+    What a row's cards are like after some more pods takes so long to suppose that pods are placed sooner one by one.
+    """
+    if any(isinstance(plugin, BesidesAmounts) and not plugin.foresees for plugin, _ in answers.usage_filters):
+        return None
     if can_rank(answers):
         return Ranking
     return ClassRanking if can_classify(answers) else None

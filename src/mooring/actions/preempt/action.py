@@ -26,9 +26,11 @@ from mooring.engine.asking import faults_of
 from mooring.engine.evaluate import Evaluation
 from mooring.engine.evictions import evict, nominate
 from mooring.engine.plugin import PostFilter
-from mooring.engine.queue.gang_entry import PLUGIN as GANGS
+from mooring.engine.queue.gangs import PLUGIN as GANGS
 from mooring.engine.queue.queue import Entry, GangEntry, Parked, Queue, Turn
 from mooring.model.decisions import Decision, Evict, Wait
+from mooring.model.keys import PodKey
+from mooring.model.memory import Memory
 from mooring.state.gangs import GangRecord
 from mooring.state.views import PodView
 
@@ -45,7 +47,7 @@ class Preemption:
         """`costs` says by profile what preemption may cost; `gangs` places them, without it they evict nobody."""
         self._costs = {name: args for name, args in (costs or {}).items() if not args.is_off}
         windows = [args.window_seconds for args in self._costs.values() if args.most_preemptions_per_workload]
-        self._preemptions = Preemptions(max(windows, default=0))
+        self.preemptions = Preemptions(max(windows, default=0))
         self._placer = gangs
         self._search: Search | None = None
         self._turns: Turns | None = None
@@ -81,6 +83,9 @@ class Preemption:
     def explain(self, cycle: Cycle, turn: Turn) -> str:
         """What evicting others would do for somebody who waits, as things stand; nothing is decided."""
         search, profile, now = self.search(cycle), turn.profile, cycle.now
+        parked = cycle.queue.parked_as(turn)
+        if parked is not None and not parked.preempts:
+            return ""
         if not any(plugin.name == PLUGIN for plugin in profile.post_filter):
             return ""
         costs = self._costs.get(profile.name)
@@ -95,9 +100,9 @@ class Preemption:
         turns, cluster, now = self._turns, cycle.cluster, cycle.now
         if turns is None or turns.search.cluster is not cluster or turns.now != now:
             if self._search is None or self._search.cluster is not cluster:
-                self._search = Search(cluster, self._preemptions, with_costs=bool(self._costs))
+                self._search = Search(cluster, self.preemptions, with_costs=bool(self._costs))
             turns = self._turns = Turns(self._search, now)
-            self._preemptions.forget_before(now)
+            self.preemptions.forget_before(now)
         return turns
 
     def _take_turn(self, cycle: Cycle, parked: Parked, turn: Turn) -> list[Decision]:
@@ -227,7 +232,7 @@ class Preemption:
                 roots[root.key] = root
             workloads.add(search.running.workload_of(victim))
         for workload in sorted(workloads):
-            self._preemptions.note(workload, now)
+            self.preemptions.note(workload, now)
         for root in roots.values():
             queue.gang_shrank(root)
         return decisions
@@ -252,6 +257,12 @@ class Preempt(Action):
 
     def explain(self, cycle: Cycle, turn: Turn) -> str:
         return self._preemption.explain(cycle, turn)
+
+    def remember(self, memory: Memory) -> None:
+        memory.preemptions = self._preemption.preemptions.remembered()
+
+    def recall(self, memory: Memory) -> None:
+        self._preemption.preemptions.recall(memory.preemptions)
 
 
 class Turns:
@@ -287,14 +298,14 @@ class Turns:
 
 
 def _may_preempt(parked: Parked) -> bool:
-    return not parked.is_capped and bool(parked.profile.post_filter)
+    return parked.preempts and not parked.is_capped and bool(parked.profile.post_filter)
 
 
 def _arrival(turn: Turn) -> int:
     return turn.arrival
 
 
-def _wait(key: str, answer: Evaluation, found: Found | InVain) -> Wait:
+def _wait(key: PodKey, answer: Evaluation, found: Found | InVain) -> Wait:
     node = found.node if isinstance(found, Found) else ""
     return Wait(key, f"{answer.message()} {found.message}", answer.refusing_plugins(), node)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget
+from mooring.model.keys import PodKey
 from mooring.model.values.selectors import Selector, compile_label_selector
 from mooring.state.columns import Interner
 from mooring.state.related import RelatedObjects
@@ -40,7 +41,7 @@ class Spent:
     """The evictions that were decided since a budget was seen as it is now."""
 
     budget: PodDisruptionBudget
-    pods: set[str] = field(default_factory=set)
+    pods: set[PodKey] = field(default_factory=set)
 
 
 class Budgets:
@@ -98,7 +99,7 @@ class Budgets:
             self._known[known] = code
         return code
 
-    def spend(self, budget_set: int, key: str) -> None:
+    def spend(self, budget_set: int, key: PodKey) -> None:
         """Note that a pod is being evicted: until a budget is seen anew, it has one less to give."""
         for index in self.sets.values[budget_set]:
             budget = self.all[index]
@@ -107,7 +108,7 @@ class Budgets:
                 spent = self._spent[_key(budget)] = Spent(budget)
             spent.pods.add(key)
 
-    def allowed(self, healthy: Callable[[], NDArray[np.int64]], runs: Callable[[str], bool]) -> NDArray[np.int64]:
+    def allowed(self, healthy: Callable[[], NDArray[np.int64]], runs: Callable[[PodKey], bool]) -> NDArray[np.int64]:
         """How many more pods each budget lets go.
 
         `healthy` counts the pods that run and are not on their way out, by code of a set of budgets; it is asked only

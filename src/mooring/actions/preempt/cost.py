@@ -5,6 +5,8 @@ All of it is column arithmetic over the matrices of `running`: an index there in
 
 import math
 from collections import deque
+from collections.abc import Mapping
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from mooring.actions.preempt.running import NOT_STARTED, Matrix, RunningPods
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.plugin import Mask
+from mooring.model.memory import moment
 
 SECOND = 1_000_000
 """Times are in microseconds."""
@@ -35,6 +38,14 @@ class Preemptions:
                 times.popleft()
             if not times:
                 del self._times[workload]
+
+    def remembered(self) -> dict[str, list[datetime]]:
+        return {workload: [moment(time) for time in times] for workload, times in sorted(self._times.items())}
+
+    def recall(self, preemptions: Mapping[str, list[datetime]]) -> None:
+        """Count what was noted before a restart."""
+        if self._window:
+            self._times = {key: deque(sorted(time.timestamp() for time in times)) for key, times in preemptions.items()}
 
     def spared(self, args: PreemptionCostArgs, now: float) -> dict[str, float]:
         """The workloads that were preempted often enough, and until when they are spared."""

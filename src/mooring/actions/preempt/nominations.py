@@ -5,18 +5,17 @@ All members of a gang are nominated together, bound together, and give up their 
 
 import numpy as np
 
-from mooring.actions.gangs.steps import Steps
 from mooring.actions.preempt.gangs.check import MembersInPlace
 from mooring.actions.preempt.gangs.search import wants_of
 from mooring.actions.preempt.pods.search import Search, refusals
 from mooring.engine.action import Cycle, Fault
-from mooring.engine.binding import needs_steps
+from mooring.engine.binding import Steps, decisions_to_bind, needs_steps
 from mooring.engine.evictions import is_held, withdraw
 from mooring.engine.permits import go_on_waiting
 from mooring.engine.plugin import Change
 from mooring.engine.queue.queue import Entry
 from mooring.engine.verdict import Verdict
-from mooring.model.decisions import Bind, Decision
+from mooring.model.decisions import Decision
 from mooring.state.cluster import Cluster
 from mooring.state.intentions import Nomination
 
@@ -62,7 +61,7 @@ def _bind(cycle: Cycle, search: Search, nomination: Nomination) -> list[Decision
         queue.gangs.look_again_after(nomination.gang)
         for shape in {entry.record.shape.id: entry.record.shape for entry in entries}.values():
             queue.note(Change.POD_BOUND, shape)
-    return [Bind(pod.key, pod.node) for pod in nomination.pods]
+    return [*decisions_to_bind(cluster, [entry.record for entry in entries])]
 
 
 def _fail(cycle: Cycle, nomination: Nomination, entries: list[Entry], error: Exception) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mooring.actions.preempt.budgets import Budgets
 from mooring.actions.preempt.gangs.units import GangUnits
 from mooring.model.api.pods import Pod
+from mooring.model.keys import PodKey
 from mooring.model.loading.expansion import controller_of
 from mooring.model.values.checkpoints import LAST_CHECKPOINT
 from mooring.state.cluster import Cluster
@@ -78,8 +79,8 @@ class RunningPods:
         self.workload_names = Interner()
         self.class_names = Interner()
         self._positions = (-1, -1)
-        self._shapes_version = -1
-        self._gangs_version = -1
+        self._versions = (-1, -1)
+        """Of shapes, and of gangs."""
         self._lowest = NO_POD
         self._lowest_positions = (-1, -1)
 
@@ -108,13 +109,12 @@ class RunningPods:
         matched_anew = self.budgets.refresh(cluster.related) or len(self.workload_names) > MOST_WORKLOADS
         logs = (cluster.pod_changes, cluster.pod_updates)
         positions = (logs[0].position, logs[1].position)
-        rows = None
-        if not matched_anew and self._shapes_version == cluster.shapes_version:
-            if positions == self._positions and self._gangs_version == cluster.gangs.version:
-                return
-            rows = _changed_rows(logs, self._positions)
-        self._positions, self._shapes_version = positions, cluster.shapes_version
-        self._gangs_version = cluster.gangs.version
+        versions = (cluster.shapes_version, cluster.gangs.version)
+        if not matched_anew and (positions, versions) == (self._positions, self._versions):
+            return
+        rows = None if matched_anew else _changed_rows(logs, self._positions)
+        has_other_shapes = versions[0] != self._versions[0]
+        self._positions, self._versions = positions, versions
         if rows is None or cluster.nodes.end > len(self.counts):
             self._make_room(cluster.nodes.capacity, 1)
         if rows is None:
@@ -125,6 +125,8 @@ class RunningPods:
         also = self.gangs.refresh(None if rows is None else changed)
         for row in changed if rows is None or not also else {*changed, *also}:
             self._read(row)
+        if has_other_shapes and rows is not None:
+            self.shapes = cluster.pods.shape.values[self.slots].astype(np.int64)  # the rest of a pod is as it was
 
     @contextmanager
     def supposing(self) -> Iterator[None]:
@@ -152,7 +154,7 @@ class RunningPods:
         sets = self.budget_sets[is_pod][~leaving[self.shapes[is_pod]]]
         return np.bincount(sets, minlength=len(self.budgets.sets))
 
-    def _is_healthy(self, key: str) -> bool:
+    def _is_healthy(self, key: PodKey) -> bool:
         record = self.cluster.pods.records.get(key)
         return record is not None and record.row != UNBOUND and not record.shape.terminating
 

@@ -2,7 +2,7 @@
 
 What has changed since the last cycle is taken in (`following.py`); then the best queue's best job has its turn, and
 again, until nobody is left whom the shares allow more. Whoever the shares refuse waits without evicting anybody; who
-found no node may reclaim (`mooring.actions.volcano.reclaim`), or preempt like others.
+found no node may reclaim, or preempt in its own queue (`mooring.actions.volcano.reclaim`).
 """
 
 from collections import Counter
@@ -17,6 +17,8 @@ from mooring.actions.volcano.settings import ShareSettings
 from mooring.actions.volcano.shared_jobs import SharedJob, role_key
 from mooring.actions.volcano.sharing import Offer, Sharing
 from mooring.engine.action import Action, Cycle
+from mooring.engine.binding import decision_to_bind
+from mooring.engine.evaluate import evaluate
 from mooring.engine.permits import hold_room
 from mooring.engine.plugin import Change
 from mooring.engine.queue.parked import Turn
@@ -24,6 +26,8 @@ from mooring.engine.queue.queue import Entry, GangEntry, Queue
 from mooring.engine.queue.shared import Family, share_queue
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.model.decisions import Bind, Decision, Wait
+from mooring.model.keys import PodKey
+from mooring.model.memory import Memory, SharedUse
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND
 
@@ -39,8 +43,11 @@ class Share(Action):
         self.settings = settings or ShareSettings()
         self.followed: Following | None = None
         """How the queues stand; None while there are none."""
+        self._reasons: dict[tuple[str, int], str] = {}
+        """Why no node takes pods, by profile and shape, in this cycle."""
         self.unplaced: list[SharedJob] = []
-        """Those of whom something still waits: whose share allows them more may reclaim it."""
+        """Those of whom something still waits: they may reclaim what their share allows them, or preempt."""
+        self._recalled: SharedUse | None = None
 
     @property
     def sharing(self) -> Sharing | None:
@@ -52,7 +59,7 @@ class Share(Action):
         return {} if self.followed is None else self.followed.jobs
 
     def run(self, cycle: Cycle) -> list[Decision]:
-        self.unplaced = []
+        self.unplaced, self._reasons = [], {}
         cluster = cycle.cluster
         if not has_queues(cluster, self.family):
             if self.followed is not None:
@@ -63,8 +70,19 @@ class Share(Action):
         turns = cycle.queue.take_shared(lambda turn: _family_of(cluster, turn) is self.family)
         if self.followed is None or self.followed.cluster is not cluster:
             self.followed = Following(cluster, self.settings, self.family)
+            if self._recalled is not None:
+                self.followed.sharing.recall(self._recalled, cycle.now)
+                self._recalled = None
         jobs = self.followed.follow(turns, cycle.now)
         return self._take_turns(jobs, cycle) if turns else []
+
+    def remember(self, memory: Memory) -> None:
+        use = self._recalled if self.sharing is None else self.sharing.remembered()
+        if use is not None:
+            memory.shared_queues[self.family.value] = use
+
+    def recall(self, memory: Memory) -> None:
+        self._recalled = memory.shared_queues.get(self.family.value)
 
     def _take_turns(self, jobs: dict[str, SharedJob], cycle: Cycle) -> list[Decision]:
         assert self.followed is not None
@@ -96,10 +114,9 @@ class Share(Action):
         # 4. The others wait, each with its reason.
         for job in jobs.values():
             message = no_node.get(job.key) or refused.get(job.key) or sharing.why(job.key)
-            is_capped = job.key not in no_node or not self.settings.preempts
-            waits = _park(cycle.queue, job, message, self.family.value, is_capped=is_capped)
+            waits = self._park(cycle.queue, job, message, is_capped=job.key not in no_node)
             decisions += waits
-            if waits and job.key not in refused and self.settings.reclaims:
+            if waits and job.key not in refused and (self.settings.reclaims or self.settings.preempts):
                 self.unplaced.append(job)
         self.unplaced.sort(key=lambda job: (-job.priority, job.created, job.key))
         return decisions
@@ -149,7 +166,7 @@ class Share(Action):
         job.gang = None
         if outcome.hold is not None:
             return held, ""
-        made = bind_all(cycle.queue, gang, needed)
+        made = bind_all(cycle.cluster, cycle.queue, gang, needed)
         job.spares += _spares(cycle.queue, job)
         return made, ""
 
@@ -166,11 +183,33 @@ class Share(Action):
             return hold_room(cycle, outcome.hold), ""
         if not outcome.placed:
             verdicts = [reason for _, verdict in outcome.rejected for reason in verdict.reasons]
-            return [], "; ".join(verdicts) or "no node has room for it"
+            return [], "; ".join(verdicts) or self._why_no_node(cycle.cluster, entry)
         job.spares.remove(entry)
         cycle.queue.remove(entry.record.key)
         cycle.queue.note(Change.POD_BOUND, entry.record.shape)
-        return [Bind(entry.record.key, entry.record.node_name)], ""
+        return [decision_to_bind(cycle.cluster, entry.record)], ""
+
+    def _why_no_node(self, cluster: Cluster, entry: Entry) -> str:
+        """What the nodes say to a pod, in kube-scheduler's words: once a cycle for all that are alike."""
+        alike = (entry.profile.name, entry.record.shape.id)
+        if alike not in self._reasons:
+            self._reasons[alike] = evaluate(entry.profile, cluster, entry.record.shape).message()
+        return self._reasons[alike]
+
+    def _park(self, queue: Queue, job: SharedJob, message: str, *, is_capped: bool) -> list[Decision]:
+        """Let what is left of a job wait; say why."""
+        waits: list[Decision] = []
+        plugin, preempts = self.family.value, self.settings.preempts_like_others
+        message = message or "it waits for the next turn of its queue"
+        if job.gang is not None:
+            waits += [Wait(key, message, (plugin,)) for key in job.gang.entries]
+            queue.park_gang(job.gang, message, is_capped=is_capped, preempts=preempts)
+        for entry in job.spares:
+            if entry.record.row == UNBOUND:
+                waits.append(Wait(entry.record.key, message, (plugin,)))
+                verdict = Verdict(plugin, Rejection((message,)))
+                queue.park_alone(entry, verdict, is_capped=is_capped, preempts=preempts)
+        return waits
 
 
 def has_queues(cluster: Cluster, family: Family) -> bool:
@@ -197,7 +236,7 @@ def _is_best_effort(entry: Entry) -> bool:
 
 def _members(cluster: Cluster, job: SharedJob, made: Iterable[Decision]) -> Members:
     """How many members of each role have their place: all that were bound, or are let wait in it."""
-    pods = (cluster.pods.records[found.pod] for found in made if isinstance(found, Bind | Wait))
+    pods = (cluster.pods.records[PodKey(found.pod)] for found in made if isinstance(found, Bind | Wait))
     bound = Counter(role_key(cluster, record) for record in pods)
     return tuple(bound[role] for role in job.members)
 
@@ -217,17 +256,3 @@ def _next_spare(cluster: Cluster, job: SharedJob, offer: Offer) -> Entry | None:
     """The member of the role that is offered one more place."""
     wanted = [key for key, count in zip(job.members, offer.members, strict=True) if count]
     return next((entry for entry in job.spares if role_key(cluster, entry.record) in wanted), None)
-
-
-def _park(queue: Queue, job: SharedJob, message: str, plugin: str, *, is_capped: bool) -> list[Decision]:
-    """Let what is left of a job wait; say why."""
-    waits: list[Decision] = []
-    message = message or "it waits for the next turn of its queue"
-    if job.gang is not None:
-        waits += [Wait(key, message, (plugin,)) for key in job.gang.entries]
-        queue.park_gang(job.gang, message, is_capped=is_capped)
-    for entry in job.spares:
-        if entry.record.row == UNBOUND:
-            waits.append(Wait(entry.record.key, message, (plugin,)))
-            queue.park_alone(entry, Verdict(plugin, Rejection((message,))), is_capped=is_capped)
-    return waits

@@ -19,32 +19,42 @@ from mooring.actions.volcano.resources import Amount, ResourceTable
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.actions.volcano.tree import QueueTree
 from mooring.actions.yunikorn.applications import Applications
+from mooring.actions.yunikorn.line import ApplicationLine
 from mooring.actions.yunikorn.order import YuniKornOrder
 from mooring.model.api.volcano_queue import HierarchyStep
+from mooring.state.undo import UndoLog
 
 
 class Book:
     """All that changes with a decision, for one set of queues and resources."""
 
     def __init__(
-        self, queues: Sequence[QueueSpec], resources: ResourceTable, total: Mapping[str, int], settings: ShareSettings
+        self,
+        queues: Sequence[QueueSpec],
+        resources: ResourceTable,
+        total: Mapping[str, int],
+        settings: ShareSettings,
+        log: UndoLog,
     ) -> None:
         self._settings = settings
         self.resources = resources
         self.tree = QueueTree(queues, resources, total)
-        self.ledger = Ledger(self.tree)
+        self.ledger = Ledger(self.tree, log)
         self.shares = QueueShares(self.ledger, settings)
         self.checks = Checks(self.ledger, self.shares, settings)
         self.jobs: dict[str, Job] = {}
         self.holders: dict[int, dict[str, Job]] = {leaf: {} for leaf in self.tree.leaves}
         """By queue, the jobs that hold something."""
-        self.lines = {leaf: Line(self.jobs) for leaf in self.tree.leaves}
+        self.applications = Applications(self.ledger)
+        self._application_lines = {leaf: ApplicationLine(self.jobs, self.applications) for leaf in self.tree.leaves}
+        self.lines: Mapping[int, Line] = self._application_lines
+        if settings.division is not Division.GUARANTEED:
+            self.lines = {leaf: Line(self.jobs) for leaf in self.tree.leaves}
         self.aside: dict[int, str] = {}
         """Queues that are out of this cycle, and why."""
         self._parked: dict[str, Job] = {}
         self.outside: dict[str, Job] = {}
         """The jobs that wait to be let in."""
-        self.applications = Applications(self.ledger)
         self._measure()
 
     def _measure(self) -> None:
@@ -57,7 +67,7 @@ class Book:
         elif self._settings.division is Division.KAI:
             self.order = KaiOrder(self.ledger, self.shares, self._next_amount)
         elif self._settings.division is Division.GUARANTEED:
-            self.order = YuniKornOrder(self.ledger)
+            self.order = YuniKornOrder(self.ledger, self._application_lines)
         else:
             self.order = ShareOrder(self.tree, self.shares)
 
@@ -100,7 +110,8 @@ class Book:
             self.ledger.add_minimum(job.leaf, job.minimum_amount)
         else:
             self.outside[job.key] = job
-        self.ledger.add(job.leaf, job.held_amount)
+        with self.ledger.log.for_good():
+            self.ledger.add(job.leaf, job.held_amount)
         if job.demand.is_firm:
             self.ledger.add_firm(job.leaf, job.held_amount)
         self.applications.join(job)
@@ -129,10 +140,11 @@ class Book:
         if job.demand.is_firm:
             self.ledger.add_firm(job.leaf, amount, sign)
         self.applications.change(job, amount, sign)
-        if sign > 0:
-            self.ledger.add(job.leaf, amount)
-        else:
-            self.ledger.remove(job.leaf, amount)
+        with self.ledger.log.for_good():
+            if sign > 0:
+                self.ledger.add(job.leaf, amount)
+            else:
+                self.ledger.remove(job.leaf, amount)
         self._follow(job)
 
     def _follow(self, job: Job) -> None:
@@ -143,16 +155,13 @@ class Book:
             self.holders[job.leaf].pop(job.key, None)
         if self._weigh(job):
             self.rebuild_order()
-        for other in self.applications.others(job):
-            self._weigh(other)
+        self.lines[job.leaf].moved(job)
         self._update_order(job.leaf)
 
     def _weigh(self, job: Job) -> bool:
         """Bring the job's share and its place in line up to date; tell whether all queues may have changed places."""
         held = job.held_amount
-        job.share = job.standing = self.dominant.share(held)
-        if job.demand.application:
-            job.standing = self.applications.standing(job)
+        job.share = self.dominant.share(held)
         if not self.is_parked(job.key):
             self._line_up(job)
         return self.hierarchical is not None and self.hierarchical.put_job(job.key, job.leaf, held, job.asked)

@@ -1,6 +1,7 @@
 """May a queue have more? Every no comes with the queue, the resource and the amounts behind it, in words."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -24,6 +25,8 @@ class Refusal(NamedTuple):
     resource: str
     """Empty if it is not about one."""
     message: str
+    again_at: float = math.inf
+    """From when on it may be otherwise though nothing happens."""
 
     def __str__(self) -> str:
         return self.message
@@ -45,7 +48,7 @@ class Checks:
         self._ledger = ledger
         self._shares = shares
         self._is_strict = settings.division.is_by_weight and settings.stays_within_deserved
-        self._limits_firm = settings.division is Division.KAI
+        self._limits_firm = settings.division in (Division.KAI, Division.RUNTIME)
         self._keeps_guarantees = settings.keeps_guarantees
         self._pods = ledger.tree.resources.column_of.get(PODS)
 
@@ -128,6 +131,18 @@ class Checks:
                     return Refusal(self._tree.name(row), resource, message)
         return None
 
+    def overcommitted(self, job: Job, left: Mapping[int, int] | None) -> Refusal | None:
+        """May a job be let in that needs so much, where only so much is left to promise? None: any amount is."""
+        if left is None:
+            return None
+        for column, value in job.minimum_amount.items():
+            rest = max(0, left.get(column, 0))
+            if value > rest:
+                show, resource = self._show(column), self._tree.resources.names[column]
+                message = f"{show(rest)} {resource} is left for jobs to be let in for, and this one needs {show(value)}"
+                return Refusal(job.demand.queue, resource, message)
+        return None
+
     def beyond_share(self, leaf: int, amount: Amount) -> Refusal | None:
         """Where shares are strict: would the queue hold more than it deserves of something that is asked for?"""
         if not self._is_strict:
@@ -141,7 +156,8 @@ class Checks:
         return None
 
     def firm(self, job: Job) -> Refusal | None:
-        """With KAI's quotas: would jobs from which nothing can be taken hold more than the quota, at some level?"""
+        """With KAI's and Koordinator's: would jobs from which nothing can be taken hold more than the quota, or min, at
+        some level?"""
         if not self._limits_firm or not job.demand.is_firm:
             return None
         width, tree = self._ledger.width, self._tree
@@ -156,13 +172,6 @@ class Checks:
                     )
                     return Refusal(name, resource, f"{message} hold {show(holds)}; {show(value)} more asked for")
         return None
-
-    @staticmethod
-    def too_many(job: Job, queue: str) -> Refusal | None:
-        """Whether a queue takes no further application."""
-        if not queue:
-            return None
-        return Refusal(queue, "", f"queue {queue} runs as many applications as it may; {job.demand.application} waits")
 
     # Words
 

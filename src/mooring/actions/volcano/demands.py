@@ -18,6 +18,34 @@ LARGEST_DEMAND = 2**53
 
 
 @dataclass(frozen=True, slots=True)
+class UserLimit:
+    """The most that each of these users may hold in a queue, and each of these groups in all."""
+
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    amounts: Amounts = field(default_factory=dict)
+    applications: int = 0
+    """How many may hold anything at a time; 0: any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationRules:
+    """What a queue says of applications, where jobs are parts of such."""
+
+    most: int = 0
+    """How many may hold anything in it, or below it; 0: any number."""
+    sorts_fairly: bool = False
+    """Whether the one that holds least comes first, not the oldest."""
+    sorts_by_priority: bool = True
+    """Whether priority goes before that, for applications and for queues below it."""
+    priority_offset: int = 0
+    """What is added to the priority of what waits in it, as others see it."""
+    fences_priority: bool = False
+    """Whether the offset is its priority, whatever waits in it."""
+    limits: tuple[UserLimit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class QueueSpec:
     """One queue. A parent that is empty, or "root", is the root, which needs no spec."""
 
@@ -32,14 +60,21 @@ class QueueSpec:
     """The most that it may hold; what is not named is limited by its parent only."""
     deserved: Amounts = field(default_factory=dict)
     guarantee: Amounts = field(default_factory=dict)
-    max_applications: int = 0
-    """How many applications may hold anything in it, or below it; 0: any number."""
-    sorts_fairly: bool = False
-    """Of applications: whether the one that holds least comes first, not the oldest."""
+    lends: bool = True
+    """Whether others may use what it deserves and does not ask for."""
+    own_total: Amounts | None = None
+    """What it divides among those below it, beside what all others share; None for most."""
+    applications: ApplicationRules = ApplicationRules()
     is_reclaimable: bool = True
+    is_fence: bool = False
+    """Whether queues below it reclaim only from one another."""
+    reclaim_delay_seconds: float = 0.0
+    """How long its jobs wait before they reclaim anything."""
     is_open: bool = True
     minimum_runtime_seconds: float | None = None
     """How long a job runs before anything can be reclaimed from it; None: as for the parent."""
+    preempt_runtime_seconds: float | None = None
+    """How long a job runs before a more important one of its queue takes its place; None: as for the parent."""
     hierarchy: tuple[HierarchyStep, ...] = ()
     """Its way from below the root for hierarchical dominant shares; empty: along the parents."""
 
@@ -74,12 +109,17 @@ class JobDemand:
     created: float = 0.0
     started: float | None = None
     application: str = ""
-    """What it is a part of, with others in the same queue that have their turns in its place; nothing for most."""
+    """What it is a part of, with others in the same queue; nothing for most."""
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    """Who submitted the application."""
     min_resources: Amounts | None = None
     """What it says that it needs at least, to be let in; None: what its minimum of members asks for."""
     leaving: Amounts = field(default_factory=dict)
     """What members ask for that are being evicted: they come back, and their queue goes on deserving it."""
     is_preemptible: bool = True
+    takes_from_nobody: bool = False
+    """Whether it waits for room rather than have it taken from others: its preemptionPolicy is Never."""
     is_firm: bool = False
     """Whether its pods can never be taken from it, which quotas may limit."""
     is_enqueued: bool = True

@@ -17,7 +17,8 @@ from mooring.actions.volcano.sharing import Sharing
 from mooring.actions.yunikorn.queues import compile_yunikorn_queues
 from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.shared import Family
-from mooring.model.keys import GangKey
+from mooring.model.keys import GangKey, PodKey
+from mooring.model.queued.yunikorn_placement import UNPLACED, any_creates, creates_queue, queue_of, why_unplaced
 from mooring.model.values.requests import PODS
 from mooring.state.amounts import LARGEST_SUM, exact_sum
 from mooring.state.cluster import Cluster
@@ -33,7 +34,7 @@ class Following:
         """Why jobs can never have a turn as things are, by key: these are not in the book."""
         self._queues = queues_of(cluster, family)
         self._total = total_of(cluster)
-        self.sharing = Sharing(self._queues, self._total, settings)
+        self.sharing = Sharing(self._queues, self._total, settings, log=cluster.log)
         self._versions = self._current_versions()
         self._with_turns: set[str] = set()
         self._let_in: set[str] = set()
@@ -51,6 +52,7 @@ class Following:
             changed |= self._with_turns.union(by_job)
             self._with_turns = set(by_job)
         changed |= self._follow_queues_and_nodes()
+        changed |= self._create_queues(changed)
         for key in sorted(changed):
             self._look_at(key, by_job.get(key, ()))
         return {key: self.jobs[key] for key in by_job if key in self.jobs}
@@ -62,7 +64,9 @@ class Following:
 
     def let_in(self) -> None:
         """Let jobs in that wait for it, as far as there will be room for them."""
-        self._let_in.update(self.sharing.enqueue_waiting())
+        factor = self.sharing.settings.overcommit_factor
+        idle = None if factor is None else idle_of(self.cluster, factor)
+        self._let_in.update(self.sharing.enqueue_waiting(idle))
 
     def _changed(self) -> set[str]:
         """The jobs of which something came, went or was described anew."""
@@ -95,6 +99,22 @@ class Following:
         # Pods may have other shapes now, which tell the roles of a job apart.
         return {*self.jobs} if before[2] != self._versions[2] else set()
 
+    def _create_queues(self, changed: Iterable[str]) -> set[str]:
+        """Create the queues that placement rules want for pods that came; tell which jobs to look at because of it."""
+        given = next(iter(self.cluster.related.yunikorn.values())) if self._family is Family.YUNIKORN else None
+        if given is None or not any_creates(given):
+            return set()
+        records = (self.cluster.pods.records.get(PodKey(key)) for key in changed)
+        paths = {queue_of(given, record.pod) for record in records if record is not None}
+        if paths <= {"", UNPLACED, *self.sharing.book.tree.row_of}:
+            return set()
+        queues = queues_of(self.cluster, self._family)
+        if queues == self._queues:
+            return set()
+        self._queues = queues
+        self.sharing = self.sharing.with_queues(queues)
+        return {*self.jobs, *self.cluster.gangs.records}
+
     def _current_versions(self) -> tuple[int, int, int]:
         cluster = self.cluster
         return cluster.related.version, cluster.nodes_version, cluster.shapes_version
@@ -111,7 +131,7 @@ class Following:
         is_let_in = key in self._let_in or not self.sharing.settings.enqueues
         why = self.sharing.put(job.demand(self.cluster, is_let_in=is_let_in))
         if why:
-            self.refused[key] = why
+            self.refused[key] = why_unplaced(job.first.pod) if job.queue == UNPLACED else why
 
 
 def queues_of(cluster: Cluster, family: Family) -> list[QueueSpec]:
@@ -122,8 +142,10 @@ def queues_of(cluster: Cluster, family: Family) -> list[QueueSpec]:
         case Family.KAI:
             return compile_kai_queues(cluster.related.kai_queues.values())
         case Family.YUNIKORN:
-            given = cluster.related.yunikorn.values()
-            return [spec for queues in given for spec in compile_yunikorn_queues(queues)]
+            given = next(iter(cluster.related.yunikorn.values()))
+            pods = [record.pod for record in cluster.pods.records.values()] if any_creates(given) else []
+            created = {queue_of(given, pod) for pod in pods if creates_queue(given, pod)}
+            return compile_yunikorn_queues(given, created - {""})
         case Family.ELASTIC_QUOTA | Family.KOORDINATOR:
             return compile_quotas(
                 (
@@ -141,6 +163,13 @@ def total_of(cluster: Cluster) -> dict[str, int]:
     names = [name for name in cluster.nodes.resources.values if name]
     amounts = {name: min(exact_sum(nodes.allocatable(name)), LARGEST_SUM) for name in names}
     return {**amounts, PODS: int(nodes.allowed_pods.sum())}
+
+
+def idle_of(cluster: Cluster, factor: float) -> dict[str, int]:
+    """So many times what all nodes have, without what runs there."""
+    nodes = cluster.rows()
+    used = {name: exact_sum(nodes.requested(name)) for name in cluster.nodes.resources.values if name}
+    return {name: int(total * factor) - used.get(name, 0) for name, total in total_of(cluster).items()}
 
 
 def _all_inside(children: Mapping[GangKey, Iterable[GangKey]], key: GangKey) -> Iterable[GangKey]:

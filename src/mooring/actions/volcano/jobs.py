@@ -19,8 +19,6 @@ class Job:
         self.leaf = leaf
         self.held = [role.held for role in demand.roles]
         self.share = 0.0
-        self.standing: float | tuple[Any, ...] = 0.0
-        """What it is ordered by among jobs of equal priority: its share, or how its application stands."""
         self.is_enqueued = demand.is_enqueued
         self.started = demand.started
         self.line_key: tuple[Any, ...] | None = None

@@ -23,9 +23,9 @@ from mooring.state.undo import Trial, UndoLog
 
 
 class Ledger:
-    """Amounts by queue, and a log of what was added and removed, so that a what-if can be undone."""
+    """Amounts by queue; what is added and removed is noted in the one log, so that a what-if can be undone."""
 
-    def __init__(self, tree: QueueTree) -> None:
+    def __init__(self, tree: QueueTree, log: UndoLog) -> None:
         self.tree = tree
         self.width = tree.resources.width
         shape = (len(tree), self.width)
@@ -41,7 +41,7 @@ class Ledger:
         self.allocated_flat, self.below_flat = flat(self.allocated), flat(self._below)
         self.firm_flat = flat(self.firm)
         self.minimums_flat, self._demand_flat = flat(self.minimums), flat(self.demand)
-        self.log = UndoLog()
+        self.log = log
 
     @property
     def claimed(self) -> Columns:

@@ -22,7 +22,7 @@ from mooring.actions.volcano.standings import Key, Tournament
 from mooring.actions.volcano.tree import QueueTree
 
 JobKey = tuple[Any, ...]
-"""Urgency, whether it is whole, its standing, its age, its key: the smallest has the next turn."""
+"""Urgency, whether it is whole, its share, its age, its key: the smallest has the next turn."""
 
 
 class QueueOrder(Protocol):
@@ -95,8 +95,10 @@ class HierarchicalOrder:
 
 def job_key(job: Job, settings: ShareSettings) -> JobKey:
     demand = job.demand
+    if demand.application:  # its line orders applications, and has them by their own standing
+        return (-demand.priority, demand.created, demand.key)
     by_share, urgency = settings.orders_jobs_by_share, demand.priority if settings.orders_jobs_by_priority else 0
-    return (-urgency, job.is_whole, job.standing if by_share else 0.0, demand.created, demand.key)
+    return (-urgency, job.is_whole, job.share if by_share else 0.0, demand.created, demand.key)
 
 
 class Line:
@@ -109,6 +111,9 @@ class Line:
     def put(self, job: Job, key: JobKey) -> None:
         job.line_key = key
         heappush(self._heap, key)
+
+    def moved(self, job: Job) -> None:
+        """What the job holds, or what it is a part of, has changed."""
 
     def head(self) -> Job | None:
         while self._heap:

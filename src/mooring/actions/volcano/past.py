@@ -53,6 +53,19 @@ class PastUse:
         self._at = other._at
 
     @property
+    def as_of(self) -> float | None:
+        """The last moment that was counted."""
+        return self._at
+
+    def sums(self) -> tuple[Floats, Floats]:
+        """What every queue had, and what the cluster had: amounts times seconds, as they count at that moment."""
+        return self._used, self._available
+
+    def resume(self, at: float, used: Floats, available: Floats) -> None:
+        """Go on from sums that were known at a moment."""
+        self._at, self._used, self._available = at, used, available
+
+    @property
     def past(self) -> Past:
         parts = np.divide(self._used, self._available, out=np.zeros_like(self._used), where=self._available > 0)
         return Past(parts, self._k_value)

@@ -4,6 +4,7 @@ It runs for those whom their share allowed more and who found no node. This is n
 holds more than it deserves gives back. The room is held for the one it was freed for until it can be bound.
 """
 
+import math
 from collections.abc import Sequence
 
 from mooring.actions.gangs.members import needed_members
@@ -15,8 +16,9 @@ from mooring.actions.volcano.shared_jobs import SharedJob
 from mooring.engine.action import Action, Cycle
 from mooring.engine.evictions import evict, nominate
 from mooring.engine.queue.queue import Entry, Queue
+from mooring.engine.verdict import Rejection, Verdict
 from mooring.model.decisions import Decision, Wait
-from mooring.model.keys import NO_GANG
+from mooring.model.keys import NO_GANG, PodKey
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND, PodRecord
 
@@ -43,7 +45,9 @@ class Reclaim(Action):
         if sharing is None or not entries:
             return []
         found = sharing.find_victims(job.key, now, lambda victims: bool(self._rows(job, entries, victims, cluster)))
-        if isinstance(found, Refusal) or not found.victims:
+        if isinstance(found, Refusal):
+            return self._try_later(job, queue, found)
+        if not found.victims:
             return []
         rows = self._rows(job, entries, found.victims, cluster)
         if not rows:
@@ -61,6 +65,18 @@ class Reclaim(Action):
         message = f"room is made for it in the share of queue {job.queue}"
         return [*decisions, *(Wait(pod.key, message, (self._share.family.value,), pod.node) for pod in nomination.pods)]
 
+    def _try_later(self, job: SharedJob, queue: Queue, refusal: Refusal) -> list[Decision]:
+        """Have a job tried again when its time comes, and say so."""
+        turns = [job.gang] if job.gang is not None else job.spares[:1]
+        parked = queue.parked_as(turns[0]) if turns and refusal.again_at < math.inf else None
+        if parked is None:
+            return []
+        parked.again_at = refusal.again_at
+        reasons = (*(parked.verdict.reasons if parked.verdict is not None else ()), refusal.message)
+        message, plugin = "; ".join(reasons), self._share.family.value
+        parked.verdict = Verdict(plugin, Rejection((message,)))
+        return [Wait(entry.record.key, message, (plugin,)) for entry in parked.entries]
+
     def _rows(self, job: SharedJob, entries: Sequence[Entry], victims: Sequence[Victim], cluster: Cluster) -> list[int]:
         """Where the job's next members would go if the victims were gone; nothing if there is no room even then."""
         with cluster.what_if():
@@ -75,7 +91,7 @@ class Reclaim(Action):
 
     def _pods_of(self, victims: Sequence[Victim]) -> list[PodRecord]:
         """The pods that have to go: of each role the last that came."""
-        found: dict[str, PodRecord] = {}
+        found: dict[PodKey, PodRecord] = {}
         for victim in victims:
             job = self._share.jobs[victim.job]
             for records, count in zip(job.members.values(), victim.members, strict=True):
@@ -84,7 +100,7 @@ class Reclaim(Action):
         return list(found.values())
 
 
-def _leaving(cluster: Cluster) -> set[str]:
+def _leaving(cluster: Cluster) -> set[PodKey]:
     """The pods that leave already for somebody who holds their room: it must not be counted against anybody twice."""
     found = (leaving for nomination in cluster.nominations() for leaving in nomination.victims)
     return {leaving.key for leaving in found if not cluster.is_out_of_the_way(leaving)}

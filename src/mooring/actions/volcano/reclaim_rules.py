@@ -13,7 +13,6 @@ whoever cannot, even with more in hand, and the two would take the same thing fr
 from collections.abc import Collection
 from typing import Protocol
 
-from mooring.actions.kai.queues import SHARED
 from mooring.actions.volcano.checks import TOLERANCE, Checks, Refusal
 from mooring.actions.volcano.hdrf import HierarchicalShares
 from mooring.actions.volcano.jobs import Job, Members
@@ -44,9 +43,7 @@ class ReclaimRule(Protocol):
 class DeservedRule:
     """By what queues hold of what they deserve."""
 
-    def __init__(self, ledger: Ledger, shares: QueueShares, checks: Checks, *, of_all: bool = False) -> None:
-        """`of_all`: the reclaimer has to stay within what it deserves of all that it asks for and that is shared."""
-        self._of_all = of_all
+    def __init__(self, ledger: Ledger, shares: QueueShares, checks: Checks) -> None:
         self._ledger = ledger
         self._shares = shares
         self._checks = checks
@@ -62,8 +59,6 @@ class DeservedRule:
                 self._entitled.append(column)
                 continue
             beyond = self._checks.beyond_deserved(job.leaf, column, amount[column])
-            if self._of_all and self._ledger.tree.resources.names[column] in SHARED:
-                return beyond
             # What its share names it may not exceed; what it does not name may come along with what it does.
             if short and self._shares.deserves(job.leaf, column):
                 return beyond

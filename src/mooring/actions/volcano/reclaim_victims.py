@@ -10,17 +10,20 @@ Victims are taken one by one until the reclaimer's next members fit, all in a wh
 3. Within a queue jobs go in the reverse of their order: the lowest priority first. Of whole gangs with equal priority
    that one goes first of which most is of use.
 
-A victim must be preemptible and must have run for its queue's minimum runtime, no queue from it to where the ways meet
+A victim must be preemptible and must have run for its queue's minimum runtime (which with KAI's queues protects no
+members that a gang can do without), no queue from it to where the ways meet
 may be exempt from reclaiming or fall below its guarantee, and the rule (`reclaim_rules.py`) must agree. In the end,
 whoever is not needed after all stays: without any one of the victims the others are not enough.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
+from mooring.actions.kai.reclaim_rule import KaiRule
 from mooring.actions.volcano.book import Book
 from mooring.actions.volcano.checks import Refusal, Shortage
 from mooring.actions.volcano.jobs import Job, Members
@@ -29,6 +32,8 @@ from mooring.actions.volcano.reclaim_rules import DeservedRule, HierarchicalRule
 from mooring.actions.volcano.resources import Amount
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.actions.volcano.standings import Key
+from mooring.actions.volcano.tree import ROOT_ROW
+from mooring.actions.yunikorn.priorities import may_be_evicted_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,8 @@ class Reclamation:
     victims: tuple[Victim, ...]
 
 
+TOO_SHORT = "what could be taken for it has not run for long enough yet"
+
 Fits: TypeAlias = Callable[[Sequence[Victim]], bool]
 
 
@@ -72,14 +79,20 @@ class Reclaim:
     def __init__(self, book: Book, settings: ShareSettings) -> None:
         self._book = book
         self._settings = settings
-        self._rule: ReclaimRule
-        if book.hierarchical is None:
-            self._rule = DeservedRule(book.ledger, book.shares, book.checks, of_all=settings.division is Division.KAI)
-        else:
-            self._rule = HierarchicalRule(book.hierarchical)
+        self._rule = self._make_rule()
         self._taken: list[Unit] = []
         self._left: dict[str, list[int]] = {}
         """Members that victims have left in the what-if."""
+        self._ripe_at = math.inf
+        """When the first of those will have run for long enough that have not yet."""
+
+    def _make_rule(self) -> ReclaimRule:
+        book = self._book
+        if book.hierarchical is not None:
+            return HierarchicalRule(book.hierarchical)
+        if self._settings.division is Division.KAI:
+            return KaiRule(book.ledger, book.shares, book.checks)
+        return DeservedRule(book.ledger, book.shares, book.checks)
 
     def find(self, job: Job, now: float, fits: Fits | None) -> Reclamation | Refusal:
         book = self._book
@@ -92,12 +105,14 @@ class Reclaim:
             with book.ledger.what_if():
                 if not self._is_enough():
                     short = sorted({shortage.column for shortage in self._shortages()})
-                    refusal = self._rule.begin(job, self._amount, short)
+                    refusal = self._rule.begin(job, self._amount, short) or self._too_soon()
                     if refusal is not None:
                         return refusal
                     if not self._take_until_enough():
                         return self._nobody_left()
                     self._spare()
+                    if not all(self._rule.is_right(unit.job) for unit in self._taken):
+                        return self._nobody_left()
                 return Reclamation(job.key, book.tree.name(job.leaf), job.wanted, self._victims())
         finally:
             for leaf in {book.jobs[key].leaf for key in self._left}:
@@ -111,11 +126,32 @@ class Reclaim:
         job, checks = self._job, self._book.checks
         if not job.wants_more:
             return Refusal(job.demand.queue, "", f"job {job.key} has all its members")
-        refusal = checks.closed(job.leaf) or checks.beyond_share(job.leaf, self._amount) or checks.firm(job)
+        if job.is_whole and not self._settings.takes_for_spares:
+            return Refusal(job.demand.queue, "", f"job {job.key} is whole without them")
+        if job.demand.takes_from_nobody:
+            return Refusal(job.demand.queue, "", "it takes from nobody: its preemptionPolicy is Never")
+        refusal = checks.closed(job.leaf) or self._beyond_share() or checks.firm(job)
+        refusal = refusal or self._book.applications.refuse(job)
         if refusal is not None:
             return refusal
-        own = [shortage for shortage in self._shortages() if shortage.row == job.leaf]
+        own = [shortage for shortage in self._shortages() if self._is_own(shortage.row)]
         return checks.describe(own, self._amount) if own else None
+
+    def _beyond_share(self) -> Refusal | None:
+        return self._book.checks.beyond_share(self._job.leaf, self._amount)
+
+    def _is_own(self, row: int) -> bool:
+        """Whether a queue's limit is the reclaimer's own: nothing that others give back would help."""
+        return row == self._job.leaf
+
+    def _too_soon(self) -> Refusal | None:
+        job = self._job
+        delay = self._book.tree.specs[job.leaf].reclaim_delay_seconds
+        ripe_at = job.demand.created + delay
+        if self._now >= ripe_at:
+            return None
+        message = f"what others hold beyond their shares is taken for it once it has waited for {delay:g} s"
+        return Refusal(job.demand.queue, "", message, ripe_at)
 
     def _shortages(self) -> list[Shortage]:
         return self._book.checks.shortages(self._job.leaf, self._amount)
@@ -127,7 +163,8 @@ class Reclaim:
 
     def _nobody_left(self) -> Refusal:
         queue = self._job.demand.queue
-        return Refusal(queue, "", f"what others hold beyond their shares is not enough for job {self._job.key}")
+        message = f"what others hold beyond their shares is not enough for job {self._job.key}"
+        return Refusal(queue, "", TOO_SHORT if self._ripe_at < math.inf else message, self._ripe_at)
 
     # Taking
 
@@ -168,8 +205,9 @@ class Reclaim:
     def _leaves(self) -> list[int]:
         """The queues that anything may be taken from."""
         tree, found = self._book.tree, []
+        fence = next((row for row in tree.paths[self._job.leaf] if tree.specs[row].is_fence), ROOT_ROW)
         for leaf, holders in self._book.holders.items():
-            if holders and leaf != self._job.leaf:
+            if holders and leaf != self._job.leaf and fence in tree.paths[leaf]:
                 _, theirs = tree.ways_apart(self._job.leaf, leaf)
                 if all(tree.specs[row].is_reclaimable for row in theirs):
                     found.append(leaf)
@@ -183,10 +221,23 @@ class Reclaim:
     def _may_be_victim(self, job: Job) -> bool:
         if not job.demand.is_preemptible:
             return False
-        minimum = self._book.tree.minimum_runtimes[job.leaf]
-        if minimum is None:
-            minimum = self._settings.minimum_runtime_seconds
-        return job.started is None or self._now - job.started >= minimum
+        if job.demand.application and not may_be_evicted_for(self._book.tree, self._job, job):
+            return False
+        return self._settings.division is Division.KAI or self._has_run(job)
+
+    def _has_run(self, job: Job) -> bool:
+        """Whether it has run for as long as its queue, or the settings, see to at least."""
+        minimum = self._minimum_runtime(job)
+        if job.started is None or self._now - job.started >= minimum:
+            return True
+        self._ripe_at = min(self._ripe_at, job.started + minimum)
+        return False
+
+    def _minimum_runtime(self, job: Job) -> float:
+        """That of the queue where the ways to the two jobs part, on the victim's side, or of one above it."""
+        _, theirs = self._book.tree.ways_apart(self._job.leaf, job.leaf)
+        seconds = self._book.tree.minimum_runtimes[theirs[-1]]
+        return self._settings.minimum_runtime_seconds if seconds is None else seconds
 
     def _surplus_units(self, jobs: list[Job]) -> Iterable[Unit]:
         for job in reversed(jobs):
@@ -197,7 +248,7 @@ class Reclaim:
         units = []
         for job in reversed(jobs):
             members = tuple(self._left.get(job.key, job.held))
-            if any(members):
+            if any(members) and self._has_run(job):
                 units.append(Unit(job, members, job.amount(members), is_whole=True))
         return sorted(units, key=lambda unit: (unit.job.demand.priority, -self._use(unit.amount)))
 

@@ -47,12 +47,18 @@ class ShareSettings:
     """What resources count for in dominant shares; 1 if not named."""
     enqueues: bool = True
     """Whether jobs that say what they need at least (minResources) are let in only as far as there will be room."""
+    overcommit_factor: float | None = None
+    """How many times what the cluster has such jobs are let in for, in all; None: their queues alone limit that."""
     backfills: bool = True
     """Whether pods that ask for nothing are placed whatever their queue deserves."""
     reclaims: bool = True
     """Whether queues that starve within their share take back what others hold beyond theirs."""
-    preempts: bool = True
-    """Whether pods of shared queues that found no node may evict others by priority."""
+    preempts: bool = False
+    """Whether a job for which there is no room takes that of less important jobs of its own queue."""
+    takes_for_spares: bool = True
+    """Whether others also give way to members that a gang can do without; in Volcano such a gang does not starve."""
+    preempts_like_others: bool = False
+    """Whether whoever found no node may evict by priority whoever is there, as pods of no queue may."""
     orders_jobs_by_priority: bool = True
     orders_jobs_by_share: bool = True
     """Whether of a queue's jobs with equal priority the one with the smaller dominant share comes first."""
@@ -62,6 +68,8 @@ class ShareSettings:
     """How much past use counts against the weights; 0: not at all."""
     minimum_runtime_seconds: float = 0.0
     """How long a job runs before anything can be reclaimed from it, where its queue does not say."""
+    preempt_runtime_seconds: float = 0.0
+    """The same before a more important job of its own queue takes its place, where that is so."""
 
     def __post_init__(self) -> None:
         if self.is_hierarchical and self.division.is_by_weight:

@@ -13,10 +13,10 @@ from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.engine.queue.shared import Family, gang_queue, pod_queue
 from mooring.model.api.meta import timestamp_seconds
-from mooring.model.api.yunikorn_queues import application_of
 from mooring.model.gangs.gang import Gang
 from mooring.model.keys import GangKey, PodKey
-from mooring.model.loading.priorities import is_preemptible
+from mooring.model.loading.priorities import NEVER, is_critical, is_preemptible
+from mooring.model.queued.yunikorn_placement import NOBODY, User, application_of, user_of
 from mooring.model.values.requests import PODS
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
@@ -42,6 +42,7 @@ class SharedJob:
     members: dict[RoleKey, list[PodRecord]] = field(default_factory=dict)
     """All that run or may be tried now, by role."""
     application: str = ""
+    user: User = NOBODY
     leaving: list[PodRecord] = field(default_factory=list)
     """Those that still run, and are being evicted."""
 
@@ -50,6 +51,11 @@ class SharedJob:
         """What its group says that it needs to be let in."""
         given = self.root.gang.min_resources if self.root is not None and self.root.gang is not None else None
         return column_amounts(given)
+
+    @property
+    def first(self) -> PodRecord:
+        """One of its pods."""
+        return next(record for records in (*self.members.values(), self.leaving) for record in records)
 
     @property
     def waiting(self) -> list[Entry]:
@@ -89,13 +95,20 @@ class SharedJob:
             created=self.created,
             started=min(known, default=None),
             application=self.application,
+            user=self.user.name if self.application else "",
+            groups=self.user.groups,
             min_resources=self.min_resources,
             is_enqueued=is_let_in or not self.min_resources or any(role.held for role in roles),
             leaving=_sum(record.shape.requests for record in self.leaving),
             is_firm=not may_go or not all(is_preemptible(record.pod) for record in records),
-            # Who is nominated to a place does not run there, and cannot be evicted from it.
-            is_preemptible=may_go and all(is_preemptible(record.pod) and not record.nominated for record in records),
+            is_preemptible=may_go and all(_may_be_evicted(record) for record in records),
+            takes_from_nobody=any(entry.record.pod.spec.preemption_policy == NEVER for entry in self.waiting),
         )
+
+
+def _may_be_evicted(record: PodRecord) -> bool:
+    """Who is nominated to a place does not run there, and cannot be evicted from it; nor can what the cluster needs."""
+    return is_preemptible(record.pod) and not is_critical(record.pod) and not record.nominated
 
 
 def _sum(requests: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -132,11 +145,11 @@ def shared_jobs(cluster: Cluster, turns: Iterable[Turn], family: Family = Family
 def shared_job(cluster: Cluster, key: str, turns: Sequence[Turn], family: Family) -> SharedJob | None:
     """The job of this key; None if nothing of it runs and it has no turn, or if no queue of the family has it."""
     root = cluster.gangs.records.get(GangKey(key))
-    job = _pod_job(cluster, key, turns, family) if root is None else _gang_job(cluster, root, turns, family)
+    job = _pod_job(cluster, PodKey(key), turns, family) if root is None else _gang_job(cluster, root, turns, family)
     return job if job is not None and (job.members or job.leaving) else None
 
 
-def _pod_job(cluster: Cluster, key: str, turns: Sequence[Turn], family: Family) -> SharedJob | None:
+def _pod_job(cluster: Cluster, key: PodKey, turns: Sequence[Turn], family: Family) -> SharedJob | None:
     record = cluster.pods.records.get(key)
     if record is None or key in cluster.gangs.of_pod:
         return None
@@ -146,7 +159,7 @@ def _pod_job(cluster: Cluster, key: str, turns: Sequence[Turn], family: Family) 
     created = timestamp_seconds(record.pod.metadata.creation_timestamp)
     job = SharedJob(key, queue.name, record.priority, created or 0.0)
     if family is Family.YUNIKORN:
-        job.application = application_of(record.pod)
+        job.application, job.user = application_of(record.pod), user_of(record.pod)
     job.spares = [turn for turn in turns if isinstance(turn, Entry)]
     if created is None and job.spares:
         job.created = job.spares[0].queued_at
@@ -181,7 +194,8 @@ def _gang_job(cluster: Cluster, root: GangRecord, turns: Sequence[Turn], family:
     job.priority = _gang_priority(root.gang, job.members)
     if family is Family.YUNIKORN:
         first = next((record for records in job.members.values() for record in records), None)
-        job.application = "" if first is None else application_of(first.pod)
+        if first is not None:
+            job.application, job.user = application_of(first.pod), user_of(first.pod)
     return job
 
 

@@ -8,10 +8,13 @@ A driver tells what happened (`add`, `remove`, `release`, `set_total`) and runs 
 3. `find_victims(key, now)`: for a job that was refused though its queue holds less than it deserves.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mooring.actions.elastic_quota.runtime import runtime_quotas
 from mooring.actions.kai.tree_shares import kai_shares
@@ -22,11 +25,14 @@ from mooring.actions.volcano.demands import JobDemand, QueueSpec
 from mooring.actions.volcano.jobs import Job, Members, refuse_demand
 from mooring.actions.volcano.order import job_key
 from mooring.actions.volcano.past import PastUse
+from mooring.actions.volcano.preempt_victims import PreemptWithinQueue
 from mooring.actions.volcano.proportion import deserved_by_weight, deserved_in_rounds
 from mooring.actions.volcano.reclaim_victims import Fits, Reclaim, Reclamation
 from mooring.actions.volcano.resources import Columns, ResourceTable
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.errors import InvariantBroken
+from mooring.model.memory import SharedUse, moment
+from mooring.state.undo import UndoLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +61,29 @@ class Sharing:
     """Decides on shares; time comes in as an argument."""
 
     def __init__(
-        self, queues: Iterable[QueueSpec], total: Mapping[str, int], settings: ShareSettings | None = None
+        self,
+        queues: Iterable[QueueSpec],
+        total: Mapping[str, int],
+        settings: ShareSettings | None = None,
+        *,
+        log: UndoLog,
     ) -> None:
+        """`log` is the one by which what is tried out is undone."""
+        self._log = log
         self.settings = settings or ShareSettings()
         self._queues = tuple(queues)
         self._total = dict(total)
         named = {
             name for spec in self._queues for part in (spec.capability, spec.deserved, spec.guarantee) for name in part
         }
-        self.book = Book(self._queues, ResourceTable(sorted(named | set(total))), total, self.settings)
+        self.book = Book(self._queues, ResourceTable(sorted(named | set(total))), total, self.settings, self._log)
         self._past: PastUse | None = None
         if self.settings.half_life_seconds is not None:
             width = self.book.resources.width
             self._past = PastUse(len(self.book.tree), width, self.settings.half_life_seconds, self.settings.k_value)
         self._is_stale = True
+        self._searches = [Reclaim] if self.settings.reclaims or not self.settings.preempts else []
+        self._searches += [PreemptWithinQueue] if self.settings.preempts else []
 
     # Cycles
 
@@ -116,7 +131,7 @@ class Sharing:
             job = book.lines[leaf].head()
             assert job is not None, "a queue takes part only while somebody is in its line"
             refusal = checks.allocatable(leaf, job.amount(job.wanted)) or checks.firm(job)
-            refusal = refusal or checks.too_many(job, book.applications.too_many_in(job))
+            refusal = refusal or book.applications.refuse(job)
             if refusal is None:
                 return Offer(job.key, book.tree.name(leaf), job.wanted)
             book.park(job, refusal.message)
@@ -150,14 +165,21 @@ class Sharing:
         self.book.park(job, "its place was taken or given up in this cycle")
 
     def find_victims(self, key: str, now: float, fits: Fits | None = None) -> Reclamation | Refusal:
-        """Who has to give back what, so that a job of a queue within its share gets its next members placed.
+        """Who has to go, so that a job gets its next members placed: first those whose queues hold more than they
+        deserve, if its own is within its share; then less important jobs of its own queue.
 
         `fits` tells whether they would find nodes if these victims were gone; without it amounts alone decide. It must
         not turn to no when more victims are given. Nothing is changed: to carry it out, `release` the victims and
         `allocate` the job.
         """
         self._divide()
-        return Reclaim(self.book, self.settings).find(self._job(key), now, fits)
+        refusals: list[Refusal] = []
+        for search in self._searches:
+            found = search(self.book, self.settings).find(self._job(key), now, fits)
+            if not isinstance(found, Refusal):
+                return found
+            refusals.append(found)
+        return min(refusals, key=lambda refusal: refusal.again_at)
 
     # Jobs
 
@@ -205,7 +227,7 @@ class Sharing:
 
     def with_queues(self, queues: Iterable[QueueSpec]) -> "Sharing":
         """The same without any job for other queues; what those of the same name had in the past counts on."""
-        new = Sharing(queues, self._total, self.settings)
+        new = Sharing(queues, self._total, self.settings, log=self._log)
         if self._past is not None and new._past is not None:
             rows = {
                 new.book.tree.row_of[name]: row
@@ -219,6 +241,39 @@ class Sharing:
             }
             new._past.take_over(self._past, rows, columns)
         return new
+
+    def remembered(self) -> SharedUse | None:
+        """What the queues had in the past; None if nobody looks back, or nothing was counted yet."""
+        if self._past is None or self._past.as_of is None:
+            return None
+        names, rows = self.book.resources.names, self.book.tree.row_of
+        used, available = self._past.sums()
+        held, total = self.book.ledger.allocated, self.book.tree.total
+        return SharedUse(
+            as_of=moment(self._past.as_of),
+            used={queue: found for queue, row in rows.items() if (found := _by_name(names, used[row]))},
+            available=_by_name(names, available),
+            held={queue: found for queue, row in rows.items() if (found := _by_name(names, held[row]))},
+            total=_by_name(names, total),
+        )
+
+    def recall(self, use: SharedUse, now: float) -> None:
+        """Go on from what the queues had before a restart; what they held then, they held until now."""
+        if self._past is None:
+            return
+        self._widen({*use.available, *use.total})
+        book = self.book
+        columns, shape = book.resources.column_of, book.ledger.allocated.shape
+        used, held = np.zeros(shape), np.zeros(shape, np.int64)
+        available, total = np.zeros(shape[1]), np.zeros(shape[1], np.int64)
+        for name, column in columns.items():
+            available[column], total[column] = use.available.get(name, 0.0), use.total.get(name, 0)
+            for queue, row in book.tree.row_of.items():
+                used[row, column] = use.used.get(queue, {}).get(name, 0.0)
+                held[row, column] = use.held.get(queue, {}).get(name, 0)
+        self._past.resume(use.as_of.timestamp(), used, available)
+        self._past.observe(now, held, total)
+        self._is_stale = True
 
     def set_total(self, total: Mapping[str, int]) -> None:
         """The cluster has so much in all from now on."""
@@ -234,7 +289,7 @@ class Sharing:
             return
         jobs = self.demands()
         table = ResourceTable([*known.names, *sorted(set(names) - set(known.names))])
-        self.book = Book(self._queues, table, self._total, self.settings)
+        self.book = Book(self._queues, table, self._total, self.settings, self._log)
         for demand in jobs:
             self.book.put(demand)
         if self._past is not None:
@@ -248,8 +303,11 @@ class Sharing:
         job = self._job(key)
         return self.book.checks.enqueueable(job.leaf, job.minimum_amount)
 
-    def enqueue_waiting(self) -> list[str]:
-        """Let in those who wait to be let in, best queue and best job first, as far as there will be room."""
+    def enqueue_waiting(self, idle: Mapping[str, int] | None = None) -> list[str]:
+        """Let in those who wait to be let in, best queue and best job first, as far as there will be room.
+
+        `idle`: and for no more than this, together with those that were let in before and do not run yet.
+        """
         book = self.book
         if not book.outside:
             return []
@@ -258,15 +316,30 @@ class Sharing:
         for job in book.outside.values():
             waiting.setdefault(job.leaf, []).append(job)
         let_in = []
+        left = None if idle is None else self._left_to_promise(idle)
         # Being let in changes nobody's share, so each queue has its turn once, with all its jobs.
         for leaf in book.in_order(waiting):
             for job in sorted(waiting[leaf], key=lambda job: job_key(job, self.settings)):
-                refusal = self.enqueueable(job.key)
+                refusal = self.enqueueable(job.key) or book.checks.overcommitted(job, left)
                 if refusal is None:
                     book.enqueue(job)
+                    if left is not None:
+                        left.subtract(job.minimum_amount)
                     let_in.append(job.key)
                 job.refusal = "" if refusal is None else refusal.message
         return let_in
+
+    def _left_to_promise(self, idle: Mapping[str, int]) -> Counter[int]:
+        """What is idle without what was promised to jobs that were let in, by column."""
+        column_of = self.book.resources.column_of
+        left = Counter({column_of[name]: amount for name, amount in idle.items() if name in column_of})
+        for job in self.book.jobs.values():
+            if job.is_enqueued and job.demand.min_resources:
+                held = job.held_amount
+                left.subtract(
+                    {column: max(0, value - held.get(column, 0)) for column, value in job.minimum_amount.items()}
+                )
+        return left
 
     # Answers
 
@@ -308,6 +381,11 @@ class Sharing:
         if job is None:
             raise InvariantBroken(f"job {key} is not known")
         return job
+
+
+def _by_name(names: Sequence[str], row: npt.NDArray[Any]) -> dict[str, Any]:
+    """What is not 0 of a row."""
+    return {name: value for name, value in zip(names, row.tolist(), strict=False) if value}
 
 
 def _as_demand(job: Job) -> JobDemand:

@@ -53,6 +53,10 @@ class Tournament:
             key = None if best is None else key_of(above, keys[best])
             node = above
 
+    def key(self, node: int) -> Key | None:
+        """The key of a node; None if nobody below it takes part."""
+        return self._keys[node]
+
     def best(self) -> int | None:
         node = self._root
         child = self._best_child(node)

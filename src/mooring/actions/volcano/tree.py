@@ -38,7 +38,9 @@ class QueueTree:
         self.leaves = [row for row, below in enumerate(self.children) if not below and row != ROOT_ROW]
         self.closed_by = [self._find_closed(row) for row in range(len(self.specs))]
         """For each queue: the first, from itself upwards, that is not open; empty if all are."""
-        self.minimum_runtimes = self._inherit_runtimes()
+        self.minimum_runtimes = self._inherit([spec.minimum_runtime_seconds for spec in self.specs])
+        """For each queue: how long its jobs run before anything is reclaimed from them; None where nobody says."""
+        self.preempt_runtimes = self._inherit([spec.preempt_runtime_seconds for spec in self.specs])
         self.own_deserved = self._columns([spec.deserved for spec in self.specs])
         self.guarantee = self._columns([spec.guarantee for spec in self.specs])
         self._raise_guarantees()
@@ -94,12 +96,13 @@ class QueueTree:
     def _find_closed(self, row: int) -> str:
         return next((self.name(above) for above in self.paths[row] if not self.specs[above].is_open), "")
 
-    def _inherit_runtimes(self) -> list[float | None]:
-        runtimes: list[float | None] = []
-        for row, spec in enumerate(self.specs):
-            above = None if row == ROOT_ROW else runtimes[self.parent[row]]
-            runtimes.append(above if spec.minimum_runtime_seconds is None else spec.minimum_runtime_seconds)
-        return runtimes
+    def _inherit(self, own: Sequence[float | None]) -> list[float | None]:
+        """What each queue says, else what the nearest above it does."""
+        found: list[float | None] = []
+        for row, given in enumerate(own):
+            above = None if row == ROOT_ROW else found[self.parent[row]]
+            found.append(above if given is None else given)
+        return found
 
     def _columns(self, amounts: Sequence[Mapping[str, int]]) -> Columns:
         return np.array([self.resources.row(found) for found in amounts], dtype=np.int64)

@@ -1,18 +1,27 @@
-"""YuniKorn's order of queues: at every level the one that holds least of its guarantee, or of the most it may have."""
+"""YuniKorn's order of queues: at every level the most important, of those the one that holds least of its guarantee, or
+of the most it may have.
 
-from collections.abc import Sequence
+How important a queue is follows from what waits in it. With `application.sort.priority: disabled` of the queue above,
+it counts only where two hold the same.
+"""
+
+from collections.abc import Mapping, Sequence
 
 from mooring.actions.volcano.ledger import Ledger
 from mooring.actions.volcano.resources import UNLIMITED
 from mooring.actions.volcano.standings import Key, Tournament
+from mooring.actions.volcano.tree import ROOT_ROW
 from mooring.actions.yunikorn.fair_order import queue_share
+from mooring.actions.yunikorn.line import ApplicationLine
+from mooring.actions.yunikorn.priorities import seen_from_outside
 
 
 class YuniKornOrder:
     """The order of the leaf queues that take part."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, lines: Mapping[int, ApplicationLine]) -> None:
         self._ledger = ledger
+        self._lines = lines
         tree = self._tree = ledger.tree
         names = tree.resources.names
         self._fair_max = [
@@ -27,7 +36,22 @@ class YuniKornOrder:
         )
 
     def _key(self, row: int, best: Key | None) -> Key:
-        return (self._share(row), self._tree.specs[row].created, self._tree.name(row))
+        if row == ROOT_ROW:
+            return ()
+        spec, share = self._tree.specs[row], self._share(row)
+        priority = seen_from_outside(spec.applications, self._priority_inside(row, best))
+        above = self._tree.specs[self._tree.parent[row]].applications
+        standing = (-priority, share) if above.sorts_by_priority else (share, -priority)
+        return (*standing, spec.created, spec.name, priority)
+
+    def _priority_inside(self, row: int, best: Key | None) -> int:
+        """The highest priority of what waits in a queue; the best of those below has it if they are ordered by that."""
+        if best is None:
+            return self._lines[row].priority or 0
+        if self._tree.specs[row].applications.sorts_by_priority:
+            return int(best[-1])
+        keys = (self._tournament.key(child) for child in self._tree.children[row])
+        return max(int(key[-1]) for key in keys if key is not None)
 
     def _share(self, row: int) -> float:
         width, names = self._ledger.width, self._tree.resources.names

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 
 from mooring.actions.admit.cycle.flavor_assigner import Assignment
 from mooring.actions.admit.cycle.grades import Mode
+from mooring.actions.admit.cycle.line import Requeue
 from mooring.actions.admit.cycle.nominate import Entry, Nominator, describe
 from mooring.actions.admit.cycle.order import FairOrder, by_rank
-from mooring.actions.admit.cycle.pending import Pending, Requeue
+from mooring.actions.admit.cycle.pending import Pending
 from mooring.actions.admit.cycle.turns import MayStart, Turns, anybody
 from mooring.actions.admit.lifecycle.conditions import MISCONFIGURED, SUSPENDED, Condition
 from mooring.actions.admit.policies.held_room import HeldRoom
@@ -23,6 +24,9 @@ from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.resource_rules import ResourceRules
 from mooring.actions.admit.quota.structure import Queue, Structure
 from mooring.actions.admit.topology.assigner import TopologyAssigner
+from mooring.actions.admit.topology.needs import Unplaceable, needs_of
+from mooring.actions.admit.topology.replacement import replace_node
+from mooring.actions.admit.topology.usage import DomainUsage
 from mooring.actions.admit.workload_info import AdmittedWorkload, Intake, PendingWorkload, claims_of, make_admitted
 from mooring.model.api.kueue import STOP_NONE, LocalQueue, Workload
 from mooring.model.decisions import PodSetFlavors
@@ -60,12 +64,14 @@ class CycleReport:
     """What one cycle decided."""
 
     cycle: int
-    heads: dict[str, str] = field(default_factory=dict)
+    heads: dict[str, WorkloadKey] = field(default_factory=dict)
     """By queue, the workload that was tried."""
     outcomes: dict[str, str] = field(default_factory=dict)
     """By workload tried, the reason of its QuotaReserved condition."""
-    conditions: dict[str, Condition] = field(default_factory=dict)
+    conditions: dict[WorkloadKey, Condition] = field(default_factory=dict)
     """By workload that waits on, tried or alike one that was: why."""
+    misplaced: list[WorkloadKey] = field(default_factory=list)
+    """Those whose namespace their queue does not select."""
     admitted: list[Admitted] = field(default_factory=list)
     preempted: list[Preempted] = field(default_factory=list)
     tried: list[PendingWorkload] = field(default_factory=list, compare=False)
@@ -99,17 +105,18 @@ class Admission:
         self._holds_freed_room = holds_freed_room
         self._keeps_nominations = keeps_nominations
         self.own = own or OwnRules()
-        self._adrift: dict[str, AdmittedWorkload] = {}
+        self.faults: dict[WorkloadKey, Exception] = {}
+        """What was raised in whose turn, until `take_faults`."""
+        self._adrift: dict[WorkloadKey, AdmittedWorkload] = {}
         """Those who hold quota of a queue that is not there: they run on, and count again when it is back."""
         self._build(structure, local_queues)
 
     def _build(self, structure: Structure, local_queues: Iterable[LocalQueue]) -> None:
         self.structure = structure
-        self.topology = TopologyAssigner(balanced=self._balances_placement)
+        self.topology = TopologyAssigner(DomainUsage(structure.tree.log), balanced=self._balances_placement)
         """Places pods in the topologies of flavors; whoever knows the nodes tells it of them (`TopologySurvey`)."""
-        self.ledger = Ledger(structure.tree, self.topology, structure.topology_flavors)
         self._local_queues = {(found.metadata.namespace, found.metadata.name): found for found in local_queues}
-        self.own.attach(self.ledger, self._local_queues.values())
+        self.ledger: Ledger = self.own.make_ledger(structure, self.topology, self._local_queues.values())
         self.pending = Pending(structure, self._namespace_labels, self.own.line_maker())
         self.held = HeldRoom(self.ledger) if self._holds_freed_room else None
         self._shares = self.own.make_shares(structure.tree)
@@ -168,7 +175,11 @@ class Admission:
             report.outcomes[entry.pending.key] = condition.reason
             if entry.requeue is not None:
                 peers = self.pending.put_back(entry.pending, entry.requeue, condition)
-                report.conditions.update(dict.fromkeys((entry.pending.key, *peers), condition))
+                report.conditions[entry.pending.key] = condition
+                if peers:
+                    report.conditions.update(dict.fromkeys(peers, condition))
+                if entry.requeue is Requeue.NAMESPACE_MISMATCH:
+                    report.misplaced.append(entry.pending.key)
         self._hold_room(entries, [*turns.preempting, *turns.deferred])
         return report
 
@@ -176,10 +187,20 @@ class Admission:
         queue = self.structure.queues[pending.queue_name]
         if not self.pending.admits_namespace(pending):
             return Entry(pending, queue, Assignment(Mode.NO_FIT, ()), requeue=Requeue.NAMESPACE_MISMATCH)
-        entry = self._nominator.nominate(pending, queue, self.cycle)
+        try:
+            entry = self._nominator.nominate(pending, queue, self.cycle)
+        except Exception as error:  # a mistake of ours costs this workload its turn, not everybody theirs
+            self.faults[pending.key] = error
+            message = f"error: {type(error).__name__}: {error}"
+            return Entry(pending, queue, Assignment(Mode.NO_FIT, ()), requeue=Requeue.FAULT, message=message)
         if entry.assignment.mode == Mode.NO_FIT:
             entry.requeue = Requeue.NO_FIT  # it could take nothing from the others, so it needs no turn
         return entry
+
+    def take_faults(self) -> dict[WorkloadKey, Exception]:
+        """What was raised, and in whose turn, since this was last asked."""
+        faults, self.faults = self.faults, {}
+        return faults
 
     def _admit(self, entry: Entry, now: float) -> Admitted:
         pending, pod_sets = entry.pending, entry.assignment.pod_sets
@@ -209,7 +230,7 @@ class Admission:
             if entry.requeue not in _KEEPS_ITS_HOLD:
                 self._give_up_hold(entry.pending.key)
 
-    def _give_up_hold(self, key: str) -> None:
+    def _give_up_hold(self, key: WorkloadKey) -> None:
         queue = None if self.held is None else self.held.give_up(key)
         if queue is not None:
             self.pending.retry([queue])
@@ -259,24 +280,33 @@ class Admission:
             admitted.node = queue.node
             self.ledger.reserve(admitted)
 
-    def admitted(self, key: str) -> AdmittedWorkload | None:
+    def admitted(self, key: WorkloadKey) -> AdmittedWorkload | None:
         """What a workload holds, be its queue there or not."""
         return self.ledger.admitted(key) if key in self.ledger else self._adrift.get(key)
 
-    def reclaim(self, key: str, reclaimed: Mapping[str, int]) -> None:
+    def reclaim(self, key: WorkloadKey, reclaimed: Mapping[str, int]) -> None:
         """So many pods of each set of a workload are done: what they held is free."""
         if key in self.ledger:
             self.ledger.reclaim(key, reclaimed)
             self.pending.retry([self._queue_of(self.ledger.admitted(key))])
 
-    def finish_evictions(self, keys: Iterable[str]) -> None:
+    def find_replacement(self, key: WorkloadKey, failed: str) -> tuple[PodSetFlavors, ...] | None:
+        """The pods of a workload with other domains in place of a node; None if there are none, or if it is not
+        known any more what it asked for."""
+        if key not in self.ledger:
+            return None
+        admitted = self.ledger.admitted(key)
+        needs = needs_of(self._queue_of(admitted), admitted.pending.pod_sets, admitted.pod_sets)
+        return None if isinstance(needs, Unplaceable) else replace_node(self.topology, needs, admitted.pod_sets, failed)
+
+    def finish_evictions(self, keys: Iterable[WorkloadKey]) -> None:
         """The pods of these victims are gone: they wait again, and what they held is free for whoever is first."""
         freed = [self._release(key) for key in keys]
         for admitted in freed:
             self.pending.add(admitted.pending)
         self.pending.retry(self._queue_of(admitted) for admitted in freed)
 
-    def finish(self, keys: Iterable[str]) -> None:
+    def finish(self, keys: Iterable[WorkloadKey]) -> None:
         """These workloads are done, deleted or told to wait elsewhere, whether they held quota or waited for it."""
         freed = []
         for key in keys:
@@ -287,7 +317,7 @@ class Admission:
                 freed.append(self._release(key))
         self.pending.retry(self._queue_of(admitted) for admitted in freed)
 
-    def _release(self, key: str) -> AdmittedWorkload:
+    def _release(self, key: WorkloadKey) -> AdmittedWorkload:
         admitted = self.ledger.release(key)
         admitted.pending.position = None
         return admitted

@@ -5,9 +5,10 @@ enough for the queue's policy; otherwise the best one seen is taken. Where the s
 workload that could not start with that flavor tries the ones behind it next time.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from mooring.actions.admit.cycle.asks import Ask, Asks
 from mooring.actions.admit.cycle.grades import (
     BEST,
     WORST,
@@ -21,14 +22,13 @@ from mooring.actions.admit.cycle.grades import (
 )
 from mooring.actions.admit.lifecycle.conditions import Note, Shortage, TooMuch, pod_sets_message
 from mooring.actions.admit.quota.structure import FlavorGroup, FlavorMatcher, FlavorOption, Queue
-from mooring.actions.admit.quota.tree import QuotaTree
 from mooring.actions.admit.topology.assigner import Found, PodSetNeed, TopologyAssigner
 from mooring.actions.admit.topology.needs import Unplaceable, flavor_mismatch, needs_of
 from mooring.actions.admit.topology.usage import TopologyUse
 from mooring.actions.admit.workload_info import PendingWorkload, PodSetRequest, ScanPosition
 from mooring.model.api.kueue import NEVER
 from mooring.model.decisions import PodSetFlavors
-from mooring.model.values.requests import PODS
+from mooring.state.quota_tree import QuotaTree
 
 Oracle = Callable[[PendingWorkload, Queue, int, int], Grade]
 """Asks preemption what could be done for (workload, queue, column, amount)."""
@@ -44,6 +44,8 @@ class Choice:
     option: FlavorOption
     grades: dict[str, Grade] = field(default_factory=dict)
     tried: int = -1
+    fits: bool = True
+    """Whether all of it is free."""
 
 
 @dataclass(slots=True)
@@ -62,6 +64,9 @@ class Assignment:
     reason: Reason = Reason.NONE
     notes: list[tuple[str, list[Note]]] = field(default_factory=list)
     """By pod set that does not fit as things stand: what is in its way."""
+    is_first_choice: bool = False
+    """Whether no other flavor was looked at, and all of it comes from equally far up: no more than one number to check
+    to see that the same would be found again."""
     needs: tuple[PodSetNeed, ...] = ()
     """What of it is placed in the topologies of its flavors."""
     topology_use: TopologyUse = ()
@@ -98,7 +103,7 @@ class FlavorAssigner:
         self._matcher = matcher
         self._oracle = oracle
         self._fair_sharing = fair_sharing
-        self.ignores_undeclared = ignores_undeclared
+        self._asks = Asks(ignores_undeclared=ignores_undeclared)
 
     def assign(
         self,
@@ -115,9 +120,9 @@ class FlavorAssigner:
         `position` is where the last search stopped; `now_at` (cycle, generation) is noted with the new one.
         """
         search = _Search(self, pending, queue, position, pins)
-        given = tuple(counts) if counts is not None else tuple(pod_set.count for pod_set in pending.pod_sets)
-        for members in _groups(pending.pod_sets) if pending.has_groups else ((index,) for index in range(len(given))):
-            if not search.assign_together(members, given):
+        given = tuple(counts) if counts is not None else tuple([pod_set.count for pod_set in pending.pod_sets])
+        for ask in self._asks.of(pending, queue, given, is_whole=counts is None):
+            if not search.assign_together(ask, given):
                 break
         assignment = search.result(given, now_at)
         if queue.topology_flavors and assignment.mode != Mode.NO_FIT:
@@ -187,14 +192,6 @@ class FlavorAssigner:
         return self._matcher.mismatch(flavor, pod_set.selection, pod_set.spec)
 
 
-def _groups(pod_sets: Sequence[PodSetRequest]) -> list[tuple[int, ...]]:
-    """Pod sets that share their flavors: those of one group together, at the place of the first."""
-    found: dict[str, list[int]] = {}
-    for index, pod_set in enumerate(pod_sets):
-        found.setdefault(pod_set.topology.group or f"\n{index}", []).append(index)
-    return [tuple(members) for members in found.values()]
-
-
 class _Search:
     """One assignment in the making."""
 
@@ -217,38 +214,34 @@ class _Search:
         self._flavors: list[PodSetFlavors] = []
         self._mode = Mode.FIT
         self._borrow_height = 0
+        self._heights: set[int] = set()
+        self._is_first_choice = True
         self._reason = Reason.NONE
         self._notes: list[tuple[str, list[Note]]] = []
 
-    def assign_together(self, members: tuple[int, ...], counts: Sequence[int]) -> bool:
+    def assign_together(self, ask: Ask, counts: Sequence[int]) -> bool:
         """Find flavors for a pod set, or for a group that must have the same; False if there are none."""
-        queue, pod_sets = self._queue, self._pending.pod_sets
-        with_pods = PODS in queue.group_by_resource
-        totals = {index: pod_sets[index].total(counts[index], with_pods=with_pods) for index in members}
-        requests = totals[members[0]] if len(members) == 1 else _sum(totals.values())
-        together = [pod_sets[index] for index in members]
+        pod_sets = self._pending.pod_sets
+        together = [pod_sets[index] for index in ask.members]
         chosen: dict[str, Choice] = {}
         notes: list[Note] = []
-        for resource, amount in requests.items():
-            if resource in chosen:
-                continue
-            group = queue.group_by_resource.get(resource)
+        for resource, group, wanted in ask.groups:
             if group is None:
-                if amount == 0 or self._assigner.ignores_undeclared:
-                    continue
                 return self._give_up(together, [f"resource {resource} unavailable in ClusterQueue"])
-            wanted = {name: value for name, value in requests.items() if name in group.resources}
             in_the_way: list[Note] = []
-            choice = self._find_flavor(members, resource, group, wanted, in_the_way)
+            choice = self._find_flavor(ask.members, resource, group, wanted, in_the_way)
             if choice is None:
                 return self._give_up(together, in_the_way)
-            chosen.update(dict.fromkeys(wanted, choice))
-            if any(grade.possibility != Possibility.FIT for grade in choice.grades.values()):
+            for name in wanted:
+                chosen[name] = choice
+            if not choice.fits:
                 notes += in_the_way
         if notes:
             self._notes += [(pod_set.name, notes) for pod_set in together]
-        for index, total in totals.items():
-            self._take(pod_sets[index], counts[index], total, chosen)
+        for index, total in zip(ask.members, ask.totals, strict=True):
+            # Of a group each has what it asks for itself; who asks for nothing goes where the others go.
+            own = {name: chosen[name] for name in chosen if name in total} if total and len(ask.members) > 1 else chosen
+            self._take(pod_sets[index], counts[index], total, own)
         return True
 
     def _give_up(self, together: Sequence[PodSetRequest], in_the_way: list[Note]) -> bool:
@@ -291,6 +284,7 @@ class _Search:
         if best is None:
             self._reason = least
             return None
+        self._is_first_choice &= tried == 0
         best.tried = -1 if tried == len(group.options) - 1 else tried
         return best
 
@@ -316,6 +310,7 @@ class _Search:
                 continue
             grade, why = self._assigner.grade(self._pending, queue, column, total)
             if grade.possibility != Possibility.FIT:
+                choice.fits = False
                 reason = max(reason, why)
                 if (note := self._assigner.note(queue, column, before, amount)) is not None:
                     in_the_way.append(note)
@@ -324,16 +319,16 @@ class _Search:
             choice.grades[resource] = grade
         return worst, reason
 
-    def _take(self, pod_set: PodSetRequest, count: int, requests: Mapping[str, int], group: dict[str, Choice]) -> None:
-        # Of a group each has what it asks for itself; who asks for nothing goes where the others go.
-        chosen = {resource: choice for resource, choice in group.items() if resource in requests} if requests else group
+    def _take(self, pod_set: PodSetRequest, count: int, requests: Mapping[str, int], chosen: dict[str, Choice]) -> None:
         for resource, choice in chosen.items():
             grade, column = choice.grades[resource], choice.option.columns[resource]
             self._usage[column] = self._usage.get(column, 0) + requests.get(resource, 0)
-            self._borrow_height = max(self._borrow_height, grade.borrow_height)
+            if grade.borrow_height > self._borrow_height:
+                self._borrow_height = grade.borrow_height
+            self._heights.add(grade.borrow_height)
             if grade.possibility != Possibility.FIT:
                 self._short.add(column)
-                self._mode = min(self._mode, Mode.PREEMPT)
+                self._mode = Mode.PREEMPT
         self._tried.append({resource: choice.tried for resource, choice in chosen.items()})
         flavors = {resource: choice.option.flavor for resource, choice in chosen.items()}
         self._flavors.append(PodSetFlavors(pod_set.name, count, flavors))
@@ -349,21 +344,9 @@ class _Search:
             position=ScanPosition(now_at[0], now_at[1], tuple(self._tried)),
             reason=self._reason,
             notes=self._notes,
+            is_first_choice=self._is_first_choice and self._is_of_one_height(),
         )
 
-
-def _sum(totals: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """What a group asks for together, in Kueue's order: the first one decides where the search goes on next time."""
-    found: dict[str, int] = {}
-    for total in totals:
-        for resource, amount in total.items():
-            found[resource] = found.get(resource, 0) + amount
-    return {resource: found[resource] for resource in sorted(found, key=_fnv_1a)}
-
-
-def _fnv_1a(text: str) -> int:
-    """The hash by which Kueue orders resources."""
-    found = 0xCBF29CE484222325
-    for byte in text.encode():
-        found = ((found ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return found
+    def _is_of_one_height(self) -> bool:
+        """Pod sets are looked at one after another: what is theirs by right is so of each; else there must be one."""
+        return len(self._heights) < 2 and (len(self._flavors) == 1 or not self._borrow_height)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from mooring.actions.admit.cycle.flavor_assigner import Assignment, FlavorAssigner, Pins
 from mooring.actions.admit.cycle.grades import Grade, Mode, Possibility
-from mooring.actions.admit.cycle.pending import Requeue
+from mooring.actions.admit.cycle.line import Requeue
 from mooring.actions.admit.lifecycle.conditions import (
     MISCONFIGURED,
     NAMESPACE_MISMATCH,
@@ -20,6 +20,10 @@ from mooring.actions.admit.preemption.targets import FindVictims, Preemptor, Vic
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue, Structure
 from mooring.actions.admit.workload_info import PendingWorkload, ScanPosition
+from mooring.model.api.kueue import ANY
+
+MOST_KEPT = 10_000
+"""How many plans are kept by shape; ever new shapes must not grow the memory for ever."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +38,12 @@ class Entry:
     """Where it goes if it is not admitted; None once it is."""
     message: str = ""
 
+    @property
+    def can_start(self) -> bool:
+        """Whether its turn may change anything: there is room, or could be, or what would be is kept for it."""
+        assignment = self.assignment
+        return assignment.mode == Mode.FIT or bool(self.victims or assignment.needs) or self.queue.reclaim != ANY
+
 
 class Kept(NamedTuple):
     """What was planned for a head, and all that it depended on."""
@@ -44,6 +54,19 @@ class Kept(NamedTuple):
     """Where its search for flavors began."""
     assignment: Assignment
     victims: tuple[Victim, ...]
+
+
+class Short(NamedTuple):
+    """What was planned for somebody who asks for so much of one column, when so much of it was to be had."""
+
+    assignment: Assignment
+    column: int
+    amount: int
+    available: int
+
+
+_Need = tuple[str, tuple[tuple[int, int], ...], frozenset[int], tuple[int, ...]]
+"""A workload, with amounts by column, the columns that are short, and how many pods need a place."""
 
 
 class Nominator:
@@ -70,7 +93,11 @@ class Nominator:
             fair_sharing=fair_sharing,
             ignores_undeclared=ignores_undeclared,
         )
-        self._known: dict[tuple[str, frozenset[tuple[int, int]], frozenset[int], tuple[int, ...]], list[Victim]] = {}
+        self._fits: dict[tuple[int, int], Assignment] = {}
+        """By queue and shape, plans that need nobody to go, with the first flavors that were looked at."""
+        self._short: dict[tuple[int, int], Short] = {}
+        """By queue and shape, plans for which others would have to go, where one flavor of one resource is all."""
+        self._known: dict[_Need, list[Victim]] = {}
 
     def nominate(self, pending: PendingWorkload, queue: Queue, cycle: int) -> Entry:
         """Plan a head; its scan position is used if it is recent or nothing changed in its queue since."""
@@ -80,14 +107,29 @@ class Nominator:
             position = None
         # Where places count as well as quota, other things change the plan too: nodes, and who runs on them.
         keeps = self._keeps and not queue.topology_flavors
-        entry = self._kept(pending, queue, position) if keeps else None
+        entry = (self._fitting(pending, queue, position) or self._kept(pending, queue, position)) if keeps else None
         if entry is None:
             entry = self._plan(pending, queue, position, None, (cycle, generation))
-            self._keep(entry, position)
-            pending.position = entry.assignment.position
-        elif (found := entry.assignment.position) is not None:
-            pending.position = ScanPosition(cycle, generation, found.tried)
+            if keeps:
+                self._keep(entry, position)
+        found = entry.assignment.position
+        if found is not None and (found.cycle, found.generation) != (cycle, generation):
+            found = ScanPosition(cycle, generation, found.tried)
+        pending.position = found
         return entry
+
+    def _fitting(self, pending: PendingWorkload, queue: Queue, position: ScanPosition | None) -> Entry | None:
+        """The plan that the last one of its shape had, if its first flavors still have room, from as near as then."""
+        if position is not None and position.is_pending:
+            return None
+        kept = self._fits.get((queue.node, pending.shape))
+        if kept is None:
+            return None
+        available, borrow_height, node = self._ledger.tree.available, self._ledger.tree.borrow_height, queue.node
+        for column, amount in kept.usage.items():
+            if amount > available(node, column) or borrow_height(node, column, amount)[0] != kept.borrow_height:
+                return None
+        return Entry(pending, queue, kept)
 
     def _kept(self, pending: PendingWorkload, queue: Queue, position: ScanPosition | None) -> Entry | None:
         """The plan made last, if nothing has changed since in the tree of cohorts, which is all that it depends on."""
@@ -99,9 +141,17 @@ class Nominator:
         return Entry(pending, queue, kept.assignment, list(kept.victims))
 
     def _keep(self, entry: Entry, position: ScanPosition | None) -> None:
-        version = self._ledger.version(entry.queue.root)
-        kept = Kept(self._ledger, version, _tried(position), entry.assignment, tuple(entry.victims))
-        entry.pending.nomination = kept
+        pending, queue, assignment = entry.pending, entry.queue, entry.assignment
+        if assignment.mode == Mode.FIT:
+            # Who takes fewer pods where room is short wants more of them as soon as there is more room.
+            is_best = assignment.is_first_choice and not pending.can_shrink
+            if is_best and (position is None or not position.is_pending):
+                if len(self._fits) >= MOST_KEPT:
+                    self._fits.clear()
+                self._fits[queue.node, pending.shape] = assignment
+            return
+        version = self._ledger.version(queue.root)
+        pending.nomination = Kept(self._ledger, version, _tried(position), assignment, tuple(entry.victims))
 
     def plan_again(self, entry: Entry) -> Entry:
         """Plan once more after others had their turn, with the flavors as nominated."""
@@ -126,6 +176,10 @@ class Nominator:
         pins: Pins | None,
         now_at: tuple[int, int],
     ) -> Entry:
+        entry = self._as_short_as_before(pending, queue, position)
+        if entry is not None:
+            return entry
+
         def attempt(counts: Sequence[int] | None) -> Entry:
             assignment = self._assigner.assign(pending, queue, counts, position=position, pins=pins, now_at=now_at)
             entry = Entry(pending, queue, assignment)
@@ -138,7 +192,37 @@ class Nominator:
             entry = find_largest(pending, attempt) or entry
         if entry.assignment.needs and entry.assignment.mode == Mode.PREEMPT:
             self._find_place(entry)
+        self._keep_short(entry, position)
         return entry
+
+    def _as_short_as_before(
+        self, pending: PendingWorkload, queue: Queue, position: ScanPosition | None
+    ) -> Entry | None:
+        """The plan that the last one of its shape had, if the same is missing: who would have to go is found anew."""
+        kept = self._short.get((queue.node, pending.shape))
+        if kept is None or (position is not None and position.is_pending):
+            return None
+        assignment, column, amount, available = kept
+        if self._ledger.tree.available(queue.node, column) != available:
+            return None
+        grade, _ = self._assigner.grade(pending, queue, column, amount)
+        if grade.possibility == Possibility.NO_FIT or grade.borrow_height != assignment.borrow_height:
+            return None
+        return Entry(pending, queue, assignment, self._victims(pending, queue, assignment))
+
+    def _keep_short(self, entry: Entry, position: ScanPosition | None) -> None:
+        pending, queue, assignment = entry.pending, entry.queue, entry.assignment
+        if assignment.mode != Mode.PREEMPT or not assignment.is_first_choice or len(assignment.usage) != 1:
+            return
+        if pending.can_shrink or len(pending.pod_sets) != 1 or queue.topology_flavors or not self._keeps:
+            return
+        is_only_flavor = assignment.position is not None and not assignment.position.is_pending
+        if is_only_flavor and (position is None or not position.is_pending):
+            if len(self._short) >= MOST_KEPT:
+                self._short.clear()
+            (column, amount), *_ = assignment.usage.items()
+            available = self._ledger.tree.available(queue.node, column)
+            self._short[queue.node, pending.shape] = Short(assignment, column, amount, available)
 
     def _find_place(self, entry: Entry) -> None:
         """Where a preemptor will go once its victims are gone; without victims, where it would on an empty cluster."""
@@ -153,8 +237,8 @@ class Nominator:
 
     def _find(self, preemptor: Preemptor) -> list[Victim]:
         """Victims of the same need are asked for again and again: by each column, by the whole, by smaller counts."""
-        counts = tuple(need.count for need in preemptor.needs)
-        key = (preemptor.pending.key, frozenset(preemptor.usage.items()), preemptor.short_columns, counts)
+        counts = tuple([need.count for need in preemptor.needs])
+        key = (preemptor.pending.key, tuple(preemptor.usage.items()), preemptor.short_columns, counts)
         victims = self._known.get(key)
         if victims is None:
             victims = self._known[key] = self._find_victims(self._ledger, preemptor)
@@ -163,14 +247,16 @@ class Nominator:
     def _ask(self, pending: PendingWorkload, queue: Queue, column: int, amount: int) -> Grade:
         """What preemption could do in one column alone."""
         victims = self._find(Preemptor(pending, queue, {column: amount}, frozenset((column,))))
-        ledger = self._ledger
+        ledger, tree = self._ledger, self._ledger.tree
+        height, _ = tree.borrow_height(queue.node, column, amount)
         if not victims:
-            return Grade(Possibility.NO_CANDIDATES, ledger.tree.borrow_height(queue.node, column, amount)[0])
-        with ledger.what_if():
-            for victim in victims:
-                ledger.remove(victim.admitted)
-            height, _ = ledger.tree.borrow_height(queue.node, column, amount)
+            return Grade(Possibility.NO_CANDIDATES, height)
         is_own = any(victim.admitted.node == queue.node for victim in victims)
+        if is_own or len(tree.paths[queue.node]) > 2:  # else only the queue's own usage counts, and that stays
+            with ledger.what_if():
+                for victim in victims:
+                    ledger.remove(victim.admitted)
+                height, _ = tree.borrow_height(queue.node, column, amount)
         return Grade(Possibility.PREEMPT if is_own else Possibility.RECLAIM, height)
 
 

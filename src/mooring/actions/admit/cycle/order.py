@@ -44,7 +44,9 @@ class FairOrder:
             return
         if all(len(self._ledger.tree.paths[entry.queue.node]) == 2 for entry in entries):
             # Right below the root nobody's turn changes anybody else's standing: one sorting is all the tournament.
-            yield from sorted(entries, key=lambda entry: self.standing(entry, entry.queue.node))
+            yield from [entry for entry in entries if not entry.can_start]  # their turns change nothing
+            able = [entry for entry in entries if entry.can_start]
+            yield from sorted(able, key=lambda entry: self.standing(entry, entry.queue.node))
             return
         bracket = _Bracket(self, self._ledger.tree.paths, entries)
         while bracket:
@@ -55,8 +57,12 @@ class FairOrder:
     def standing(self, entry: Entry, child: int) -> Standing:
         """How an entry compares in the cohort above a node on its path, which may be its queue itself."""
         tree, shares, usage = self._ledger.tree, self._shares, entry.assignment.usage
-        more = tree.added_at(child, entry.queue.node, usage)
-        is_borrowing = any(tree.exceeds(child, column, more[column]) for column, wanted in usage.items() if wanted > 0)
+        more = usage if child == entry.queue.node else tree.added_at(child, entry.queue.node, usage)
+        is_borrowing = False
+        for column, wanted in usage.items():  # a loop: done for every head, and `any` costs more than what it asks
+            if wanted > 0 and tree.exceeds(child, column, more[column]):
+                is_borrowing = True
+                break
         share = shares.share_with(child, more)
         if shares.looks_back:
             # Where the past counts, who had less comes first, with whatever workload: else one that is large for its

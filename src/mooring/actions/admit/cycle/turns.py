@@ -2,20 +2,24 @@
 
 Nothing here is for good: usage that is taken or kept free stands in the ledger until the cycle rolls it back. Victims
 hold their quota until their pods are gone, so they count as gone only where a later entry asks whether it would fit.
+Many such entries come in a row, so victims are taken out of the ledger by the first that asks so, and put back by the
+first that asks otherwise.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from mooring.actions.admit.cycle.grades import Mode
+from mooring.actions.admit.cycle.line import Requeue
 from mooring.actions.admit.cycle.nominate import Entry, Nominator
-from mooring.actions.admit.cycle.pending import Requeue
 from mooring.actions.admit.lifecycle.conditions import NO_LONGER_FITS, OVERLAPPING_TARGETS
 from mooring.actions.admit.policies.held_room import ROOM_HELD_MESSAGE, HeldRoom
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.topology.usage import TopologyUse
 from mooring.actions.admit.workload_info import AdmittedWorkload
 from mooring.model.api.kueue import ANY
+from mooring.model.keys import WorkloadKey
 
 
 class Refusal(NamedTuple):
@@ -50,9 +54,11 @@ class Turns:
         self._held = held
         self._may_start = may_start
         self._may_use = may_use
-        self._served: set[str] = set()
-        self._leaving: dict[int, dict[str, AdmittedWorkload]] = {}
+        self._served: set[WorkloadKey] = set()
+        self._leaving: dict[int, dict[WorkloadKey, AdmittedWorkload]] = {}
         """By root of the tree, the victims so far."""
+        self._relieved: set[int] = set()
+        """The roots of the trees whose victims are out of the ledger just now."""
         self._promised: dict[int, list[tuple[int, Mapping[int, int], TopologyUse]]] = {}
         """By root of the tree, what counts as used and is not yet: by whom (as a node), how much, and where."""
         self.admitted: list[Entry] = []
@@ -65,6 +71,7 @@ class Turns:
         if self._overlaps(entry):
             self._plan_around(entry)
         elif entry.assignment.needs and self._is_in_the_way(entry):
+            self._put_back_leaving(*self._leaving)
             again = self._nominator.plan_again(entry)
             entry.assignment, entry.victims = again.assignment, again.victims
             entry.pending.position = again.assignment.position
@@ -88,8 +95,7 @@ class Turns:
             self._wait(entry)
         elif assignment.mode == Mode.PREEMPT:
             self._promise(entry)
-            leaving = self._leaving.setdefault(entry.queue.root, {})
-            leaving.update((victim.admitted.pending.key, victim.admitted) for victim in entry.victims)
+            self._let_leave(entry)
             self.preempting.append(entry)
             self._wait(entry)
         elif refusal := self._may_start(entry):
@@ -97,20 +103,45 @@ class Turns:
         else:
             self._use(entry)
             self.admitted.append(entry)
+        if self._ledger.tree.child_cohorts[entry.queue.root]:
+            self._put_back_leaving(entry.queue.root)  # whose turn is next depends on shares, and victims count there
 
     def _overlaps(self, entry: Entry) -> bool:
         leaving = self._leaving.get(entry.queue.root)
         return leaving is not None and any(victim.admitted.pending.key in leaving for victim in entry.victims)
 
-    def _remove_leaving(self, root: int) -> None:
-        for admitted in self._leaving.get(root, {}).values():
-            self._ledger.remove(admitted)
+    def _let_leave(self, entry: Entry) -> None:
+        root = entry.queue.root
+        leaving = self._leaving.setdefault(root, {})
+        for victim in entry.victims:
+            leaving[victim.admitted.pending.key] = victim.admitted
+            if root in self._relieved:
+                self._ledger.remove(victim.admitted)
+
+    def _remove_leaving(self, *roots: int) -> None:
+        """Let the ledger be as it will be once the victims so far are gone."""
+        for root in roots:
+            if root in self._leaving and root not in self._relieved:
+                self._relieved.add(root)
+                for admitted in self._leaving[root].values():
+                    self._ledger.remove(admitted)
+
+    def _put_back_leaving(self, *roots: int) -> None:
+        """Let the victims so far count again."""
+        for root in roots:
+            if root in self._relieved:
+                self._relieved.discard(root)
+                for admitted in self._leaving[root].values():
+                    self._ledger.put_back(admitted)
 
     def _plan_around(self, entry: Entry) -> None:
         """Someone else already makes a victim go: see whether that is enough, or whom else it would take."""
-        with self._ledger.what_if():
-            self._remove_leaving(entry.queue.root)
-            again = self._nominator.plan_again(entry)
+        self._remove_leaving(entry.queue.root)
+        assignment = entry.assignment
+        if not assignment.needs and self._ledger.fits(entry.queue.node, assignment.usage):
+            entry.assignment, entry.victims = replace(assignment, mode=Mode.DEFERRED_FIT, notes=[]), []
+            return
+        again = self._nominator.plan_again(entry)
         if again.assignment.mode == Mode.FIT:
             entry.assignment, entry.victims = again.assignment, []
             entry.assignment.mode = Mode.DEFERRED_FIT
@@ -120,12 +151,17 @@ class Turns:
     def _is_in_the_way(self, entry: Entry) -> bool:
         """Whether somebody was given the domains that an entry was to have, though there is quota for both."""
         ledger = self._ledger
+        self._remove_leaving(*self._leaving)
         with ledger.what_if():
             self._remove_victims(entry)
             return ledger.fits(entry.queue.node, entry.assignment.usage) and not self._has_domains(entry)
 
     def _fits(self, entry: Entry) -> bool:
         ledger = self._ledger
+        if not entry.victims and not entry.assignment.needs and entry.queue.root not in self._leaving:
+            return ledger.fits(entry.queue.node, entry.assignment.usage)
+        # Those of other trees, too, if they are in the way on nodes.
+        self._remove_leaving(*(self._leaving if entry.assignment.needs else (entry.queue.root,)))
         with ledger.what_if():
             self._remove_victims(entry)
             return ledger.fits(entry.queue.node, entry.assignment.usage) and self._has_domains(entry)
@@ -136,9 +172,6 @@ class Turns:
         return not flavors or self._ledger.topology.fits(flavors, assignment.topology_use)
 
     def _remove_victims(self, entry: Entry) -> None:
-        """Let go whoever has to: for this entry or for others, elsewhere too if they are in the way on nodes."""
-        for root in list(self._leaving) if entry.assignment.needs else (entry.queue.root,):
-            self._remove_leaving(root)
         for victim in entry.victims:
             self._ledger.remove(victim.admitted)
 
@@ -151,6 +184,7 @@ class Turns:
         if not self._leaving.get(entry.queue.root):
             return True
         ledger = self._ledger
+        self._put_back_leaving(entry.queue.root)
         with ledger.what_if():
             for node, usage, topology_use in self._promised.get(entry.queue.root, ()):
                 ledger.remove_usage(node, usage)
@@ -160,6 +194,7 @@ class Turns:
     def _held_for_others(self, entry: Entry) -> list[str]:
         if self._held is None:
             return []
+        self._put_back_leaving(entry.queue.root)
         return self._held.in_the_way(entry, self._served, self._leaving.get(entry.queue.root, {}).values())
 
     def _promise(self, entry: Entry) -> None:
@@ -187,6 +222,7 @@ class Turns:
         """
         if entry.queue.reclaim == ANY:
             return
+        self._put_back_leaving(entry.queue.root)
         tree, node = self._ledger.tree, entry.queue.node
         kept: dict[int, int] = {}
         for column, amount in entry.assignment.usage.items():

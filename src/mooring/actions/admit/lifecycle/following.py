@@ -17,16 +17,17 @@ from mooring.model.events import AdmitFailed, SuspendFailed
 from mooring.model.keys import WorkloadKey
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.state.tenants import TenantTable
+from mooring.state.undo import UndoLog
 
 REFUSED = "AdmissionRefused"
 """The reason of an eviction because the API server did not take the admission."""
 _NOT_HOLDING = frozenset({Stage.OUTSIDE, Stage.BACKOFF, Stage.WAITING})
 
 
-def make_structure(tenants: TenantTable, overrides: Overrides | None = None) -> Structure:
+def make_structure(tenants: TenantTable, log: UndoLog, overrides: Overrides | None = None) -> Structure:
     """The queues as they are now, compiled; with other quotas where windows give them some."""
     queues = apply(overrides or {}, tenants.cluster_queues.values())
-    return Structure(queues, tenants.cohorts.values(), tenants.flavors.values(), tenants.checks.values())
+    return Structure(queues, tenants.cohorts.values(), tenants.flavors.values(), tenants.checks.values(), log=log)
 
 
 class Following:
@@ -47,7 +48,8 @@ class Following:
         overrides = self._open_windows(now)
         if tenants.version != self._version or overrides != self._overrides:
             self._version, self._overrides = tenants.version, overrides
-            lifecycle.change_queues(make_structure(tenants, overrides), tenants.local_queues.values(), now)
+            log = lifecycle.admission.ledger.log
+            lifecycle.change_queues(make_structure(tenants, log, overrides), tenants.local_queues.values(), now)
             for record in lifecycle.workloads.values():
                 self._obey_stop_policies(record, now)
         touched = tenants.touched(self._position)
@@ -69,6 +71,10 @@ class Following:
     def skip(self) -> None:
         """What was touched since then, we touched ourselves."""
         self._position = self._tenants.position
+
+    def look_at_all(self) -> None:
+        """What was followed last may not have been acted on."""
+        self._position = -1
 
     def _follow(self, key: WorkloadKey, now: float) -> WorkloadRecord | None:
         queued, record = self._tenants.workloads.get(key), self._lifecycle.workloads.get(key)

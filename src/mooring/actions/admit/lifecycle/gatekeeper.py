@@ -1,21 +1,30 @@
 """Asked last whether a workload that has quota may start: are those before it ready, is there room for its pods."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 
+from mooring.actions.admit.cycle.line import Requeue
 from mooring.actions.admit.cycle.nominate import Entry
-from mooring.actions.admit.cycle.pending import Requeue
-from mooring.actions.admit.cycle.turns import MayStart, Refusal
+from mooring.actions.admit.cycle.turns import Refusal
 from mooring.actions.admit.lifecycle.conditions import PODS_NOT_READY
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
 from mooring.actions.admit.lifecycle.pods import WorkloadPods
-from mooring.actions.admit.lifecycle.rehearsal import CanPlace, Rehearse
 from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
 from mooring.config.tenant_policy import ALWAYS, CHECK_PLACEMENT, ON_REQUEST
+from mooring.engine.answers.answers import to_keys
+from mooring.engine.evaluate import evaluate
+from mooring.engine.profile import Profile
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import PodSetFlavors
+from mooring.model.keys import WorkloadKey
 from mooring.model.queued.workloads import ResumeError
 from mooring.state.cluster import Cluster
+from mooring.state.pods import UNBOUND
+
+Rehearse = Callable[[Cluster, Sequence[Pod]], str | None]
+"""Lets all these pods take places together, and says None; else says why not, and leaves everything as it was.
+
+Whoever asks has a what-if open, in which they have their places until it ends."""
 
 
 class Gatekeeper:
@@ -25,7 +34,7 @@ class Gatekeeper:
         self._rehearse = rehearse
         self._blocks_admission = blocks_admission
         self._check_placement = check_placement
-        self._unplaced: set[str] = set()
+        self._unplaced: set[WorkloadKey] = set()
         """Works that had quota and no nodes when they were last looked at."""
         self._seen: tuple[int, int] = (-1, -1)
 
@@ -36,10 +45,10 @@ class Gatekeeper:
             lifecycle.settling.wake_all()
 
     @contextmanager
-    def at_work(self, lifecycle: Lifecycle, pods: WorkloadPods) -> Iterator[MayStart]:
-        """Answer for one run. The what-if for placing pods is opened when it is first needed, and undone at the end."""
-        with ExitStack() as stack:
-            yield _Run(self, lifecycle, pods, stack).may_start
+    def at_work(self, lifecycle: Lifecycle, pods: WorkloadPods) -> Iterator["Gate"]:
+        """Answer for one run: a what-if in which those who start have places for their pods."""
+        with pods.cluster.what_if():
+            yield Gate(self, lifecycle, pods)
         self._seen = _moment(pods.cluster)
 
     def checks(self, workload: WorkloadRecord) -> bool:
@@ -55,22 +64,23 @@ class Gatekeeper:
     def lets_through_one_a_cycle(self) -> bool:
         return self._blocks_admission
 
-    def rehearse(self, cluster: Cluster, stack: ExitStack) -> CanPlace:
-        return stack.enter_context(self._rehearse(cluster))
+    def rehearse(self, cluster: Cluster, pods: Sequence[Pod]) -> str | None:
+        return self._rehearse(cluster, pods)
 
-    def note_placement(self, key: str, is_possible: bool) -> None:
+    def note_placement(self, key: WorkloadKey, is_possible: bool) -> None:
         (self._unplaced.discard if is_possible else self._unplaced.add)(key)
 
 
-class _Run:
+class Gate:
     """The answers of one run."""
 
-    def __init__(self, keeper: Gatekeeper, lifecycle: Lifecycle, pods: WorkloadPods, stack: ExitStack) -> None:
+    def __init__(self, keeper: Gatekeeper, lifecycle: Lifecycle, pods: WorkloadPods) -> None:
         self._keeper = keeper
         self._lifecycle = lifecycle
         self._pods = pods
-        self._stack = stack
-        self._can_place: CanPlace | None = None
+        self._was_asked = False
+        self._placed: list[tuple[Pod, int]] = []
+        """The pods that were placed in the turns of the present cycle, and where."""
         self._refusals: dict[tuple[object, ...], str] = {}
         """What was said of pods for whom there was no room: with more pods placed since, there is not more of it."""
         self._passed_in = -1
@@ -93,6 +103,14 @@ class _Run:
         self._passed_in = cycle
         return None
 
+    def end_cycle(self) -> None:
+        """Turns are tried out, and these are over: let the pods of those who start have their places again."""
+        cluster, placed = self._pods.cluster, self._placed
+        for pod, row in placed:
+            cluster.see_waiting_as(pod)
+            cluster.assume(pod.key, row)
+        self._placed = []
+
     def _place(self, workload: WorkloadRecord, entry: Entry) -> str | None:
         try:
             pods = self._pods_of(workload, entry.assignment.pod_sets)
@@ -110,8 +128,8 @@ class _Run:
         return [pod for given in pod_sets for pod in self._pods.resumed(workload, given)]
 
     def _ask(self, pods: Sequence[Pod]) -> str | None:
-        if self._can_place is None:
-            self._can_place = self._keeper.rehearse(self._pods.cluster, self._stack)
+        if not self._was_asked:
+            self._was_asked = True
             let_through = {workload.key for workload, _ in self._ahead}
             started = [workload for workload in self._lifecycle.unready.values() if workload.stage is Stage.ADMITTED]
             self._ahead[:0] = [(workload, workload.pod_sets) for workload in started if workload.key not in let_through]
@@ -120,9 +138,48 @@ class _Run:
             # Nobody asked whether all of these can be placed: each takes the room that it finds.
             with suppress(ResumeError):
                 for pod in self._pods_of(workload, pod_sets):
-                    self._can_place([pod])
-        return self._can_place(pods)
+                    self._rehearse([pod])
+        return self._rehearse(pods)
+
+    def _rehearse(self, pods: Sequence[Pod]) -> str | None:
+        cluster = self._pods.cluster
+        waiting = [pod for pod in pods if (found := cluster.pods.records.get(pod.key)) and found.row == UNBOUND]
+        problem = self._keeper.rehearse(cluster, pods)
+        if problem is None:
+            rows = ((pod, cluster.pods.records[pod.key].row) for pod in waiting)
+            self._placed += [(pod, row) for pod, row in rows if row != UNBOUND]
+        return problem
 
 
 def _moment(cluster: Cluster) -> tuple[int, int]:
     return cluster.pod_changes.position, cluster.nodes_version
+
+
+class Rehearsal:
+    """The plain way: every pod is evaluated from nothing, and takes the best node there is."""
+
+    def __init__(self, profiles: Mapping[str, Profile]) -> None:
+        self._profiles = profiles
+
+    def __call__(self, cluster: Cluster, pods: Sequence[Pod]) -> str | None:
+        with cluster.what_if() as trial:
+            for pod in pods:
+                problem = self._place(cluster, pod)
+                if problem is not None:
+                    return f"pod {pod.key} cannot be placed: {problem}"
+            trial.keep()
+        return None
+
+    def _place(self, cluster: Cluster, pod: Pod) -> str | None:
+        profile = self._profiles.get(pod.spec.scheduler_name)
+        record = cluster.pods.records.get(pod.key)
+        if profile is None or record is None or record.row != UNBOUND:
+            return None  # another scheduler's, not there yet, or in its place: nothing to try
+        cluster.see_waiting_as(pod)
+        evaluation = evaluate(profile, cluster, record.shape)
+        rows = evaluation.scored
+        if not len(rows):
+            return evaluation.message()
+        best = to_keys(evaluation.totals, cluster.nodes.tie.values[rows]).argmax()
+        cluster.assume(pod.key, int(rows[best]))
+        return None

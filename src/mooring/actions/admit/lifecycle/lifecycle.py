@@ -22,7 +22,7 @@ from mooring.actions.admit.workload_info import (
 from mooring.config.queueing import QueueingSettings
 from mooring.model.api.kueue import LocalQueue
 from mooring.model.api.kueue_workload import ADMITTED, FINISHED
-from mooring.model.decisions import Admit, Decision, Suspend
+from mooring.model.decisions import Admit, Decision, PodSetFlavors, Suspend
 from mooring.model.keys import WorkloadKey
 
 FinishedOf = Callable[[WorkloadKey], Mapping[str, int]]
@@ -39,16 +39,39 @@ class Lifecycle:
         self.settling = Settling(admission.structure)
         self.workloads: dict[WorkloadKey, WorkloadRecord] = {}
         self.deadlines = Deadlines()
-        self.unready: dict[str, WorkloadRecord] = {}
+        self.unready: dict[WorkloadKey, WorkloadRecord] = {}
         """Works that hold quota, and not all of whose pods are there."""
-        self.leaving: dict[str, WorkloadRecord] = {}
-        self.moved: dict[str, WorkloadRecord] = {}
+        self.leaving: dict[WorkloadKey, WorkloadRecord] = {}
+        self.moved: dict[WorkloadKey, WorkloadRecord] = {}
         """Works whose stage changed: their pods are to be brought in line."""
-        self.spoken_of: dict[str, WorkloadRecord] = {}
+        self.spoken_of: dict[WorkloadKey, WorkloadRecord] = {}
         """Works of which there may be something new to say."""
         self.decisions: list[Decision] = []
         self.run = 0
         """How many times decisions were asked for."""
+
+    def take_decisions(self) -> list[Decision]:
+        """What was decided since this was last asked."""
+        decisions, self.decisions = self.decisions, []
+        return decisions
+
+    def take_moved(self) -> list[WorkloadRecord]:
+        """The workloads whose pods may have to be brought in line since this was last asked."""
+        moved, self.moved = self.moved, {}
+        return list(moved.values())
+
+    def take_spoken_of(self) -> list[WorkloadRecord]:
+        """The workloads of which there may be something new to say since this was last asked."""
+        spoken_of, self.spoken_of = self.spoken_of, {}
+        return list(spoken_of.values())
+
+    def look_at_pods_of(self, record: WorkloadRecord) -> None:
+        """The pods of a workload are not what they were: they are to be brought in line."""
+        self.moved[record.key] = record
+
+    def speak_of(self, record: WorkloadRecord) -> None:
+        """There may be something new to say of a workload."""
+        self.spoken_of[record.key] = record
 
     # Coming in.
 
@@ -128,9 +151,10 @@ class Lifecycle:
         self.say(record, condition)
 
     def say(self, record: WorkloadRecord, condition: Condition) -> None:
-        """Note why a workload waits."""
-        record.condition = condition
-        self.spoken_of[record.key] = record
+        """Note why a workload waits; the same again is nothing new."""
+        if condition != record.condition:
+            record.condition = condition
+            self.spoken_of[record.key] = record
 
     # Quota.
 
@@ -148,6 +172,16 @@ class Lifecycle:
             queue = info.pending.queue_name
             message = f"Quota reserved in ClusterQueue {queue}"
             self.decisions.append(Admit(record.key, queue, record.pod_sets, message, pending))
+
+    def reassign(self, record: WorkloadRecord, pod_sets: tuple[PodSetFlavors, ...], message: str) -> None:
+        """The pods of a workload that have no node are to go to other domains."""
+        self.admission.ledger.reassign(record.key, pod_sets)
+        info = self.admission.admitted(record.key)
+        assert info is not None
+        record.pod_sets = pod_sets
+        record.let_go.clear()
+        self.moved[record.key] = record
+        self.decisions.append(Admit(record.key, info.pending.queue_name, pod_sets, message))
 
     def follow_checks(self, record: WorkloadRecord, now: float) -> tuple[str, ...]:
         """Act on the admission checks of a workload that holds quota; the names of those that are pending."""
@@ -304,6 +338,30 @@ class Lifecycle:
         del self.workloads[record.key]
         self.moved.pop(record.key, None)
         self.spoken_of.pop(record.key, None)
+
+    def recover(self, now: float) -> None:
+        """Something raised in the middle of a run: who was given quota in it, or stood in a line, waits from anew.
+
+        Whoever was told to stop is told so in the next run. Nobody is lost, or holds quota that no decision speaks of.
+        """
+        taken_back = set[WorkloadKey]()
+        for record in list(self.workloads.values()):
+            is_new = record.is_holding and record.stage is not Stage.LEAVING and record.admitted_in_run == self.run
+            if is_new:
+                taken_back.add(record.key)
+                self.unready.pop(record.key, None)
+                record.pod_sets = ()
+            if is_new or record.stage is Stage.WAITING:
+                self.enter(record, now)
+            info = self.admission.admitted(record.key)
+            if info is not None and info.is_evicted and record.stage is not Stage.LEAVING:
+                self.admission.ledger.mark_evicted(info, is_evicted=False)
+        self.decisions = [
+            found for found in self.decisions if not isinstance(found, Admit) or found.workload not in taken_back
+        ]
+        self.moved.update(self.workloads)
+        self.spoken_of.update(self.workloads)
+        self.settling = Settling(self.admission.structure)
 
     def _move(self, record: WorkloadRecord, stage: Stage) -> None:
         if record.stage is not stage:

@@ -45,8 +45,9 @@ class WorkloadPods:
         for name, keys in workload.queued.pods.items():
             if not pod_set or name == pod_set:
                 for key in keys:
-                    if key in known:
-                        yield known[key]
+                    record = known.get(key)
+                    if record is not None:
+                        yield record
 
     def placed(self, workload: WorkloadRecord) -> list[PodRecord]:
         """Those that have a node."""
@@ -201,7 +202,8 @@ def _first_rank(given: PodSetFlavors, all_given: Iterable[PodSetFlavors], pod_se
 
 
 def _is_held(pod: Pod) -> bool:
-    return any(gate.name in QUEUE_GATES for gate in pod.spec.scheduling_gates or ())
+    gates = pod.spec.scheduling_gates
+    return any(gate.name in QUEUE_GATES for gate in gates) if gates else False
 
 
 def _has_started(record: PodRecord) -> bool:

@@ -17,7 +17,7 @@ from mooring.actions.admit.workload_info import ADMISSION_CHECK, PODS_READY_TIME
 from mooring.model.api.kueue import Workload
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import PodSetFlavors
-from mooring.model.keys import WorkloadKey
+from mooring.model.keys import PodKey, WorkloadKey
 from mooring.model.queued.workloads import QueuedWorkload
 
 CLUSTER_QUEUE_STOPPED, LOCAL_QUEUE_STOPPED = "ClusterQueueStopped", "LocalQueueStopped"
@@ -77,9 +77,9 @@ class WorkloadRecord:
     """By us; the world is yet to say so itself."""
     outdated_checks: QueuedWorkload | None = None
     """What the world said before the last eviction: the checks in it are to be passed again."""
-    held_pods: dict[str, Pod] = field(default_factory=dict)
+    held_pods: dict[PodKey, Pod] = field(default_factory=dict)
     """The pods that were let go, as they were before: they go back to that when they have to wait again."""
-    let_go: set[str] = field(default_factory=set)
+    let_go: set[PodKey] = field(default_factory=set)
     """The pods that were let go since it was admitted."""
     admitted_in_run: int = 0
     """In which run of the action it was last given quota."""

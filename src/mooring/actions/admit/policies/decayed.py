@@ -11,8 +11,10 @@ Amounts are constant between changes. So from a moment t0, over which an amount 
 exactly, however long that is. Nothing is computed until an amount changes or somebody asks.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
+
+from mooring.model.memory import QueueUse, moment
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -64,6 +66,14 @@ class DecayedAverages(Generic[Key]):
         for name, amount in known.amounts.items():
             found[name] = found.get(name, 0.0) + (1.0 - kept) * amount
         return found
+
+    def remembered(self) -> Iterator[tuple[Key, QueueUse]]:
+        for key, known in self._records.items():
+            yield key, QueueUse(moment(known.since), dict(known.averages), dict(known.amounts))
+
+    def recall(self, key: Key, use: QueueUse) -> None:
+        """Go on from what was known then; what was held then was held until the amounts are set anew."""
+        self._records[key] = _Record(use.as_of.timestamp(), use.averages, use.held)
 
     def kept_after(self, seconds: float) -> float:
         """Which part of an average is left after so long."""

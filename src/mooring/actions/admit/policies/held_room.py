@@ -13,6 +13,7 @@ from mooring.actions.admit.cycle.nominate import Entry
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue
 from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload
+from mooring.model.keys import WorkloadKey
 
 ROOM_HELD_MESSAGE = "the quota that it would take is held for {others}, for whose sake other workloads were preempted"
 
@@ -31,10 +32,10 @@ class HeldRoom:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._by_root: dict[int, dict[str, Hold]] = {}
-        self._root_of: dict[str, int] = {}
+        self._by_root: dict[int, dict[WorkloadKey, Hold]] = {}
+        self._root_of: dict[WorkloadKey, int] = {}
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._root_of
 
     def keep(self, entry: Entry) -> None:
@@ -46,7 +47,7 @@ class HeldRoom:
         )
         self._root_of[key] = queue.root
 
-    def give_up(self, key: str) -> Queue | None:
+    def give_up(self, key: WorkloadKey) -> Queue | None:
         """Hold nothing any more for a workload; the queue that it waited in, if there was anything."""
         root = self._root_of.pop(key, None)
         return None if root is None else self._by_root[root].pop(key).queue

@@ -12,18 +12,18 @@ one LocalQueue could fill the queue before any time has passed.
 """
 
 from collections.abc import Iterable, Mapping
-from heapq import heappop, heappush
 from math import inf
 
-from mooring.actions.admit.cycle.pending import HeapEntry, Line
+from mooring.actions.admit.cycle.line import HeapEntry, Line
 from mooring.actions.admit.policies.decayed import DecayedAverages
 from mooring.actions.admit.quota.structure import Queue
-from mooring.actions.admit.quota.tree import FlavorResource
 from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.config.queueing import UsageHistory
 from mooring.model.api.kueue import LocalQueue
+from mooring.model.memory import QueueUse
 from mooring.model.values.quantity import NANO, parse_quantity
 from mooring.model.values.requests import CPU
+from mooring.state.quota_tree import FlavorResource
 
 MILLIS = 1000
 
@@ -48,6 +48,14 @@ class LocalUsage:
         self._amounts.clear()
         self._averages.clear(self.now)
 
+    def remembered(self) -> dict[str, QueueUse]:
+        return dict(sorted(self._averages.remembered()))
+
+    def recall(self, local_queues: Mapping[str, QueueUse]) -> None:
+        """Go on from what was used before a restart: before any queues are attached."""
+        for name, use in local_queues.items():
+            self._averages.recall(name, use)
+
     def note_change(self, admitted: AdmittedWorkload, before: Mapping[int, int], after: Mapping[int, int]) -> None:
         """What a workload holds changed just now."""
         name = admitted.pending.local_queue
@@ -61,6 +69,10 @@ class LocalUsage:
         """A workload was admitted just now."""
         amounts = {name: self._charge * amount for name, amount in self._in_units(admitted.usage).items()}
         self._averages.add(admitted.pending.local_queue, amounts, self.now)
+
+    def usage_of(self, admitted: AdmittedWorkload) -> float:
+        """That of the LocalQueue which a workload is in."""
+        return self.usage(admitted.pending.local_queue)
 
     def usage(self, local_queue: str) -> float:
         """What counts for the order; less comes first."""
@@ -87,23 +99,18 @@ class LineByUsage(Line):
     def __init__(self, queue: Queue, usage: LocalUsage) -> None:
         super().__init__(queue)
         self._usage = usage
-        self._heaps: dict[str, list[HeapEntry]] = {}
-        """By LocalQueue; entries of workloads that left the line otherwise are skipped when they come up."""
 
-    def _push(self, pending: PendingWorkload, entry: HeapEntry) -> None:
-        heappush(self._heaps.setdefault(pending.local_queue, []), entry)
+    def _group(self, pending: PendingWorkload) -> str:
+        return pending.local_queue
 
-    def _pop_first(self) -> HeapEntry:
-        for name, heap in list(self._heaps.items()):
-            while heap and not self._is_valid(heap[0]):
-                self._in_heap.discard(heappop(heap))
-            if not heap:
-                del self._heaps[name]
-        name = min(self._heaps, key=lambda found: (self._usage.usage(found), self._heaps[found][0]))
-        return heappop(self._heaps[name])
+    def _first(self) -> HeapEntry:
+        firsts = {name: self._first_in(heads) for name, heads in self._heads.items()}
+        self._heads = {name: heads for name, heads in self._heads.items() if heads}
+        found = ((self._usage.usage(name), first) for name, first in firsts.items() if first is not None)
+        return min(found)[1]
 
     def in_order(self, *, with_parked: bool = False) -> list[PendingWorkload]:
-        found = list(self.waiting() if with_parked else self._active.values())
+        found = list(self.waiting(with_parked=with_parked))
         usage = {name: self._usage.usage(name) for name in {pending.local_queue for pending in found}}
         sticky = "" if self.queue.is_strict else self._sticky
         return sorted(found, key=lambda found: (found.key != sticky, usage[found.local_queue], *found.queue_order))

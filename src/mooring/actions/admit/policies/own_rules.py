@@ -3,16 +3,19 @@
 from collections.abc import Callable, Iterable
 from math import inf
 
-from mooring.actions.admit.cycle.pending import Line, Pending
+from mooring.actions.admit.cycle.line import Line
+from mooring.actions.admit.cycle.pending import Pending
 from mooring.actions.admit.policies.local_usage import LineByUsage, LocalUsage
 from mooring.actions.admit.policies.past_shares import PastBorrowing, SharesWithPast
 from mooring.actions.admit.quota.fair_sharing import Shares
-from mooring.actions.admit.quota.ledger import Ledger
-from mooring.actions.admit.quota.structure import Queue
-from mooring.actions.admit.quota.tree import QuotaTree
+from mooring.actions.admit.quota.ledger import Ledger, Watcher
+from mooring.actions.admit.quota.structure import Queue, Structure
+from mooring.actions.admit.topology.assigner import TopologyAssigner
 from mooring.actions.admit.workload_info import AdmittedWorkload
 from mooring.config.queueing import UsageHistory
 from mooring.model.api.kueue import LocalQueue
+from mooring.model.memory import Memory
+from mooring.state.quota_tree import QuotaTree
 
 
 class MinimumRuntime:
@@ -78,18 +81,37 @@ class OwnRules:
         if self.local is not None:
             self.local.now = now
 
-    def attach(self, ledger: Ledger, local_queues: Iterable[LocalQueue]) -> None:
-        """Follow a new ledger, in which nobody holds anything yet."""
-        if self.runtime.seconds > 0:
-            ledger.spares = self.runtime.spares
-        past, local = self.past, self.local
+    def remember(self, memory: Memory) -> None:
+        if self.past is not None:
+            memory.borrowed = self.past.remembered()
+        if self.local is not None:
+            memory.local_queues = self.local.remembered()
+
+    def recall(self, memory: Memory) -> None:
+        """Go on from what was used before a restart: before there is a ledger."""
+        if self.past is not None:
+            self.past.recall(memory.borrowed)
+        if self.local is not None:
+            self.local.recall(memory.local_queues)
+
+    def make_ledger(
+        self, structure: Structure, topology: TopologyAssigner, local_queues: Iterable[LocalQueue]
+    ) -> Ledger:
+        """A ledger in which nobody holds anything yet, and that these rules follow."""
+        past, local, tree = self.past, self.local, structure.tree
+        watchers: list[Watcher] = []
+        local_usage: Callable[[AdmittedWorkload], float] | None = None
         if past is not None:
-            past.attach(ledger.tree)
-            ledger.watchers.append(lambda admitted, before, after: past.note_change(admitted.node))
+            past.attach(tree)
+            watchers.append(lambda admitted, before, after: past.note_change(admitted.node))
         if local is not None:
-            local.attach(ledger.tree.columns, local_queues)
-            ledger.watchers.append(local.note_change)
-            ledger.local_usage = lambda admitted: local.usage(admitted.pending.local_queue)
+            local.attach(tree.columns, local_queues)
+            watchers.append(local.note_change)
+            local_usage = local.usage_of
+        spares = self.runtime.spares if self.runtime.seconds > 0 else None
+        return Ledger(
+            tree, topology, structure.topology_flavors, spares=spares, local_usage=local_usage, watchers=watchers
+        )
 
     def look_again(self, pending: Pending) -> None:
         """Have those tried again for whom time alone may have changed something."""

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 
 from mooring.actions.admit.policies.decayed import DecayedAverages
 from mooring.actions.admit.quota.fair_sharing import Share, Shares
-from mooring.actions.admit.quota.tree import NO_PARENT, QuotaTree
+from mooring.model.memory import QueueUse
+from mooring.state.quota_tree import NO_PARENT, QuotaTree
 
 PAST_WEIGHT = 0.9
 """How much the past counts. The rest counts for the present, and is what keeps two queues from taking the same quota
@@ -22,6 +23,9 @@ from each other all the time: who has just taken it has the higher present share
 that. With more of a past, turns are nearer to the weights, and shorter. At this value, with workloads that never end
 and one of which runs at a time, a turn of equals lasts about a third of a half-life, and a queue of three times the
 weight of another runs for 80 % of the time instead of 75 %."""
+
+
+QUEUE, COHORT = "ClusterQueue", "Cohort"
 
 
 class PastBorrowing:
@@ -37,6 +41,16 @@ class PastBorrowing:
         """Go on with another tree, in which nobody uses anything yet; queues are known by their names."""
         self._tree = tree
         self._averages.clear(self.now)
+
+    def remembered(self) -> dict[str, QueueUse]:
+        found = self._averages.remembered()
+        return dict(sorted((f"{QUEUE if is_queue else COHORT}/{name}", use) for (is_queue, name), use in found))
+
+    def recall(self, borrowed: Mapping[str, QueueUse]) -> None:
+        """Go on from what was borrowed before a restart: before any tree is attached."""
+        for key, use in borrowed.items():
+            kind, _, name = key.partition("/")
+            self._averages.recall((kind == QUEUE, name), use)
 
     def note_change(self, queue: int) -> None:
         """The usage of a queue (by node) changed just now."""

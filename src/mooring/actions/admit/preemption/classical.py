@@ -23,9 +23,9 @@ from mooring.actions.admit.preemption.targets import (
 )
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue
-from mooring.actions.admit.quota.tree import NO_PARENT
 from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.model.api.kueue import NEVER
+from mooring.state.quota_tree import NO_PARENT
 
 
 class Candidate(NamedTuple):

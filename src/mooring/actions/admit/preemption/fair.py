@@ -11,6 +11,7 @@ nominal quota takes back what is its own without asking.
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from mooring.actions.admit.preemption.givers import Candidates, Givers, KeptGivers
 from mooring.actions.admit.preemption.targets import (
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,
@@ -20,6 +21,7 @@ from mooring.actions.admit.preemption.targets import (
     candidate_order,
     candidates_in,
     fill_back,
+    has_candidates,
     has_room,
 )
 from mooring.actions.admit.quota.fair_sharing import Share, Shares
@@ -27,6 +29,7 @@ from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.workload_info import AdmittedWorkload
 from mooring.errors import InvariantBroken
 from mooring.model.api.kueue import NEVER
+from mooring.state.quota_tree import QuotaTree
 
 FINAL_SHARE, INITIAL_SHARE = "LessThanOrEqualToFinalShare", "LessThanInitialShare"
 
@@ -48,17 +51,19 @@ class FairPreemption:
         self._shares = shares
         self._first_rule = RULES[strategies[0]]
         self._has_second_rule = len(strategies) > 1
+        self._givers = KeptGivers(shares)
 
     def find_victims(self, ledger: Ledger, preemptor: Preemptor) -> list[Victim]:
         """Find victims, or none if no rule yields enough of them. The ledger is left as it was."""
-        queues = _queues_with_candidates(ledger, preemptor)
-        if not queues:
+        others = self._givers.of(ledger, preemptor)
+        own = _own_candidates(ledger, preemptor)
+        if not own and (not others or self._is_in_vain(ledger.tree, preemptor, others)):
             return []
         with ledger.what_if():
             # The shares to compare are those with the preemptor admitted.
             ledger.add_usage(preemptor.queue.node, preemptor.usage)
             attempt = _Attempt(ledger, self._shares, preemptor)
-            left = attempt.run_first(queues, self._first_rule)
+            left = attempt.run_first(_Turns(ledger, self._shares, preemptor, others, own), self._first_rule)
             if not attempt.has_room and self._has_second_rule:
                 attempt.run_second(left)
             ledger.remove_usage(preemptor.queue.node, preemptor.usage)
@@ -67,23 +72,22 @@ class FairPreemption:
                 victims = fill_back(ledger, preemptor, victims, may_borrow=True)
         return victims if attempt.has_room else []
 
-
-def _queues_with_candidates(ledger: Ledger, preemptor: Preemptor) -> list[int]:
-    """The queues that victims may come from; who they would be is looked up when it is a queue's turn to give."""
-    queue, tree = preemptor.queue, ledger.tree
-    found: list[int] = []
-    if queue.within_queue != NEVER and candidates_in(ledger, queue.node, preemptor, queue.within_queue):
-        found.append(queue.node)
-    if queue.has_cohort and queue.reclaim != NEVER:
-        for column in preemptor.short_columns:
-            found += [
-                node for node in tree.queues_below(queue.root) if node != queue.node and tree.exceeds(node, column)
-            ]
-    return found if len(preemptor.short_columns) == 1 else list(dict.fromkeys(found))
+    def _is_in_vain(self, tree: QuotaTree, preemptor: Preemptor, others: Givers) -> bool:
+        """Whether all are children of one cohort, and even the first to give has less than the preemptor would have."""
+        queue, usage = preemptor.queue, preemptor.usage
+        if tree.child_cohorts[queue.root] or self._shares.looks_back:
+            return False
+        if not any(tree.exceeds(queue.node, column, usage.get(column, 0)) for column in preemptor.short_columns):
+            return False
+        first = others.first(queue.root, (queue.node,))
+        return first is None or self._shares.share_with(queue.node, usage) > self._shares.share(first)
 
 
-Candidates = dict[int, list[AdmittedWorkload]]
-"""By queue, who may have to go, in that order."""
+def _own_candidates(ledger: Ledger, preemptor: Preemptor) -> list[AdmittedWorkload]:
+    queue = preemptor.queue
+    if queue.within_queue == NEVER or not has_candidates(ledger, queue.node, preemptor, queue.within_queue):
+        return []
+    return candidates_in(ledger, queue.node, preemptor, queue.within_queue)
 
 
 class _Attempt:
@@ -96,10 +100,9 @@ class _Attempt:
         self.victims: list[Victim] = []
         self.has_room = False
 
-    def run_first(self, queues: Sequence[int], rule: Rule) -> Candidates:
+    def run_first(self, turns: "_Turns", rule: Rule) -> Candidates:
         """Choose until there is room; return those that the rule spared."""
         spared: Candidates = {}
-        turns = _Turns(self._ledger, self._shares, self._preemptor, queues)
         is_entitled = self._is_within_nominal()
         while not self.has_room and (node := turns.next_queue()) is not None:
             if node == self._preemptor.queue.node:
@@ -129,7 +132,9 @@ class _Attempt:
 
     def run_second(self, spared: Candidates) -> None:
         """Go through the queues once more with the milder rule, at most one victim from each."""
-        turns = _Turns(self._ledger, self._shares, self._preemptor, list(spared), spared)
+        own = spared.pop(self._preemptor.queue.node, [])
+        others = Givers(self._ledger.tree, self._shares, spared)
+        turns = _Turns(self._ledger, self._shares, self._preemptor, others, own)
         while not self.has_room and (node := turns.next_queue()) is not None:
             preemptor_new, victim_old = self._compare(node)
             if RULES[INITIAL_SHARE](preemptor_new, victim_old, victim_old):
@@ -195,35 +200,25 @@ class _Turns:
         ledger: Ledger,
         shares: Shares,
         preemptor: Preemptor,
-        queues: Sequence[int],
-        candidates: Candidates | None = None,
+        others: Givers,
+        own: list[AdmittedWorkload],
     ) -> None:
-        """Without `candidates`, they are those whom the preemptor's queue may take from these queues."""
-        self._ledger = ledger
-        self._preemptor = preemptor
+        """`others` as they stand without the preemptor, `own` are the candidates of its own queue."""
         self._tree = ledger.tree
         self._shares = shares
         self._own = preemptor.queue.node
         self._root = preemptor.queue.root
-        self._own_path = frozenset(self._tree.paths[self._own])
-        self._left: Candidates = {node: found[::-1] for node, found in (candidates or {}).items()}
-        """The last one first, so that the next to go is at the end."""
+        self._own_path = self._tree.paths[self._own]
+        self._others = others
+        self._own_candidates = own
+        self._left: Candidates = {self._own: own[::-1]}
+        """Of those who had a turn, and of its own queue. The last one first, so that the next to go is at the end."""
         self._done: set[int] = set()
-        # Nodes without candidates never get a turn, so only those that may have some are looked at.
-        self._queues: dict[int, list[int]] = {}
-        self._alive = set[int]()
-        for node in queues:
-            path = self._tree.paths[node]
-            self._alive.update(path)
-            if len(path) > 1:
-                self._queues.setdefault(path[1], []).append(node)
 
     def _candidates(self, node: int) -> list[AdmittedWorkload]:
         found = self._left.get(node)
         if found is None:
-            queue = self._preemptor.queue
-            policy = queue.within_queue if node == self._own else queue.reclaim
-            found = self._left[node] = candidates_in(self._ledger, node, self._preemptor, policy)[::-1]
+            found = self._left[node] = self._others.candidates.get(node, [])[::-1]
         return found
 
     @property
@@ -270,17 +265,19 @@ class _Turns:
         return queue
 
     def _highest_queue(self, cohort: int) -> tuple[int | None, Share | None]:
+        """Of those that had a turn already, whose shares have moved, and of the first of the others."""
         best: int | None = None
         best_share: Share | None = None
-        done, share_of = self._done, self._shares.share
-        for queue in self._queues.get(cohort, ()):
-            if queue in done:
+        moved = [node for node in self._left if self._tree.parent[node] == cohort]
+        first = self._others.first(cohort, self._left)
+        for queue in moved if first is None else [*moved, first]:
+            if queue in self._done:
                 continue
-            share = share_of(queue)
+            share = self._shares.share(queue)
             if best_share is not None and share < best_share:
                 continue
             if (share.is_zero and queue != self._own) or not self._candidates(queue):
-                done.add(queue)
+                self._done.add(queue)
             elif best is None or share != best_share or self._order(queue) < self._order(best):
                 best, best_share = queue, share
         return best, best_share
@@ -288,10 +285,13 @@ class _Turns:
     def _order(self, queue: int) -> tuple[bool, bool, float, int, float, str]:
         return candidate_order(self._candidates(queue)[-1], self._own)
 
+    def _has_candidates(self, cohort: int) -> bool:
+        return self._others.cohorts.get(cohort, 0) > 0 or (bool(self._own_candidates) and cohort in self._own_path)
+
     def _highest_cohort(self, cohort: int) -> tuple[int | None, Share | None]:
         best, best_share = None, None
         for child in self._tree.child_cohorts[cohort]:
-            if child in self._done or child not in self._alive:
+            if child in self._done or not self._has_candidates(child):
                 continue
             share = self._shares.share(child)
             # Along the preemptor's own path there may be something to even out below, whatever the share here.

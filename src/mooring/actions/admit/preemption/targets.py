@@ -73,6 +73,18 @@ def candidates_in(ledger: Ledger, node: int, preemptor: Preemptor, policy: str) 
     return [admitted for admitted in found if not ledger.spares(admitted)]
 
 
+def has_candidates(ledger: Ledger, node: int, preemptor: Preemptor, policy: str) -> bool:
+    """Tell whether there are any in the preemptor's own queue, without finding all of them."""
+    short, pending = preemptor.short_columns, preemptor.pending
+    is_by_priority = policy != ANY and ledger.local_usage is None
+    for admitted in ledger.in_victim_order(node):
+        if is_by_priority and not admitted.is_evicted and admitted.pending.priority > pending.priority:
+            return False  # so is everybody behind it
+        if not short.isdisjoint(admitted.usage) and may_preempt(pending, admitted.pending, policy):
+            return True
+    return False
+
+
 def candidate_order(admitted: AdmittedWorkload, own_node: int) -> tuple[bool, bool, float, int, float, str]:
     """Who goes first: those on their way out, other queues' workloads, low priorities, those that started last."""
     is_staying, usage, priority, newest, uid = admitted.victim_order

@@ -13,7 +13,7 @@ changed. KEP-1714.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from mooring.actions.admit.quota.tree import NO_PARENT, QuotaTree
+from mooring.state.quota_tree import NO_PARENT, QuotaTree
 
 
 class Share(NamedTuple):
@@ -74,14 +74,14 @@ class Shares:
         tree = self.tree
         if tree.parent[node] == NO_PARENT:
             return NOTHING
+        by_column = tree.borrowed(node, more)
+        if not by_column:
+            return NOTHING
         borrowed: dict[str, int] = {}
-        for column, beyond in tree.beyond_own(node):
-            if more:
-                beyond += more.get(column, 0)
-            if beyond > 0:
-                resource = self._resource_of[column]
-                borrowed[resource] = borrowed.get(resource, 0) + beyond
-        ratio = self.ratio(node, borrowed) if borrowed else 0.0
+        for column, beyond in by_column:
+            resource = self._resource_of[column]
+            borrowed[resource] = borrowed.get(resource, 0) + beyond
+        ratio = self.ratio(node, borrowed)
         if ratio == 0:
             return NOTHING
         weight = tree.nodes[node].weight

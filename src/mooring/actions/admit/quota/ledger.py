@@ -4,13 +4,20 @@
 domains. `reserve` and `release` are for good.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from bisect import insort
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
-from mooring.actions.admit.quota.tree import QuotaTree
 from mooring.actions.admit.topology.assigner import TopologyAssigner
 from mooring.actions.admit.topology.needs import held_use
+from mooring.actions.admit.topology.usage import DomainUsage
 from mooring.actions.admit.workload_info import AdmittedWorkload
+from mooring.model.decisions import PodSetFlavors
+from mooring.model.keys import WorkloadKey
+from mooring.state.quota_tree import QuotaTree
 from mooring.state.undo import Trial
+
+_victim_order = attrgetter("victim_order")
 
 Usage = Mapping[int, int]
 Watcher = Callable[[AdmittedWorkload, Usage, Usage], None]
@@ -25,9 +32,13 @@ class Ledger:
         tree: QuotaTree,
         topology: TopologyAssigner | None = None,
         topology_flavors: frozenset[str] = frozenset(),
+        *,
+        spares: Callable[[AdmittedWorkload], bool] | None = None,
+        local_usage: Callable[[AdmittedWorkload], float] | None = None,
+        watchers: Sequence[Watcher] = (),
     ) -> None:
         self.tree = tree
-        self.topology = topology or TopologyAssigner()
+        self.topology = topology or TopologyAssigner(DomainUsage(tree.log))
         """Knows what is used of the domains of topologies; what is held is counted there, too."""
         self.domains = self.topology.usage
         self._topology_flavors = topology_flavors
@@ -35,24 +46,30 @@ class Ledger:
         self.generation = [0] * len(tree.nodes)
         """Raised whenever something is reserved in or released from a queue (by node)."""
         self._versions = [0] * len(tree.nodes)
-        self._by_node: list[dict[str, AdmittedWorkload]] = [{} for _ in tree.nodes]
+        """Of a queue, and of a whole tree by its root."""
+        self._by_node: list[dict[WorkloadKey, AdmittedWorkload]] = [{} for _ in tree.nodes]
         self._in_victim_order: dict[int, list[AdmittedWorkload]] = {}
-        self._by_key: dict[str, AdmittedWorkload] = {}
-        self._away: set[str] = set()
-        self.log = self.domains.log = tree.log
-        self.watchers: list[Watcher] = []
-        self.spares: Callable[[AdmittedWorkload], bool] | None = None
+        self._by_key: dict[WorkloadKey, AdmittedWorkload] = {}
+        self._away: dict[int, set[WorkloadKey]] = {}
+        """By queue (node), the keys of those that what-ifs have removed."""
+        self.log = tree.log
+        self._watchers = tuple(watchers)
+        self._followers: dict[int, list[set[int]]] = {path[-1]: [] for path in tree.paths}
+        """By root."""
+        self._followers_of = [self._followers[path[-1]] for path in tree.paths]
+        """The same lists by node."""
+        self.spares = spares
         """Whom other queues must not take anything from yet; None: nobody is spared."""
-        self.local_usage: Callable[[AdmittedWorkload], float] | None = None
-        """What a admitted workload's LocalQueue has used; None if that does not count anywhere."""
+        self.local_usage = local_usage
+        """What an admitted workload's LocalQueue has used; None if that does not count anywhere."""
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._by_key
 
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def admitted(self, key: str) -> AdmittedWorkload:
+    def admitted(self, key: WorkloadKey) -> AdmittedWorkload:
         return self._by_key[key]
 
     def admitted_workloads(self) -> Iterator[AdmittedWorkload]:
@@ -61,42 +78,62 @@ class Ledger:
     def admitted_in(self, node: int) -> Collection[AdmittedWorkload]:
         """Those who hold quota in a queue, without the ones that a what-if has removed."""
         admitted_workloads = self._by_node[node].values()
-        if not self._away:
+        away = self._away.get(node)
+        if not away:
             return admitted_workloads
-        return [admitted for admitted in admitted_workloads if admitted.pending.key not in self._away]
+        return [admitted for admitted in admitted_workloads if admitted.pending.key not in away]
+
+    def away_from(self, node: int) -> frozenset[WorkloadKey]:
+        """The keys of a queue's workloads that a what-if has removed."""
+        return frozenset(self._away.get(node, ()))
 
     def in_victim_order(self, node: int) -> Collection[AdmittedWorkload]:
         """The same, who would be missed least first."""
         known = self._in_victim_order.get(node)
         if known is None:
-            known = sorted(self._by_node[node].values(), key=lambda admitted: admitted.victim_order)
-            self._in_victim_order[node] = known
-        if not self._away:
+            known = self._in_victim_order[node] = sorted(self._by_node[node].values(), key=_victim_order)
+        away = self._away.get(node)
+        if not away:
             return known
-        return [admitted for admitted in known if admitted.pending.key not in self._away]
+        return [admitted for admitted in known if admitted.pending.key not in away]
 
     # What-if
 
+    def _note_try(self, node: int) -> None:
+        """Something is tried out in a queue: it is not what it was, and will not be what it is when that is undone."""
+        for changed in self._followers_of[node]:
+            changed.add(node)
+        self.log.note(self._tell_followers, node)
+
+    def _tell_followers(self, node: int) -> None:
+        for changed in self._followers_of[node]:
+            changed.add(node)
+
     def remove(self, admitted: AdmittedWorkload) -> None:
-        self.log.note(self._away.discard, admitted.pending.key)
-        self._away.add(admitted.pending.key)
+        self._note_try(admitted.node)
+        away = self._away.setdefault(admitted.node, set())
+        self.log.note(away.discard, admitted.pending.key)
+        away.add(admitted.pending.key)
         for column, amount in admitted.usage.items():
             self.tree.remove(admitted.node, column, amount)
         if admitted.topology_use:
             self.domains.remove(admitted.topology_use)
 
     def put_back(self, admitted: AdmittedWorkload) -> None:
-        self.log.note(self._away.add, admitted.pending.key)
-        self._away.discard(admitted.pending.key)
+        away = self._away.setdefault(admitted.node, set())
+        self.log.note(away.add, admitted.pending.key)
+        away.discard(admitted.pending.key)
         self.add_usage(admitted.node, admitted.usage)
         if admitted.topology_use:
             self.domains.add(admitted.topology_use)
 
     def add_usage(self, node: int, usage: Mapping[int, int]) -> None:
+        self._note_try(node)
         for column, amount in usage.items():
             self.tree.add(node, column, amount)
 
     def remove_usage(self, node: int, usage: Mapping[int, int]) -> None:
+        self._note_try(node)
         for column, amount in usage.items():
             self.tree.remove(node, column, amount)
 
@@ -110,15 +147,28 @@ class Ledger:
 
     # For good
 
-    def version(self, root: int) -> int:
-        """Raised whenever anything changes for good in a tree of cohorts: usage, or who is on its way out."""
-        return self._versions[root]
+    def version(self, node: int) -> int:
+        """Raised whenever anything changes for good in a queue, or in a tree of cohorts: usage, or who is leaving."""
+        return self._versions[node]
 
-    def mark_evicted(self, admitted: AdmittedWorkload) -> None:
-        """A workload is told to go; it holds what it holds until its pods are gone."""
-        admitted.is_evicted = True
+    def follow(self, root: int) -> set[int]:
+        """A set to which queues (by node) of a tree are added whenever anything changes there; its owner empties it.
+
+        That is for good, in a what-if, or because one is undone.
+        """
+        changed: set[int] = set()
+        self._followers[root].append(changed)
+        return changed
+
+    def unfollow(self, root: int, changed: set[int]) -> None:
+        self._followers[root][:] = [found for found in self._followers[root] if found is not changed]
+
+    def mark_evicted(self, admitted: AdmittedWorkload, *, is_evicted: bool = True) -> None:
+        """A workload is told to go, or may stay after all; it holds what it holds until its pods are gone."""
+        admitted.is_evicted = is_evicted
         if admitted.pending.key in self._by_key:
             self._note_change(admitted.node)
+            self._in_victim_order.pop(admitted.node, None)
 
     def reserve(self, admitted: AdmittedWorkload) -> None:
         key = admitted.pending.key
@@ -128,32 +178,53 @@ class Ledger:
             admitted.topology_use = held_use(
                 self.domains, self._topology_flavors, admitted.pending.pod_sets, admitted.claims
             )
-            self.domains.add(admitted.topology_use)
+            with self.log.for_good():
+                self.domains.add(admitted.topology_use)
         self._change(admitted, {}, admitted.usage)
+        if (known := self._in_victim_order.get(admitted.node)) is not None:
+            insort(known, admitted, key=_victim_order)
 
     def _note_change(self, node: int) -> None:
-        self._versions[self.tree.paths[node][-1]] += 1
-        self._in_victim_order.pop(node, None)
+        root = self.tree.paths[node][-1]
+        self._versions[root] += 1
+        if root != node:
+            self._versions[node] += 1
+        self._tell_followers(node)
 
-    def reclaim(self, key: str, reclaimed: Mapping[str, int]) -> None:
+    def reclaim(self, key: WorkloadKey, reclaimed: Mapping[str, int]) -> None:
         """So many pods of each set have finished: what they held is free."""
         admitted = self._by_key[key]
         before, admitted.reclaimed = admitted.usage, reclaimed
         admitted.count_usage(self._column_of)
         self._change(admitted, before, admitted.usage)
 
-    def release(self, key: str) -> AdmittedWorkload:
+    def reassign(self, key: WorkloadKey, pod_sets: Iterable[PodSetFlavors]) -> None:
+        """The pods of a workload go to other domains than before."""
+        admitted, given = self._by_key[key], {found.name: found for found in pod_sets}
+        admitted.claims = tuple(claim._replace(pods=given[claim.pods.name]) for claim in admitted.claims)
+        self.domains.remove(admitted.topology_use)
+        admitted.topology_use = held_use(
+            self.domains, self._topology_flavors, admitted.pending.pod_sets, admitted.claims
+        )
+        self.domains.add(admitted.topology_use)
+        self._note_change(admitted.node)
+
+    def release(self, key: WorkloadKey) -> AdmittedWorkload:
         admitted = self._by_key.pop(key)
         del self._by_node[admitted.node][key]
+        if (known := self._in_victim_order.get(admitted.node)) is not None:
+            known.remove(admitted)
         if admitted.topology_use:
-            self.domains.remove(admitted.topology_use)
+            with self.log.for_good():
+                self.domains.remove(admitted.topology_use)
         self._change(admitted, admitted.usage, {})
         return admitted
 
     def _change(self, admitted: AdmittedWorkload, before: Mapping[int, int], after: Mapping[int, int]) -> None:
-        self.remove_usage(admitted.node, before)
-        self.add_usage(admitted.node, after)
+        with self.log.for_good():
+            self.remove_usage(admitted.node, before)
+            self.add_usage(admitted.node, after)
         self.generation[admitted.node] += 1
         self._note_change(admitted.node)
-        for watch in self.watchers:
+        for watch in self._watchers:
             watch(admitted, before, after)

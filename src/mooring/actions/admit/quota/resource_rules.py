@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mooring.config.queueing import TransformedResource
-from mooring.model.values.quantity import to_units
+from mooring.model.api.claims import ResourceClaimTemplate
+from mooring.model.api.pods import PodSpec
+from mooring.model.values.quantity import NANO, to_units
 from mooring.model.values.requests import Amounts
 
 
@@ -17,6 +19,30 @@ class ResourceRules:
     """By input resource."""
     ignores_undeclared: bool = False
     """Whether a resource that the queue has no quota for is let through, rather than keeping the workload out."""
+
+    device_classes: Mapping[str, str] = field(default_factory=dict)
+    """By device class, the resource that its devices count as (deviceClassMappings)."""
+    claim_templates: Mapping[str, ResourceClaimTemplate] = field(default_factory=dict)
+    """namespace/name"""
+
+    def devices(self, namespace: str, spec: PodSpec) -> Amounts:
+        """What the claims of one pod count as, in nano-units: so many devices of classes that are mapped.
+
+        Of alternatives the largest counts; all devices of a node are not a number, and count nothing.
+        """
+        counted: Amounts = {}
+        for claim in spec.resource_claims or () if self.device_classes else ():
+            template = self.claim_templates.get(f"{namespace}/{claim.resource_claim_template_name}")
+            for request in (template.spec.spec.devices.requests or ()) if template is not None else ():
+                asked = [request.exactly] if request.exactly is not None else list(request.first_available or ())
+                most: Amounts = {}
+                for each in asked:
+                    resource = self.device_classes.get(each.device_class_name)
+                    if resource is not None:
+                        most[resource] = max(most.get(resource, 0), each.count * NANO)
+                for resource, amount in most.items():
+                    counted[resource] = counted.get(resource, 0) + amount
+        return counted
 
     def apply(self, amounts: Amounts) -> Amounts:
         """One pod's requests, in nano-units, as far as and in the form in which they count."""

@@ -7,7 +7,6 @@ tree with what it holds, but is inactive and says why.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mooring.actions.admit.quota.tree import NO_PARENT, FlavorResource, Quota, QuotaTree, TreeNode
 from mooring.model.api.kueue import (
     HOLD,
     HOLD_AND_DRAIN,
@@ -34,6 +33,10 @@ from mooring.model.values.selectors import (
     make_selector,
 )
 from mooring.model.values.tolerations import untolerated
+from mooring.state.quota_tree import NO_PARENT, FlavorResource, Quota, QuotaTree, TreeNode
+from mooring.state.undo import UndoLog
+
+MOST_ANSWERS = 20_000
 
 
 class FlavorMatcher:
@@ -48,6 +51,8 @@ class FlavorMatcher:
         key = (flavor_name, selection)
         answer = self._answers.get(key)
         if answer is None:
+            if len(self._answers) >= MOST_ANSWERS:
+                self._answers.clear()
             answer = self._answers[key] = _mismatch(self._flavors.get(flavor_name), flavor_name, spec)
         return answer
 
@@ -158,8 +163,13 @@ class Structure:
         cohorts: Iterable[Cohort] = (),
         flavors: Iterable[ResourceFlavor] = (),
         checks: Iterable[AdmissionCheck] | None = None,
+        *,
+        log: UndoLog,
     ) -> None:
-        """Without `checks`, every admission check that a queue names is taken to be there."""
+        """Without `checks`, every admission check that a queue names is taken to be there.
+
+        `log` is the one by which what is tried out is undone.
+        """
         given_queues = sorted(queues, key=lambda queue: queue.metadata.name)
         given_cohorts = sorted(cohorts, key=lambda cohort: cohort.metadata.name)
         owners: list[ClusterQueue | Cohort] = [*given_cohorts, *given_queues]
@@ -176,7 +186,7 @@ class Structure:
         self.cohort_node = {node.name: index for index, node in enumerate(nodes)}
         first_queue = len(nodes)
         nodes += [self._make_queue_node(queue) for queue in given_queues]
-        self.tree = QuotaTree(nodes, tuple(self.column_of))
+        self.tree = QuotaTree(nodes, tuple(self.column_of), log)
         self.queues = {
             queue.metadata.name: self._compile(queue, first_queue + index) for index, queue in enumerate(given_queues)
         }

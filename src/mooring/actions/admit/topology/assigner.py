@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.actions.admit.topology.balanced import place_balanced
 from mooring.actions.admit.topology.counts import LevelCounts, Numbers, Slicing, count_leaves, count_up
@@ -30,6 +31,8 @@ class PodSetNeed:
     selection: int
     """Equal numbers select nodes equally."""
     request: PodSetTopologyRequest
+    only_in: tuple[str, ...] = ()
+    """The values of the topology's first levels, where all of it has to be in one certain domain."""
 
 
 @dataclass(slots=True)
@@ -57,10 +60,10 @@ class _Together(NamedTuple):
 class TopologyAssigner:
     """Assigns domains against the flavors' topologies as they stand; changes nothing."""
 
-    def __init__(self, usage: DomainUsage | None = None, *, balanced: bool = False) -> None:
+    def __init__(self, usage: DomainUsage, *, balanced: bool = False) -> None:
         self.flavors: dict[str, FlavorTopology] = {}
         """By name, the flavors that have a topology; whoever knows the nodes keeps them up to date."""
-        self.usage = usage or DomainUsage()
+        self.usage = usage
         self._balanced = balanced
 
     def find(self, needs: Iterable[PodSetNeed], *, is_empty: bool = False) -> Found:
@@ -208,9 +211,14 @@ class _Attempt:
         if leader is not None:
             leaders = (_count(left, leads) > 0).astype(np.int64)
             with_leader = _count({name: left[name] - leads.get(name, 0) * leaders for name in wanted}, wanted)
-        if matching.mask is not None:
-            pods, with_leader, leaders = (np.where(matching.mask, found, 0) for found in (pods, with_leader, leaders))
+        for mask in (matching.mask, self._inside(workers.only_in)):
+            if mask is not None:
+                pods, with_leader, leaders = (np.where(mask, found, 0) for found in (pods, with_leader, leaders))
         return count_leaves(flavor.tree, pods, with_leader, leaders, slicing)
+
+    def _inside(self, path: tuple[str, ...]) -> NDArray[np.bool_] | None:
+        """The leaves of one domain; None: of all."""
+        return np.array([values[: len(path)] == path for values in self._flavor.values], np.bool_) if path else None
 
     def _message(self, levels: Sequence[LevelCounts], need: Need, matching: Matching, no_room: NoRoom) -> str:
         flavor = self._flavor

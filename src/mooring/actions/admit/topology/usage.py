@@ -47,11 +47,11 @@ def domain_key(flavor: str, levels: tuple[str, ...], values: tuple[str, ...]) ->
 class DomainUsage:
     """A column a resource, a place in it for every domain that was ever named."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: UndoLog) -> None:
         self._index: dict[DomainKey, int] = {}
         self._columns: dict[str, NDArray[np.int64]] = {}
-        self.log = UndoLog()
-        """How to undo what is tried out; the ledger's, once there is one."""
+        self.log = log
+        """How to undo what is tried out."""
         self.position = 0
         """Rises with every change, undone or not."""
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from mooring.actions.admit.cycle.cycle import Admission
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue, Structure
-from mooring.actions.admit.quota.tree import NO_PARENT, QuotaTree
 from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.model.keys import WorkloadKey
 from mooring.model.values.requests import PODS
+from mooring.state.quota_tree import NO_PARENT, QuotaTree
 
 
 class Overdraft(NamedTuple):

@@ -17,12 +17,14 @@ from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
 from mooring.actions.admit.lifecycle.stages import Eviction, Stage
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Structure
-from mooring.actions.admit.quota.tree import QuotaTree
 from mooring.actions.admit.windows.giving_back import find_overdrafts, wanted_by_right, who_gives_back
 from mooring.actions.admit.windows.windows import QuotaSchedule, Switch
 from mooring.actions.admit.workload_info import AdmittedWorkload
+from mooring.model.api.kueue_workload import QUOTA_ENDS
 from mooring.model.api.meta import timestamp_text
 from mooring.model.decisions import Notice
+from mooring.model.keys import WorkloadKey
+from mooring.state.quota_tree import QuotaTree
 from mooring.state.tenants import TenantTable
 
 QUOTA_WINDOW = "QuotaWindow"
@@ -92,7 +94,8 @@ class WindowKeeper:
         """The quotas as they will be, with nobody using any; whoever adds usage takes it away again."""
         is_open = self.schedule.open_at(moment)
         if is_open not in self._trees:
-            self._trees[is_open] = make_structure(self._tenants, self.schedule.overrides(moment)).tree
+            log = self.lifecycle.admission.ledger.log
+            self._trees[is_open] = make_structure(self._tenants, log, self.schedule.overrides(moment)).tree
         return self._trees[is_open]
 
     def notice_seconds(self, switch: Switch, watched: WatchedTree) -> float:
@@ -142,13 +145,20 @@ class WindowKeeper:
             key = admitted.pending.key
             if (key, at) not in self._told:
                 self._told.add((key, at))
+                goes_at = max(at, admitted.running_since + least)
+                if self._was_told(key, goes_at):
+                    continue
                 columns = [column for column in sorted(overdrawn) if admitted.usage.get(column)]
                 is_certain = any(column in watched.evicts_always for column in columns)
-                goes_at = max(at, admitted.running_since + least)
                 message = _announcement(future.tree, admitted, columns, at, goes_at, is_certain)
                 lifecycle.decisions.append(Notice(key, message, goes_at))
         for admitted in list(future.admitted_workloads()):
             future.release(admitted.pending.key)
+
+    def _was_told(self, key: WorkloadKey, goes_at: float) -> bool:
+        """Whether a workload says itself that it was told: before a restart, by us or another."""
+        annotations = self.lifecycle.workloads[key].workload.metadata.annotations or {}
+        return annotations.get(QUOTA_ENDS) == timestamp_text(goes_at)
 
     # Reclaim.
 

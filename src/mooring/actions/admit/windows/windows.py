@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.actions.admit.quota.tree import FlavorResource, Quota
 from mooring.config.tenant_policy import ALWAYS, QuotaWindow
 from mooring.config.window_times import times_of
 from mooring.model.api.kueue import ClusterQueue, FlavorQuotas, ResourceGroup, ResourceQuota
 from mooring.model.api.meta import QuantityText
 from mooring.model.values.quantity import parse_quantity
 from mooring.model.values.requests import to_column_units
+from mooring.state.quota_tree import FlavorResource, Quota
 
 
 class QuotaKey(NamedTuple):

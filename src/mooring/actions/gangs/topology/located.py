@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.gangs.bonds import bonds_inside, sliced
-from mooring.actions.gangs.members import Group
+from mooring.actions.gangs.members import Group, Unit, unit_of
 from mooring.actions.gangs.room import Room, RoomColumns
 from mooring.actions.gangs.search import Search
-from mooring.actions.gangs.steps import Steps
 from mooring.actions.gangs.topology.domains import (
     Home,
     MemberKind,
@@ -21,8 +20,8 @@ from mooring.actions.gangs.topology.domains import (
     choose_together,
     must_have,
 )
-from mooring.actions.gangs.units import Unit, unit_of
 from mooring.engine.answers.answers import ShapeAnswers
+from mooring.engine.binding import Steps
 from mooring.engine.queue.queue import GangEntry
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from mooring.actions.preempt.running import Matrix
 from mooring.engine.asking import ask_passes
 from mooring.engine.plugin import Mask
 from mooring.engine.profile import Profile
-from mooring.engine.shortcuts import CountedRoom, room_by
+from mooring.engine.shortcuts import ForeseenRoom, room_by
 from mooring.state.pods import PodRecord
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
@@ -52,7 +52,7 @@ class Want:
     @property
     def is_exact(self) -> bool:
         """Whether rows are sure to take as many as `room` says."""
-        return not self.elsewhere and all(isinstance(plugin, CountedRoom) for plugin, _ in self.by_usage)
+        return not self.elsewhere and all(isinstance(plugin, ForeseenRoom) for plugin, _ in self.by_usage)
 
     def takes(self, amount: Amount) -> int:
         """What each of its pods takes."""
@@ -102,10 +102,13 @@ class Board:
         here = np.flatnonzero(gone[self.units])
         positions = self.positions[here]
 
-        @cache  # each want asks for the same
+        known: dict[Amount, Numbers] = {}  # each want asks for the same
+
         def given_back(amount: Amount) -> Numbers:
-            back = np.zeros(len(self.rows), np.int64)
-            np.add.at(back, positions, self.each(amount)[here])
+            back = known.get(amount)
+            if back is None:
+                back = known[amount] = np.zeros(len(self.rows), np.int64)
+                np.add.at(back, positions, self.each(amount)[here])
             return back
 
         return given_back

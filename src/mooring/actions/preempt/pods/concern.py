@@ -10,7 +10,7 @@ import numpy as np
 
 from mooring.actions.preempt.pods.reprieve import AskedFilter
 from mooring.engine.plugin import Mask
-from mooring.engine.shortcuts import Incremental
+from mooring.engine.shortcuts import BesidesAmounts, Incremental
 from mooring.state.cluster import Cluster
 from mooring.state.shapes import GONE, Shape
 
@@ -59,6 +59,9 @@ def _is_concern(other: Shape, filters: Sequence[AskedFilter]) -> bool:
     for plugin, prepared in filters:
         if isinstance(prepared, Incremental):
             if prepared.is_moved_by(other):
+                return True
+        elif isinstance(plugin, BesidesAmounts):
+            if plugin.is_concerned_by(other):
                 return True
         elif plugin.name not in GATHERED_FROM or GATHERED_FROM[plugin.name](other):
             return True

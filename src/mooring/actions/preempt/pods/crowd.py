@@ -15,6 +15,7 @@ from mooring.actions.preempt.cost import Cost
 from mooring.actions.preempt.running import Matrix, RunningPods
 from mooring.engine.plugin import Mask
 from mooring.engine.shortcuts import Gone
+from mooring.model.devices.cards import GPU, Sharing
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects
@@ -52,7 +53,17 @@ def share_of(what: str, resource: str) -> Callable[[Shape], int]:
         return lambda shape: 1
     if what == "nonzero" and resource in (CPU, MEMORY):
         return lambda shape: shape.nonzero[resource == MEMORY]
+    if resource == GPU:
+        return most_gpus_of
     return lambda shape: shape.request(resource)
+
+
+def most_gpus_of(shape: Shape) -> int:
+    """Whole GPUs that are free once a pod is gone: those that it asks for, and at most one for each of which it has a
+    share. Who else is on that only trying tells (`GpuSharing`)."""
+    request = shape.card_request
+    shared = request.asks.get(Sharing.COUNTED, ()) if request is not None else ()
+    return shape.request(GPU) + sum(ask.count for ask in shared)
 
 
 class SupposedRows(NodeRows):

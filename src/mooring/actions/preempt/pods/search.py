@@ -22,7 +22,7 @@ from mooring.actions.preempt.pods.victims import Victims
 from mooring.actions.preempt.pods.what_if import WhatIf
 from mooring.actions.preempt.running import RunningPods, importance
 from mooring.config.preemption_cost import PreemptionCostArgs
-from mooring.engine.answers.answers import is_by_usage
+from mooring.engine.answers.answers import is_by_amounts
 from mooring.engine.answers.settled import SettledCache, is_settled
 from mooring.engine.asking import ask_filter, ask_filter_without, ask_rejection
 from mooring.engine.evaluate import Evaluation, prepare_filters, run_filters
@@ -257,7 +257,7 @@ class Search:
             if isinstance(plugin, SupposingFilter):
                 codes = ask_filter_without(plugin, answer.shape, crowd.nodes, prepared, crowd.given_back)
             else:
-                nodes = crowd.supposed() if is_by_usage(plugin) else crowd.nodes
+                nodes = crowd.supposed() if is_by_amounts(plugin) else crowd.nodes
                 codes = ask_filter(plugin, answer.shape, nodes, prepared)
             codes[failed] = 0
             for code, count in zip(*np.unique(codes[codes != 0], return_counts=True), strict=True):
@@ -285,8 +285,8 @@ class Filters:
             if prepared.get(plugin.name) is not SKIP
         ]
         self.unsettled = [asked for asked in self.asked if not is_settled(asked[0])]
-        self.by_usage = [asked for asked in self.unsettled if is_by_usage(asked[0])]
-        self.elsewhere = [asked for asked in self.unsettled if not is_by_usage(asked[0])]
+        self.by_usage = [asked for asked in self.unsettled if is_by_amounts(asked[0])]
+        self.elsewhere = [asked for asked in self.unsettled if not is_by_amounts(asked[0])]
         """Those whose answers depend on pods elsewhere, or on more of the node's own pods than what they request."""
         supposing = [asked for asked in self.elsewhere if isinstance(asked[0], SupposingFilter)]
         self.to_be_tried = [asked for asked in self.elsewhere if asked not in supposing]
