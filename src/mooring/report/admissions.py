@@ -133,7 +133,7 @@ def _admitted(found: Admit, workloads: Mapping[WorkloadKey, QueuedWorkload], adm
         for resource, flavor in pod_set.flavors.items():
             flavors.setdefault(resource, {})[flavor] = None
     given = sum(pod_set.count for pod_set in found.podsets)
-    admitted = None if admission is None else admission.admitted(found.workload)
+    admitted = None if admission is None else admission.admitted(WorkloadKey(found.workload))
     return Admitted(
         workload=name,
         namespace=namespace,

@@ -10,13 +10,15 @@ from mooring.actions.gangs.forecast import Forecast
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.actions.place.action import Place
 from mooring.engine.cycle import Scheduler
-from mooring.engine.queue.gang_parts import lacking
+from mooring.engine.queue.gangs import lacking
 from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod
 from mooring.model.gangs.membership import membership
 from mooring.model.keys import GangKey, PodKey
+from mooring.model.queued.labels import pod_group, queue_name
+from mooring.model.queued.pods import gather_groups
 from mooring.model.topology.requests import TopologyRequest
 from mooring.report.explain.data import GangAhead, GangStatus, GroupRoom, Leaver, LevelRoom, Room
 from mooring.state.gangs import GangRecord, GangTable
@@ -86,7 +88,7 @@ def _in_words(topology_request: TopologyRequest) -> str:
     return " and ".join(topology_request.words) or "in few domains of the topology"
 
 
-def gang_status(scheduler: Scheduler, key: str, now: float) -> GangStatus | None:
+def gang_status(scheduler: Scheduler, key: PodKey, now: float) -> GangStatus | None:
     """What the gang of a pod waits for, if it waits with one."""
     gang = next((found for found in scheduler.queue.gangs if found.has(key)), None)
     place = next((action for action in scheduler.actions if isinstance(action, Place)), None)
@@ -160,9 +162,14 @@ class WhyHeld:
         self._scheduler = scheduler
         self._uncounted: dict[str, str] = {}
         """By gang, as the same is said of all its members."""
+        self._incomplete: dict[tuple[str, str], str] | None = None
+        """By group of plain pods that queues as one, what it lacks."""
 
     def of(self, entry: Entry, rejection: Rejection) -> str:
         message = ", ".join(rejection.reasons)
+        metadata = entry.record.pod.metadata
+        if queue_name(metadata) and pod_group(metadata):
+            return self._incomplete_groups().get((metadata.namespace, pod_group(metadata)), message)
         table = self._scheduler.cluster.gangs
         record = table.of(entry.record.key)
         gang = self._scheduler.queue.gangs.get(table.root_of(record).key) if record is not None else None
@@ -172,6 +179,13 @@ class WhyHeld:
             is_short = lacking(gang.root, gang.entries, table) == message
             self._uncounted[gang.root.key] = self._not_counted(gang) if is_short else ""
         return message + self._uncounted[gang.root.key]
+
+    def _incomplete_groups(self) -> dict[tuple[str, str], str]:
+        if self._incomplete is None:
+            pods = (record.pod for record in self._scheduler.cluster.pods.records.values())
+            groups = gather_groups((pod_group(pod.metadata), pod) for pod in pods if pod_group(pod.metadata))
+            self._incomplete = {(found.namespace, found.name): found.problem for found in groups if found.problem}
+        return self._incomplete
 
     def _not_counted(self, gang: GangEntry) -> str:
         found: Counter[str] = Counter()

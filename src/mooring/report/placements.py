@@ -1,6 +1,6 @@
 """Pods that got a node, that had to leave one, or lost it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -94,7 +94,7 @@ def placements(
     records = scheduler.cluster.pods.records
     found: dict[str, Placement] = {}
     for decision in decisions:
-        record = records.get(decision.pod) if isinstance(decision, Bind) else None
+        record = records.get(PodKey(decision.pod)) if isinstance(decision, Bind) else None
         if record is not None and isinstance(decision, Bind) and record.node_name == decision.node:
             pod, meta = record.pod, record.pod.metadata
             found.pop(decision.pod, None)
@@ -113,10 +113,10 @@ def evictions(
     scheduler: Scheduler,
     decisions: Iterable[Decision],
     pods: Mapping[PodKey, Pod],
-    ran: Set[str],
+    ran: Mapping[str, Pod],
     workloads: Workloads,
 ) -> list[Evicted]:
-    """Those that ran before and have to go, in the order of the decisions."""
+    """Those that ran before and have to go, in the order of the decisions; some may have been deleted since."""
     priorities = Priorities(scheduler.cluster.gangs, pods.values())
     records, queued = scheduler.cluster.pods.records, scheduler.cluster.tenants.workloads
 
@@ -124,7 +124,7 @@ def evictions(
         for decision in decisions:
             if not isinstance(decision, Evict) or decision.pod not in ran:
                 continue
-            pod, preemptor = pods[PodKey(decision.pod)], records.get(decision.preemptor)
+            pod, preemptor = ran[decision.pod], records.get(PodKey(decision.preemptor))
             workload = queued.get(WorkloadKey(decision.preemptor))
             urgency = priorities.of(preemptor.pod) if preemptor is not None else 0
             yield Evicted(

@@ -1,6 +1,6 @@
 """The result of `mooring schedule` as a value: what json and yaml print, and what the table is drawn from."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -10,6 +10,8 @@ from mooring.model.decisions import Decision
 from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import Manifests
 from mooring.report.admissions import Admitted, Noticed, Suspended, gather_admissions, gather_notices
+from mooring.report.devices import NodeDevices, device_maps
+from mooring.report.gpus import NodeGpus, Partitioned, gpu_maps, partitions
 from mooring.report.names import Workloads
 from mooring.report.placements import (
     Ended,
@@ -76,8 +78,14 @@ class Result(Struct, rename="camel"):
     notices: list[Noticed]
     """Workloads that were told that they will have to, and when."""
     pools: list[Pool]
+    devices: list[NodeDevices]
+    """The nodes on which claims have devices, and who has which."""
     ignored: dict[str, int]
     """How many objects there were of each kind that scheduling does not read."""
+    gpus: list[NodeGpus]
+    """The nodes on which pods share GPUs, and have which cards."""
+    partitions: list[Partitioned]
+    """GPUs that are to be cut into instances, or are to be whole again."""
 
 
 def make_result(
@@ -85,7 +93,7 @@ def make_result(
     manifests: Manifests,
     decisions: Iterable[Decision],
     pool_label: str | None = None,
-    ran: Set[str] | None = None,
+    ran: Mapping[str, Pod] | None = None,
     lost: Sequence[LostPod] = (),
     ended: Sequence[EndedPod] = (),
 ) -> Result:
@@ -98,7 +106,7 @@ def make_result(
     pool_of = pool_names(scheduler.cluster, pool_label)
     workloads = Workloads(manifests)
     pods = {pod.key: pod for pod in manifests.pods}
-    ran = {key for key, pod in pods.items() if pod.spec.node_name} if ran is None else ran
+    ran = {key: pod for key, pod in pods.items() if pod.spec.node_name} if ran is None else ran
     admitted, suspended = gather_admissions(scheduler, decisions)
     result = Result(
         summary=Summary(*[0] * len(Summary.__struct_fields__)),
@@ -114,7 +122,10 @@ def make_result(
         suspended=suspended,
         notices=gather_notices(scheduler, decisions),
         pools=pools(scheduler.cluster, pool_of),
+        devices=device_maps(scheduler.cluster),
         ignored=dict(sorted(manifests.ignored.items())),
+        gpus=gpu_maps(scheduler.cluster),
+        partitions=partitions(decisions),
     )
     result.summary = _summary(result, scheduler, pods)
     return result

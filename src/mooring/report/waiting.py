@@ -13,6 +13,7 @@ from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import Manifests
 from mooring.report.gangs import WhyHeld
 from mooring.report.names import Workloads
+from mooring.state.intentions import Nomination
 
 
 class Waiting(Struct, rename="camel", omit_defaults=True):
@@ -57,7 +58,7 @@ def waiting(scheduler: Scheduler, workloads: Workloads) -> list[Waiting]:
     return [_waiting(entry.record.pod, message, plugins, workloads) for entry, message, plugins in reasons(scheduler)]
 
 
-def nomination_message(scheduler: Scheduler, key: str) -> str:
+def nomination_message(scheduler: Scheduler, key: PodKey) -> str:
     """Where room is being made for a pod, and who has to be gone before; empty if that is not so."""
     nomination = scheduler.cluster.nomination_of(key)
     if nomination is None or nomination.message:
@@ -126,6 +127,16 @@ def why_waits(scheduler: Scheduler, pod_key: PodKey) -> str:
     return next(said, "")
 
 
+def _behind_the_others(scheduler: Scheduler, nomination: Nomination) -> list[tuple[Entry, str, tuple[str, ...]]]:
+    """The members of a gang that it can do without: they come when those have started that hold their places."""
+    gang = scheduler.queue.gangs.get(nomination.gang) if nomination.gang else None
+    if gang is None:
+        return []
+    holding = {pod.key for pod in nomination.pods}
+    message = f"gang {gang.name}: waits for the members to start that it needs"
+    return [(entry, message, ()) for key, entry in gang.entries.items() if key not in holding]
+
+
 def reasons(scheduler: Scheduler) -> list[tuple[Entry, str, tuple[str, ...]]]:
     """Each pod that waits, in queue order, with the message and the plugins that refuse it as things stand now."""
     found: list[tuple[Entry, str, tuple[str, ...]]] = []
@@ -143,4 +154,5 @@ def reasons(scheduler: Scheduler) -> list[tuple[Entry, str, tuple[str, ...]]]:
         found += [
             (entry, nomination_message(scheduler, entry.record.key), plugins) for entry in holding if entry is not None
         ]
+        found += _behind_the_others(scheduler, nomination)
     return sorted(found, key=lambda reason: reason[0])

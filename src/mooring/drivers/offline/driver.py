@@ -52,6 +52,7 @@ class Offline(Driver):
         self._made_anew: Counter[str] = Counter()
         self._just_placed: list[str] = []
         self._ends, self._taints = KnownEnds(), TaintEvictions()
+        self._tainted_since: dict[tuple[PodKey, str], float] = {}
         for node in manifests.nodes:
             self._taints.watch(node)
         for pod in manifests.pods:
@@ -83,9 +84,11 @@ class Offline(Driver):
     def step(self, at_most: int) -> tuple[list[Decision], bool]:
         """Run one cycle; tell whether a next one is due for what it changed in the world."""
         decisions = self.run_cycle(at_most)
+        self._evict_by_device_taints()
         returning, self._returning = self._returning, []
         self.scheduler.handle(*map(PodSeen, returning))
-        return decisions, bool(returning) or any(isinstance(found, Evict | Suspend) for found in decisions)
+        is_left = bool(self._returning) or bool(returning)
+        return decisions, is_left or any(isinstance(found, Evict | Suspend) for found in decisions)
 
     def carry_out(self, decision: Decision) -> str:
         """Do it at once; nothing fails here.
@@ -141,7 +144,8 @@ class Offline(Driver):
 
     def _next_due(self) -> float:
         """The next moment at which something happens by itself, or the scheduler wants to be asked."""
-        leaving = min((time for time, _ in self._taint_deadlines().values()), default=math.inf)
+        deadlines = [time for time, _ in (*self._taint_deadlines().values(), *self._device_deadlines().values())]
+        leaving = min(deadlines, default=math.inf)
         return min(max(self._ends.next, self.now), max(leaving, self.now), self._next_wake())
 
     def _next_wake(self) -> float:
@@ -156,7 +160,7 @@ class Offline(Driver):
         """Whoever was placed has started."""
         placed, self._just_placed = self._just_placed, []
         for key in placed:
-            record = self.scheduler.cluster.pods.records.get(key)
+            record = self.scheduler.cluster.pods.records.get(PodKey(key))
             if record is not None and record.assumed and key in self.placed:
                 spec = replace(record.pod.spec, node_name=self.placed[key])
                 status = replace(record.pod.status, start_time=timestamp_text(self.now))
@@ -165,7 +169,7 @@ class Offline(Driver):
     def _let_end(self) -> None:
         """Pods that have run for as long as they said are over."""
         for key, phase in list(self._ends.due(self.now)):
-            record = self.scheduler.cluster.pods.records.get(key)
+            record = self.scheduler.cluster.pods.records.get(PodKey(key))
             if record is not None and record.node_name:
                 self.placed.pop(key, None)
                 self.ended.append(EndedPod(record.pod, record.node_name, phase, self.now))
@@ -187,6 +191,25 @@ class Offline(Driver):
         for key, (deadline, taint) in self._taint_deadlines().items():
             if deadline <= self.now:
                 self._lose_pod(self.scheduler.cluster.pods.records[key], f"{taint.key}:{taint.effect}")
+
+    def _device_deadlines(self) -> dict[PodKey, tuple[float, str]]:
+        """Of pods whose devices are tainted NoExecute: when they must go, and for which taint; since first seen so."""
+        since, self._tainted_since = self._tainted_since, {}
+        found: dict[PodKey, tuple[float, str]] = {}
+        for pod, words, seconds in self.scheduler.cluster.claims.driven_away():
+            key = PodKey(pod)
+            self._tainted_since[key, words] = since.get((key, words), self.now)
+            deadline = self._tainted_since[key, words] + seconds
+            if deadline < found.get(key, (math.inf, ""))[0]:
+                found[key] = (deadline, words)
+        return found
+
+    def _evict_by_device_taints(self) -> None:
+        """Pods whose devices have taints that their claims do not tolerate, or no longer, have to go."""
+        for key, (deadline, words) in self._device_deadlines().items():
+            record = self.scheduler.cluster.pods.records.get(PodKey(key))
+            if record is not None and record.node_name and deadline <= self.now:
+                self._lose_pod(record, words)
 
     # What happens next.
 

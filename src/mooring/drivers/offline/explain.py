@@ -7,6 +7,7 @@ from mooring.drivers.offline.reading import Loaded
 from mooring.engine.explain import explain
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Decision, Wait
+from mooring.model.keys import PodKey
 from mooring.observe.progress import Progress
 from mooring.report.explain.data import PodExplanation
 from mooring.report.explain.finding import (
@@ -84,7 +85,7 @@ def _one_that_waited(pod: Pod, loaded: Loaded, offline: Offline, progress: Progr
     return placed or replace(find_running(record, offline.scheduler), state="placed", message="")
 
 
-def follow(key: str, offline: Offline, progress: Progress, *, patient: bool) -> Finding | None:
+def follow(key: PodKey, offline: Offline, progress: Progress, *, patient: bool) -> Finding | None:
     """Run up to the moment at which a pod gets its node; None if it does not, or (not patient) not at its first turn.
 
     Several turns may be taken in one step, those of pods that fare as others did a moment ago. A patient run goes back

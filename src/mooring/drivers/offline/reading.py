@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 from mooring.actions.admit.windows.windows import QuotaSchedule
@@ -11,13 +12,14 @@ from mooring.assembly import Assembly, assemble
 from mooring.config.scheduler import suggestion
 from mooring.drivers.offline.driver import Offline
 from mooring.errors import ConfigError, InputError
-from mooring.model.api.kai_queue import KaiQueue
-from mooring.model.api.kueue import ClusterQueue
+from mooring.model.api.kueue import ClusterQueue, Workload
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.decisions import Decision
+from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.loading.fields import FieldChecks, Validation
 from mooring.model.loading.manifests import Manifests, load_manifests
 from mooring.model.loading.steps import load_steps
+from mooring.model.queued.not_built import not_built
 from mooring.model.values.durations import parse_duration
 from mooring.observe.progress import Progress
 from mooring.plugins.resources_compiled import load_if_worthwhile
@@ -66,6 +68,8 @@ class Inputs:
     """Whose pods are taken on besides our own: their schedulerNames."""
     validation: Validation = "strict"
     """What is done about unknown fields and duplicate keys."""
+    kubeconfig: Path | None = None
+    """A cluster in place of files."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +91,7 @@ class Loaded:
     @property
     def remarks(self) -> list[str]:
         """What was configured or written, is understood, and changes nothing: a line each."""
-        lines = list(self.assembly.remarks)
-        if any(queue.spec.preempt_min_runtime for queue in self.manifests.all_of(KaiQueue)):
-            lines.append("Queue.scheduling.run.ai: not used here: preemptMinRuntime")
-        return lines
+        return [*self.assembly.remarks, *not_built(self.pictures)]
 
     @property
     def tells_time(self) -> bool:
@@ -124,9 +125,17 @@ class Loaded:
 
 def read(inputs: Inputs, progress: Progress) -> Loaded:
     assembly = assemble(inputs.config, plugin_files=inputs.plugins).taking_on(inputs.schedulers)
-    progress.phase("reading manifests")
+    if assembly.config.extenders:
+        expected, found = "none here (mooring run asks them)", f"{len(assembly.config.extenders)}"
+        raise ConfigError(str(inputs.config), "extenders", expected=expected, found=found)
+    progress.phase("reading manifests" if inputs.kubeconfig is None else "reading the cluster")
     checks = FieldChecks(inputs.validation)
-    if inputs.then:
+    if inputs.kubeconfig is not None:
+        from mooring.drivers.live.snapshot import read_cluster  # the client is only loaded where there is a cluster
+
+        picture, checks.warnings = read_cluster(inputs.kubeconfig)
+        pictures = [picture]
+    elif inputs.then:
         pictures = load_steps([inputs.files, *([step.file] for step in inputs.then)], checks)
     else:
         pictures = [load_manifests(inputs.files, checks)]
@@ -151,9 +160,15 @@ def parse_now(text: str) -> float:
 
 def latest_moment(manifests: Manifests) -> float:
     """The last moment that the manifests speak of: as far as they know, it is now."""
-    stamps = ((pod.metadata.creation_timestamp, pod.status.start_time) for pod in manifests.pods)
-    known = {text for pair in stamps for text in pair if text}
-    return max((timestamp_seconds(text) or 0.0 for text in known), default=0.0)
+    work = chain.from_iterable(manifests.all_of(kind.type) for kind in JOB_KINDS)
+    said = {found.metadata.creation_timestamp for found in chain(manifests.pods, manifests.of(Workload), work)}
+    said.update(pod.status.start_time for pod in manifests.pods)
+    said.update(
+        condition.last_transition_time
+        for workload in manifests.of(Workload)
+        for condition in workload.status.conditions or ()
+    )
+    return max((timestamp_seconds(text) or 0.0 for text in said if text), default=0.0)
 
 
 def check_window_targets(assembly: Assembly, config: Path | None, pictures: Iterable[Manifests]) -> None:

@@ -7,13 +7,15 @@ from pathlib import Path
 
 from mooring.drivers.offline.driver import Offline
 from mooring.drivers.offline.reading import Loaded, Step
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Decision
+from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import Manifests
 from mooring.observe.progress import Progress
 
 _NOTE_OF_RIGHTS = re.compile(r"SPDX-|copyright\b", re.IGNORECASE)
 _LICENCE = re.compile(
-    r"licensed under|/licenses/|without warrant|all rights reserved|permission is hereby granted", re.IGNORECASE
+    r"licensed (under|to)\b|/licenses/|without warrant|all rights reserved|permission is hereby granted", re.IGNORECASE
 )
 
 
@@ -28,7 +30,7 @@ class Moment:
     offline: Offline
     decisions: list[Decision]
     """Those included that were taken while time passed until then."""
-    ran: set[str]
+    ran: dict[str, Pod]
     """The pods that ran before any of that."""
 
 
@@ -38,10 +40,11 @@ def moments(loaded: Loaded, progress: Progress) -> Iterator[Moment]:
     offline = loaded.begin()
     steps = [Step(", ".join(inputs.files), 0.0), *inputs.then]
     for number, (step, picture) in enumerate(zip(steps, loaded.pictures, strict=True)):
-        ran = set(offline.placed)
+        records = offline.scheduler.cluster.pods.records
+        ran = {key: records[PodKey(key)].pod for key in offline.placed}
         decisions = loaded.let_happen(offline, number, progress) if number else []
-        ran |= {pod.key for pod in picture.pods if pod.spec.node_name}
-        ran -= {lost.pod.key for lost in offline.lost}
+        ran |= {pod.key: pod for pod in picture.pods if pod.spec.node_name}
+        ran = {key: pod for key, pod in ran.items() if key not in {lost.pod.key for lost in offline.lost}}
         decisions += offline.decide(progress)
         progress.phase("asking why the others wait")
         said = caption(inputs.files if number == 0 else [step.file]) if inputs.then else ""

@@ -65,6 +65,8 @@ class Choice(Struct, rename="camel"):
     lead_by_plugin: dict[str, int]
     equal_totals: int
     """How many other nodes have as many points: between them, the seed decides."""
+    alignment: list[str] = []
+    """Container by container, which NUMA nodes, CPUs and devices the kubelet will give it."""
 
 
 class Room(Struct, rename="camel"):

@@ -106,8 +106,8 @@ def _queue_hint(scheduler: Scheduler, pod: PodKey) -> str:
 
 
 def _share_hint(scheduler: Scheduler, parked: Parked) -> str:
-    name = next((found for turn in parked.turns() if (found := share_queue(scheduler.cluster, turn))), "")
-    return f"mooring queues --queue {name} shows what the queue holds and deserves" if name else ""
+    queue = next((found for turn in parked.turns() if (found := share_queue(scheduler.cluster, turn))), None)
+    return "" if queue is None else f"mooring queues --queue {queue.name} shows what the queue holds and deserves"
 
 
 def find_running(record: PodRecord, scheduler: Scheduler) -> Finding:

@@ -2,9 +2,11 @@
 
 from collections import Counter
 
-from mooring.engine.evaluate import PASSED
+from mooring.engine.evaluate import PASSED, Evaluation
 from mooring.engine.explain import Explanation, contest
 from mooring.engine.verdict import Verdict
+from mooring.model.numa.kubelet import Admitted
+from mooring.model.numa.machine import cpu_set, members
 from mooring.report.explain.data import (
     Choice,
     NodeAnswer,
@@ -16,6 +18,7 @@ from mooring.report.explain.data import (
     RunnerUp,
 )
 from mooring.report.explain.finding import Finding
+from mooring.state.numa import ask_of_shape
 
 ROOM = "NodeResourcesFit"
 """Whose remedies make room."""
@@ -96,7 +99,25 @@ def _choice(finding: Finding, explanation: Explanation) -> Choice | None:
         lead=outcome.lead,
         lead_by_plugin=outcome.by_plugin,
         equal_totals=outcome.equals,
+        alignment=_alignment(finding, evaluation),
     )
+
+
+def _alignment(finding: Finding, evaluation: Evaluation) -> list[str]:
+    """What the kubelet gives the pod: what it has if it is there already, else what it would get."""
+    numa = evaluation.cluster.numa
+    state = numa.on_row.get(finding.row)
+    answer = numa.share_of(finding.pod.key) or (state and state.answer(ask_of_shape(evaluation.shape)))
+    if not isinstance(answer, Admitted):
+        return []
+    lines = []
+    for share in answer.containers:
+        parts = [] if share.affinity is None else [f"NUMA {', '.join(map(str, members(share.affinity)))}"]
+        parts += [f"CPUs {cpu_set(share.cpus)}"] if share.cpus else []
+        parts += [" ".join(answer.devices.named(name, taken)) for name, taken in share.devices.items() if taken]
+        if parts:
+            lines.append(f"container {share.name}: {'; '.join(parts)}")
+    return lines
 
 
 def _weights(explanation: Explanation) -> dict[str, int]:

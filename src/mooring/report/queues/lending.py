@@ -6,7 +6,7 @@ least and the most that each of them lends; with one, the two are the same.
 
 from typing import NamedTuple
 
-from mooring.actions.admit.quota.tree import QuotaTree
+from mooring.state.quota_tree import QuotaTree
 
 
 class Lent(NamedTuple):

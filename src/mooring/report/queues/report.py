@@ -9,7 +9,6 @@ from mooring.actions.admit.lifecycle.following import make_structure
 from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
 from mooring.actions.admit.quota.fair_sharing import Share
 from mooring.actions.admit.quota.structure import Queue
-from mooring.actions.admit.quota.tree import NO_PARENT, QuotaTree
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.kueue import BEST_EFFORT_FIFO, LOWER_PRIORITY, NEVER, STOP_NONE, STRICT_FIFO, LocalQueue
 from mooring.model.decisions import Decision
@@ -28,6 +27,7 @@ from mooring.report.queues.lending import Lent, lent_by_node
 from mooring.report.queues.shares import shared_statuses
 from mooring.report.queues.volcano import volcano_statuses
 from mooring.report.queues.workloads import WorkloadsByQueue
+from mooring.state.quota_tree import NO_PARENT, QuotaTree
 
 WAITING = (Stage.WAITING, Stage.BACKOFF, Stage.OUTSIDE)
 
@@ -64,7 +64,7 @@ def _admission(scheduler: Scheduler) -> tuple[Admission, Mapping[WorkloadKey, Wo
         if isinstance(action, AdmitAction) and action.lifecycle is not None:
             return action.lifecycle.admission, action.lifecycle.workloads
     tenants = scheduler.cluster.tenants
-    return Admission(make_structure(tenants), local_queues=tenants.local_queues.values()), {}
+    return Admission(make_structure(tenants, scheduler.cluster.log), local_queues=tenants.local_queues.values()), {}
 
 
 class _Report:

@@ -72,7 +72,13 @@ def standing_of(scheduler: Scheduler, family: Family) -> Standing | None:
     parked = [turn for found in queue.parked() for turn in found.turns()]
     waiting_turns = [turn for turn in (*parked, *queue.shared.values()) if _queue_name(cluster, turn, family)]
     jobs = shared_jobs(cluster, waiting_turns, family)
-    sharing = Sharing(queues_of(cluster, family), total_of(cluster), actions[0].settings)
+    known, queues = actions[0].sharing, queues_of(cluster, family)
+    sharing = (
+        Sharing(queues, total_of(cluster), actions[0].settings, log=cluster.log)
+        if known is None
+        else known.with_queues(queues)
+    )
+    sharing.set_total(total_of(cluster))
     running, waiting = Counter[str](), Counter[str]()
     for job in jobs.values():
         sharing.add(job.demand(cluster))

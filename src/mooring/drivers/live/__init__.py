@@ -1,0 +1,1 @@
+"""A Kubernetes API as the world: lists and watches in, bindings, evictions and conditions out."""

@@ -1,0 +1,221 @@
+"""Decisions about pods, carried out: bind, evict, and say why somebody waits. Nothing here decides."""
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+
+from mooring.drivers.driver import NOT_ADMITTED
+from mooring.drivers.live.backoff import Backoff
+from mooring.drivers.live.binder import Answer, Outcome, bind, find_out
+from mooring.drivers.live.client import MERGE_PATCH, STRATEGIC_PATCH, ApiError, Client
+from mooring.drivers.live.cutting import wait_for_instances
+from mooring.drivers.live.device_claims import release_claims, reserve_claims
+from mooring.drivers.live.discovery import Served
+from mooring.drivers.live.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.event_recorder import EventRecorder, reference
+from mooring.drivers.live.extenders import ExtenderClient
+from mooring.drivers.live.requests import cut_gpu, deletion, pod_path, preempted_status, waiting_status
+from mooring.drivers.live.volumes import bind_volumes
+from mooring.model.api.pods import Pod
+from mooring.model.api.volumes import PersistentVolumeClaim
+from mooring.model.decisions import Bind, Decision, Evict, Partition, Wait
+
+MOST_TRIES = 8
+CUT_SECONDS = 120.0
+"""How long the agent of a node may take to cut its GPUs."""
+VOLUME_SECONDS = 600.0
+"""How long the volumes of a pod may take, as VolumeBinding has it by default."""
+UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
+_log = logging.getLogger(__name__)
+
+Failed = Callable[[Decision, str], None]
+Bound = Callable[[Bind, Pod, Answer], None]
+
+
+class Carrier:
+    """Sends what was decided about pods, and tells what became of it."""
+
+    def __init__(
+        self,
+        client: Client,
+        dispatcher: Dispatcher,
+        recorder: EventRecorder,
+        *,
+        failed: Failed,
+        bound: Bound,
+        find: Callable[[str], Pod | None],
+        admitted: Callable[[str], Awaitable[bool]],
+    ) -> None:
+        """`failed` is told of every decision that the world refused, `bound` what became of every bind; `find` gives
+        a pod as it was last seen; `admitted` waits until what was decided about a workload is done."""
+        self._client, self._dispatcher, self._recorder = client, dispatcher, recorder
+        self._failed, self._bound, self._find, self._admitted = failed, bound, find, admitted
+        self.served: Served = {}
+        self.extenders: ExtenderClient | None = None
+        self.may_bind: Callable[[Bind, Pod], Awaitable[bool]] | None = None
+        """Waits until a bind may be sent; False if it may not any more."""
+        self._preparing: set[asyncio.Task[None]] = set()
+        self._to_say: OrderedDict[str, Wait] = OrderedDict()
+        """The last word on each pod that waits, until it is written."""
+
+    # Binding.
+
+    def bind(self, decision: Bind, pod: Pod, claims: list[PersistentVolumeClaim], workload: str) -> None:
+        """Bind a pod, after the volumes of these claims of its, and after its workload was admitted."""
+        self._to_say.pop(decision.pod, None)
+        if not claims and not workload and not decision.claims and not decision.instances:
+            self._dispatcher.submit(Lane.BIND, lambda: self._bind(decision, pod))
+            return
+        task = asyncio.ensure_future(self._prepare(decision, pod, claims, workload))
+        self._preparing.add(task)
+        task.add_done_callback(self._preparing.discard)
+
+    async def _prepare(self, decision: Bind, pod: Pod, claims: list[PersistentVolumeClaim], workload: str) -> None:
+        """This may take minutes, so that it takes no place among the requests in flight."""
+        if workload and not await self._admitted(workload):
+            self._failed(decision, NOT_ADMITTED)
+            return
+        plugin, problem = "VolumeBinding", ""
+        if claims:
+            problem = await bind_volumes(self._client, claims, decision.node, VOLUME_SECONDS)
+        if decision.claims and not problem:
+            plugin, problem = "DynamicResources", await self._reserve_devices(decision, pod)
+        if decision.instances and not problem:
+            plugin, problem = "GpuSharing", await wait_for_instances(self._client, decision, CUT_SECONDS)
+        if not problem:
+            self._dispatcher.submit(Lane.BIND, lambda: self._bind(decision, pod))
+            return
+        await self._release_devices(decision, pod)
+        note = f'running PreBind plugin "{plugin}": {problem}'
+        self._recorder.record(
+            pod, "FailedScheduling", "Scheduling", note, scheduler=pod.spec.scheduler_name, warning=True
+        )
+        self._failed(decision, problem)
+
+    async def _reserve_devices(self, decision: Bind, pod: Pod) -> str:
+        resource = self.served.get(("resource.k8s.io", "ResourceClaim"))
+        if resource is None:
+            return "this cluster has no ResourceClaims"
+        return await reserve_claims(self._client, resource, pod, decision.claims)
+
+    async def _release_devices(self, decision: Bind, pod: Pod) -> None:
+        """A pod is not bound after all: let others have the devices that were written down for it."""
+        resource = self.served.get(("resource.k8s.io", "ResourceClaim"))
+        if decision.claims and resource is not None:
+            problem = await release_claims(self._client, resource, pod, decision.claims)
+            if problem:
+                _log.warning("devices of pod %s, which was not bound, could not be released: %s", decision.pod, problem)
+
+    async def _bind(self, decision: Bind, pod: Pod) -> None:
+        async def may_send() -> bool:
+            return self.may_bind is None or await self.may_bind(decision, pod)
+
+        answer = None
+        if self.extenders is not None and await may_send():
+            answer = await self.extenders.bind(pod, decision.node)
+        if answer is None:
+            answer = await bind(self._client, self._dispatcher, pod, decision, may_send)
+        elif answer.outcome is Outcome.REFUSED:  # or it has bound the pod, and we have not heard of it
+            answer = await find_out(self._client, pod, decision.node) or answer
+        scheduler = pod.spec.scheduler_name
+        if answer.outcome is Outcome.BOUND:
+            note = f"Successfully assigned {decision.pod} to {decision.node}"
+            self._recorder.record(pod, "Scheduled", "Binding", note, scheduler=scheduler)
+        elif answer.outcome is not Outcome.GONE:
+            note = f"binding rejected: {answer.message}"
+            self._recorder.record(pod, "FailedScheduling", "Scheduling", note, scheduler=scheduler, warning=True)
+        if answer.outcome is Outcome.REFUSED:
+            await self._release_devices(decision, pod)
+        self._bound(decision, pod, answer)
+        if answer.outcome is not Outcome.BOUND:
+            self._failed(decision, answer.message)
+
+    # Evicting.
+
+    def evict(self, decision: Evict, pod: Pod, preemptor: Pod | None, workload: str) -> None:
+        """Evict a pod, after its workload was suspended if that is why: else its controller would make another."""
+        self._dispatcher.submit(Lane.EVICT, lambda: self._evict(decision, pod, preemptor, workload))
+
+    async def _evict(self, decision: Evict, pod: Pod, preemptor: Pod | None, workload: str) -> None:
+        if workload and not await self._admitted(workload):
+            self._failed(decision, "its workload was not suspended")
+            return
+        scheduler = preemptor.spec.scheduler_name if preemptor is not None else pod.spec.scheduler_name
+        if decision.preemptor:
+            status = preempted_status(pod, scheduler, time.time())
+            problem = await self._insist("PATCH", pod_path(pod, "status"), status, STRATEGIC_PATCH)
+            if problem is not None and problem.code not in (404, 409):
+                self._failed(decision, problem.message)
+                return
+        problem = await self._insist("DELETE", pod_path(pod), deletion(pod))
+        if problem is not None and problem.code not in (404, 409):  # gone, or another of its name: it is out of the way
+            self._failed(decision, problem.message)
+            return
+        if decision.preemptor:
+            related = reference(preemptor) if preemptor is not None else None
+            self._recorder.record(pod, "Preempted", "Preempting", decision.reason, scheduler=scheduler, related=related)
+
+    async def _insist(
+        self, method: str, path: str, body: bytes, content_type: str = "application/json"
+    ) -> ApiError | None:
+        """Send what may be sent twice without harm, until somebody answers; what was refused comes back."""
+        backoff = Backoff()
+        error: ApiError | None = None
+        for _ in range(MOST_TRIES):
+            try:
+                await self._client.request(method, path, body, content_type)
+                return None
+            except ApiError as refused:
+                error = refused
+                if not error.is_passing:
+                    return error
+                if error.code == 429:
+                    self._dispatcher.pause(error)
+                await asyncio.sleep(backoff.next(error.retry_after))
+        return error
+
+    # Waiting.
+
+    # Cutting.
+
+    def cut(self, decision: Partition) -> None:
+        """Tell the agent on a node how one of its GPUs is to be cut."""
+        self._dispatcher.submit(Lane.BIND, lambda: self._cut(decision))
+
+    async def _cut(self, decision: Partition) -> None:
+        problem = await self._insist("PATCH", f"/api/v1/nodes/{decision.node}", cut_gpu(decision), MERGE_PATCH)
+        if problem is not None:
+            _log.warning(
+                "GPU %d of node %s could not be told to be cut: %s", decision.gpu, decision.node, problem.message
+            )
+
+    def say(self, decision: Wait, pod: Pod) -> None:
+        """Write why a pod waits into its status, and as an event; only the last word counts."""
+        is_waiting = decision.pod in self._to_say
+        self._to_say[decision.pod] = decision
+        self._recorder.record(
+            pod,
+            "FailedScheduling",
+            "Scheduling",
+            decision.message,
+            scheduler=pod.spec.scheduler_name,
+            warning=True,
+        )
+        if not is_waiting:
+            self._dispatcher.submit(Lane.STATUS, self._say_next)
+
+    async def _say_next(self) -> None:
+        if not self._to_say:
+            return
+        key, decision = self._to_say.popitem(last=False)
+        pod = self._find(key)
+        if pod is None or pod.spec.node_name:
+            return
+        reason = SCHEDULER_ERROR if decision.message.startswith("error: ") else UNSCHEDULABLE
+        body = waiting_status(pod, reason, decision.message, decision.nominated_node, time.time())
+        if body is not None:
+            problem = await self._insist("PATCH", pod_path(pod, "status"), body, STRATEGIC_PATCH)
+            if problem is not None and problem.code not in (404, 409):
+                _log.warning("the status of pod %s could not be written: %s", key, problem.message)

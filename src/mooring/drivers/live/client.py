@@ -1,0 +1,205 @@
+"""Requests to a Kubernetes API: raw bytes in and out, every answer counted.
+
+Objects are decoded by whoever knows their types; here they are bytes. Requests go over connections of our own, which
+cost a fifth of what a general client takes of the processor; watches, and everything where there is a proxy on the way,
+over aiohttp.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from mooring.drivers.live.connection import Connection
+from mooring.drivers.live.connections import Connections, Reply
+from mooring.errors import MooringError
+
+REQUEST_SECONDS = 15.0
+"""How long one request may take before it is given up; it is not known then whether it was carried out."""
+SILENT_SECONDS = 150.0
+"""How long a watch may be silent: API servers send a bookmark about every minute."""
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+
+
+_decode_status = msgspec.json.Decoder(_Status).decode
+
+
+class ApiError(MooringError):
+    """The API server refused a request, or could not be asked: `code` is 0 where there was no answer."""
+
+    def __init__(self, code: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+        self.code, self.reason, self.message, self.retry_after = code, reason, message, retry_after
+        super().__init__(message)
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same request may succeed later: nobody answered, or the server is not well."""
+        return self.code == 0 or self.code == 429 or self.code >= 500
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether it may have been carried out all the same."""
+        return self.code == 0 or self.code >= 500
+
+
+class Client:
+    """One API server. Use it as an async context manager."""
+
+    def __init__(
+        self, connection: Connection, agent: str, on_answer: Callable[[str, int, float], None] | None = None
+    ) -> None:
+        """`on_answer` is told of every request: its verb, the code of the answer, and the seconds that it took."""
+        self._connection, self._on_answer = connection, on_answer
+        self._agent = agent
+        self._session: aiohttp.ClientSession | None = None
+        self._connections: Connections | None = None
+        self._base = connection.server.rstrip("/")
+        address = urlsplit(self._base)
+        self._host, self._prefix = address.netloc.rpartition("@")[2], address.path
+
+    async def __aenter__(self) -> "Client":
+        tls = self._connection.tls()
+        connector = aiohttp.TCPConnector(limit=0, ssl=tls if tls is not None else False, keepalive_timeout=60)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
+            headers={"User-Agent": self._agent},
+            skip_auto_headers=("Accept-Encoding",),
+            auto_decompress=True,
+        )
+        if self._connection.proxy is None:
+            self._connections = Connections(self._base, tls, self._connection.server_name)
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        if self._connections is not None:
+            self._connections.close()
+        if self._session is not None:
+            await self._session.close()
+            await asyncio.sleep(0)  # let transports close
+
+    @property
+    def server(self) -> str:
+        return self._base
+
+    async def get(self, path: str, accept: str = JSON) -> bytes:
+        return await self.request("GET", path, accept=accept)
+
+    async def post(self, path: str, body: bytes) -> bytes:
+        return await self.request("POST", path, body)
+
+    async def patch(self, path: str, body: bytes, content_type: str = MERGE_PATCH) -> bytes:
+        return await self.request("PATCH", path, body, content_type)
+
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON, accept: str = JSON
+    ) -> bytes:
+        """Send one request and return its answer's body; raise ApiError for anything but success."""
+        if self._connection.may_have_expired:
+            await self._connection.renew()
+        try:
+            return await self._send(method, path, body, content_type, accept)
+        except ApiError as error:
+            if error.code != 401:
+                raise
+        await self._connection.renew(at_once=True)
+        return await self._send(method, path, body, content_type, accept)
+
+    async def _send(self, method: str, path: str, body: bytes | None, content_type: str, accept: str) -> bytes:
+        headers = {**self._connection.headers, "Accept": accept}
+        if body is not None:
+            headers["Content-Type"] = content_type
+        started, code = time.perf_counter(), 0
+        try:
+            if self._connections is not None:
+                request = self._bytes(method, path, body, headers)
+                reply = await self._connections.send(request, REQUEST_SECONDS)
+            else:
+                reply = await self._ask_by_proxy(method, path, body, headers)
+            code = reply.status
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ApiError(0, "Unreachable", _why(error, self._base)) from error
+        finally:
+            if self._on_answer is not None:
+                self._on_answer(method, code, time.perf_counter() - started)
+        if code >= 300:
+            raise _refusal(code, reply.body, reply.retry_after)
+        return reply.body
+
+    def _bytes(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
+        head = f"{method} {self._prefix}{path} HTTP/1.1\r\nHost: {self._host}\r\nUser-Agent: {self._agent}\r\n"
+        lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+        if body is None:
+            return f"{head}{lines}\r\n".encode("ascii")
+        return f"{head}{lines}Content-Length: {len(body)}\r\n\r\n".encode("ascii") + body
+
+    async def _ask_by_proxy(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Reply:
+        assert self._session is not None
+        async with self._session.request(
+            method,
+            URL(self._base + path, encoded=True),
+            data=body,
+            headers=headers,
+            proxy=self._connection.proxy,
+            server_hostname=self._connection.server_name,
+        ) as answer:
+            return Reply(answer.status, await answer.read(), answer.headers.get("Retry-After", ""))
+
+    @asynccontextmanager
+    async def stream(self, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a watch: its lines, in lists as they arrive, until the server ends it."""
+        assert self._session is not None
+        await self._connection.renew()
+        headers = {**self._connection.headers, "Accept": JSON}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_SECONDS, sock_read=SILENT_SECONDS)
+        try:
+            async with self._session.get(
+                URL(self._base + path, encoded=True),
+                headers=headers,
+                timeout=timeout,
+                proxy=self._connection.proxy,
+                server_hostname=self._connection.server_name,
+            ) as answer:
+                if answer.status == 401:
+                    await self._connection.renew(at_once=True)
+                if answer.status >= 300:
+                    retry_after = answer.headers.get("Retry-After", "")
+                    raise _refusal(answer.status, await answer.read(), retry_after)
+                yield answer.content.iter_any()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ApiError(0, "Unreachable", _why(error, self._base)) from error
+
+
+def _refusal(code: int, content: bytes, retry_after: str) -> ApiError:
+    """What the server says of a request that it refused: a Status, or a page of somebody in between."""
+    try:
+        status = _decode_status(content)
+    except msgspec.MsgspecError:
+        text = content[:200].decode(errors="replace")
+        status = _Status(message=" ".join(text.split()) or f"status {code}")
+    try:
+        seconds = float(retry_after or 0)
+    except ValueError:  # a date
+        seconds = 1.0
+    return ApiError(code, status.reason, status.message, seconds)
+
+
+def _why(error: Any, server: str) -> str:
+    if isinstance(error, TimeoutError):
+        return f"{server}: no answer in time"
+    text = " ".join(str(error).split()) or type(error).__name__
+    return f"{server}: {text}"

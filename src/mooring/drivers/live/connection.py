@@ -1,0 +1,125 @@
+"""How to reach a cluster and who we are there, from a kubeconfig or from inside of a pod.
+
+Reading kubeconfigs, running exec plugins and renewing tokens is left to kubernetes-asyncio; nothing else of it is used.
+"""
+
+import asyncio
+import logging
+import os
+import ssl
+import time
+from pathlib import Path
+from typing import Any
+
+from kubernetes_asyncio import config as loaders
+from kubernetes_asyncio.client import Configuration
+
+from mooring.errors import InputError
+
+RENEW_SECONDS = 60.0
+"""How often credentials are asked for anew where they may expire: tokens in files, exec plugins."""
+
+
+class Connection:
+    """One API server and our credentials there; a token never leaves this object but in a request's header."""
+
+    def __init__(self, configuration: Any, loader: Any, source: str) -> None:
+        self._configuration, self._loader, self.source = configuration, loader, source
+        self._renewed = time.monotonic()
+        self._renewing: asyncio.Lock = asyncio.Lock()
+        self.server: str = configuration.host
+
+    @property
+    def headers(self) -> dict[str, str]:
+        token = self._configuration.api_key.get("BearerToken")
+        return {"Authorization": token} if token else {}
+
+    @property
+    def proxy(self) -> str | None:
+        found: str | None = self._configuration.proxy
+        return found
+
+    def tls(self) -> ssl.SSLContext | None:
+        """How the server is verified, and our certificate; None for plain HTTP."""
+        if not self.server.startswith("https"):
+            return None
+        settings = self._configuration
+        try:
+            context = ssl.create_default_context(cafile=settings.ssl_ca_cert)
+            if settings.cert_file:
+                context.load_cert_chain(settings.cert_file, settings.key_file)
+        except (OSError, ssl.SSLError) as error:
+            raise InputError(
+                f"{self.source}: expected certificates that can be read, found {type(error).__name__}: {error}"
+            ) from error
+        if not settings.verify_ssl:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+    @property
+    def server_name(self) -> str | None:
+        """What the server's certificate is for, where that is not its host."""
+        found: str | None = getattr(self._configuration, "tls_server_name", None)
+        return found
+
+    @property
+    def may_have_expired(self) -> bool:
+        return time.monotonic() - self._renewed >= RENEW_SECONDS
+
+    async def renew(self, *, at_once: bool = False) -> None:
+        """Ask for credentials anew if they may have expired, or were refused."""
+        if not at_once and not self.may_have_expired:
+            return
+        async with self._renewing:
+            if time.monotonic() - self._renewed < (1.0 if at_once else RENEW_SECONDS):
+                return
+            self._renewed = time.monotonic()
+            if self._loader is None:
+                hook = self._configuration.refresh_api_key_hook
+                if hook is not None:
+                    hook(self._configuration)
+                return
+            try:
+                await self._loader.load_and_set(self._configuration)
+            except Exception as error:  # an exec plugin may fail in any way: what we have may still serve
+                logging.getLogger(__name__).warning("credentials were not renewed: %s", type(error).__name__)
+
+
+async def connect(kubeconfig: Path | None, context: str | None = None, server: str | None = None) -> Connection:
+    """Read a kubeconfig ($KUBECONFIG or ~/.kube/config if none is named), or what a pod is given by its node."""
+    configuration: Any = Configuration()
+    named = kubeconfig is not None or os.environ.get("KUBECONFIG")
+    path = kubeconfig or Path(os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
+    logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)  # it logs what plugins print, tokens included
+    if not named and not path.exists() and "KUBERNETES_SERVICE_HOST" in os.environ:
+        try:
+            load: Any = loaders.load_incluster_config
+            load(client_configuration=configuration)
+        except loaders.ConfigException as error:
+            raise InputError(f"in-cluster configuration: {error}") from error
+        return Connection(configuration, None, "in-cluster configuration")
+    for one in str(path).split(os.pathsep):
+        if not Path(one).is_file() and os.pathsep not in str(path):
+            raise InputError(f"{one}: expected a kubeconfig, found no such file")
+    source = str(path)
+    try:
+        loader = await loaders.load_kube_config(
+            config_file=source, context=context, client_configuration=configuration, persist_config=False
+        )
+    except loaders.ConfigException as error:
+        raise InputError(f"{source}: expected a kubeconfig, found one that cannot be used: {error}") from error
+    except Exception as error:  # the loader raises whatever the file makes it raise
+        found = f"{type(error).__name__}: {_shown(error)}"
+        raise InputError(f"{source}: expected a kubeconfig, found one that cannot be used: {found}") from error
+    if server:
+        configuration.host = server.rstrip("/")
+    return Connection(configuration, loader, source)
+
+
+def _shown(error: Exception) -> str:
+    """What an error says, if it cannot be a secret: messages of the YAML parser quote the file."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is not None:
+        return f"line {mark.line + 1} is no YAML"
+    return str(error).splitlines()[0][:200] if isinstance(error, OSError | AssertionError) and str(error) else ""

@@ -1,0 +1,354 @@
+"""The driver for a Kubernetes API: what watches show goes in, what is decided goes out, failures come back.
+
+One loop, one thread. A cycle takes what has arrived, decides on a slice of the queue, and hands the decisions on as
+requests; while these are in flight, the next cycle runs. Not more is decided than can be bound soon: whoever is more
+urgent and comes a moment later must not wait behind thousands.
+"""
+
+import asyncio
+import logging
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+
+from mooring.config.extenders import Extender
+from mooring.drivers.driver import Driver, failure_of
+from mooring.drivers.live.binder import Answer, Outcome
+from mooring.drivers.live.carrier import Carrier
+from mooring.drivers.live.client import Client
+from mooring.drivers.live.discovery import Served
+from mooring.drivers.live.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.event_recorder import EventRecorder
+from mooring.drivers.live.extenders import ExtenderClient
+from mooring.drivers.live.mirror import Mirror
+from mooring.drivers.live.node_claims import Claim
+from mooring.drivers.live.pod_groups import PodGroupStatus
+from mooring.drivers.live.sharing import Sharing
+from mooring.drivers.live.volumes import reserved_claims
+from mooring.drivers.live.workloads import WorkloadCarrier
+from mooring.engine.action import Fault
+from mooring.engine.cycle import Scheduler
+from mooring.model.api.pods import Pod
+from mooring.model.decisions import Admit, Bind, Decision, Evict, Notice, Partition, Suspend, Wait
+from mooring.model.events import Event
+from mooring.model.keys import PodKey
+
+SLICE = 512
+"""Pods a cycle, and binds that may wait to be sent."""
+REST = 0.5
+"""Of the time that cycles take, this much more is left to requests and watches in between."""
+SMALLEST_SLICE = 16
+LATEST_BINDS = 200
+MOST_CONFLICTS = 0.1
+"""Of the latest binds: where more are conflicts, fewer pods are decided on at a time."""
+LONGEST_PAUSE = 60.0
+FIRST_PENALTY, LONGEST_PENALTY = 0.5, 30.0
+"""Seconds before a pod whose binds are refused again and again is tried again."""
+LATE_AT_ONCE = 5
+"""So often in a row a pod may come too late and be tried again at once: among many others, that happens."""
+SETTLE_SECONDS = 30.0
+"""How long a new configuration waits until what the old one decided is done and seen; it takes over what is not."""
+_log = logging.getLogger(__name__)
+
+
+class Live(Driver):
+    """A scheduler on a cluster that is followed by watches."""
+
+    def __init__(self, scheduler: Scheduler, mirror: Mirror, client: Client, dispatcher: Dispatcher) -> None:
+        super().__init__(scheduler, time.time())
+        self._mirror, self._dispatcher = mirror, dispatcher
+        self._wake = asyncio.Event()
+        self._is_stopping = self._is_paused = False
+        self._slice = SLICE
+        self._latest: deque[bool] = deque(maxlen=LATEST_BINDS)
+        """Of the latest binds, which were conflicts."""
+        self._sharing: Sharing | None = None
+        self.extenders: ExtenderClient | None = None
+        self._to_ask: dict[str, list[Evict]] = {}
+        """What extenders are to be asked about first, by preemptor."""
+        self._asking: set[asyncio.Task[None]] = set()
+        self._refusals: Counter[str] = Counter()
+        """How often in a row the binds of a pod were refused, by its uid."""
+        self.recorder = EventRecorder(client, dispatcher)
+        self._workloads = WorkloadCarrier(
+            client, dispatcher, scheduler.cluster.tenants, failed=self._fail, find_pod=mirror.pod
+        )
+        self._carrier = Carrier(
+            client,
+            dispatcher,
+            self.recorder,
+            failed=self._fail,
+            bound=self._bound,
+            find=self.find,
+            admitted=self._workloads.settled,
+        )
+        self._pod_groups = PodGroupStatus(client, dispatcher)
+        self.on_cycle: Callable[[dict[str, float], list[Decision]], None] = lambda steps, decisions: None
+        self.on_bound: Callable[[Bind, Pod, Answer], None] = lambda decision, pod, answer: None
+        self.on_fault: Callable[[str], None] = lambda plugin: None
+
+    @property
+    def served(self) -> Served:
+        return self._workloads.served
+
+    @served.setter
+    def served(self, served: Served) -> None:
+        """The kinds that the cluster has."""
+        self._workloads.served = self._pod_groups.served = self._carrier.served = served
+
+    # The loop.
+
+    def begin(self) -> None:
+        """Take in the whole cluster."""
+        self._see(self._mirror.everything())
+        self.wake()
+
+    def wake(self) -> None:
+        """Something happened: look at it soon."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        self._is_stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Decide for as long as nobody stops it."""
+        while not self._is_stopping:
+            await self._wait()
+            if self._is_stopping:
+                break
+            self._wake.clear()
+            if self._is_paused:
+                continue
+            took = self._turn()
+            await asyncio.sleep(REST * took)
+
+    def _turn(self) -> float:
+        """Take in what happened, and decide once; the seconds that this took."""
+        started = time.perf_counter()
+        self._take_in()
+        taken_in = time.perf_counter()
+        self.now = time.time()
+        room = self._room()
+        # Without room, the loop is woken again when the binds that wait are on their way.
+        decisions = self.run_cycle(room) if room > 0 else []
+        self._ask_about_evictions()
+        decided = time.perf_counter()
+        self.on_cycle({"take-in": taken_in - started, "decide": decided - taken_in}, decisions)
+        return decided - started
+
+    def _room(self) -> int:
+        """How many pods may be decided on: not more than can be bound soon, and nothing on a picture that is old."""
+        held = 0
+        if self._sharing is not None:
+            held = len(self._sharing) if self._sharing.is_current else self._slice
+        return self._slice - self._dispatcher.backlog(Lane.BIND) - held
+
+    def _take_in(self) -> None:
+        self._see(self._mirror.changes())
+
+    def _see(self, events: Iterable[Event]) -> None:
+        """Tell the scheduler what happened: pods that another scheduler is about to bind are on their nodes already,
+        pods that extenders have a say in come when they have answered."""
+        if self._sharing is not None:
+            events = self._sharing.take_in(events)
+        if self.extenders is not None:
+            events = [kept for event in events if (kept := self.extenders.take(event)) is not None]
+        self.scheduler.handle(*events)
+
+    async def _wait(self) -> None:
+        if (
+            len(self.scheduler.queue)
+            and not self._dispatcher.backlog(Lane.BIND)
+            and not self._is_paused
+            and self._room() > 0
+        ):
+            return
+        wake = self.scheduler.next_wake(time.time())
+        pause = min((math.inf if wake is None else wake) - time.time(), LONGEST_PAUSE)
+        if pause <= 0:
+            return
+        timer = asyncio.get_running_loop().call_later(pause, self._wake.set)
+        await self._wake.wait()
+        timer.cancel()
+
+    async def replace(self, make: Callable[[], Scheduler]) -> None:
+        """Go on with another scheduler: what this one has decided is done and seen before, or known to the other, and
+        nobody who waits is forgotten."""
+        self._is_paused = True
+        try:
+            deadline = time.monotonic() + SETTLE_SECONDS
+            await self._dispatcher.drain(SETTLE_SECONDS)
+            while (underway := self._underway()) and time.monotonic() < deadline:
+                await asyncio.sleep(0.05)
+            remembered = self.scheduler.remembered()
+            self.scheduler = make()
+            self.scheduler.recall(remembered)
+            self.scheduler.take_over(underway)  # volumes or devices may take minutes
+            self._workloads.tenants = self.scheduler.cluster.tenants
+            self.begin()
+        finally:
+            self._is_paused = False
+            self.wake()
+
+    def _underway(self) -> list[tuple[PodKey, str, str]]:
+        """What was decided and is not known to have happened, as of now."""
+        self._take_in()
+        self.scheduler.catch_up(time.time())
+        return self.scheduler.underway()
+
+    # Decisions.
+
+    def carry_out(self, decision: Decision) -> str:
+        """Hand it on; what becomes of it is told to the scheduler when it is known."""
+        cluster = self.scheduler.cluster
+        match decision:
+            case Bind() if self._sharing is not None:
+                self._sharing.hold(decision, cluster.pods.records[PodKey(decision.pod)].pod)
+            case Bind():
+                self._bind(decision)
+            case Evict():
+                preemptor = self.find(decision.preemptor)
+                if self.extenders is not None and preemptor is not None and self.extenders.preempts(preemptor):
+                    self._to_ask.setdefault(decision.preemptor, []).append(decision)
+                else:
+                    self._evict(decision)
+            case Wait(key):
+                waiting = self.find(key)
+                if waiting is not None:
+                    self._carrier.say(decision, waiting)
+                    self._pod_groups.waiting(waiting, decision.message)
+            case Admit() | Suspend() | Notice():
+                self._workloads.carry_out(decision)
+            case Partition():
+                self._carrier.cut(decision)
+        return ""
+
+    def _bind(self, decision: Bind) -> None:
+        cluster = self.scheduler.cluster
+        pod = cluster.pods.records[PodKey(decision.pod)].pod
+        workload = cluster.tenants.workload_of.get(PodKey(decision.pod), "")
+        self._carrier.bind(decision, pod, reserved_claims(pod, cluster.related), workload)
+
+    def _evict(self, decision: Evict) -> None:
+        cluster = self.scheduler.cluster
+        pod = self.find(decision.pod)
+        if pod is not None:
+            workload = cluster.tenants.workload_of.get(PodKey(decision.pod), "")
+            self._carrier.evict(decision, pod, self.find(decision.preemptor), workload)
+
+    def _ask_about_evictions(self) -> None:
+        """Evict for pods that extenders have a say in when they have agreed."""
+        asked, self._to_ask = self._to_ask, {}
+        for preemptor, evictions in asked.items():
+            task = asyncio.ensure_future(self._evict_if_agreed(preemptor, evictions))
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+
+    async def _evict_if_agreed(self, preemptor: str, evictions: list[Evict]) -> None:
+        victims: dict[str, list[Pod]] = {}
+        for pod in filter(None, (self.find(each.pod) for each in evictions)):
+            victims.setdefault(pod.spec.node_name, []).append(pod)
+        waiting = self.find(preemptor)
+        agreed = waiting is not None and self.extenders is not None and await self.extenders.may_evict(waiting, victims)
+        for each in evictions:
+            if agreed:
+                self._evict(each)
+            else:
+                self._fail(each, "an extender did not agree")
+
+    def take_faults(self, faults: list[Fault]) -> None:
+        for fault in faults:
+            self.on_fault(fault.plugin)
+            _log.error("in the turn of %s: %s: %s", fault.turn, fault.plugin, fault.message, exc_info=fault.error)
+
+    def find(self, key: str) -> Pod | None:
+        """A pod as the scheduler sees it."""
+        record = self.scheduler.cluster.pods.records.get(PodKey(key))
+        return None if record is None else record.pod
+
+    # What became of them.
+
+    def _bound(self, decision: Bind, pod: Pod, answer: Answer) -> None:
+        if answer.outcome is Outcome.BOUND:
+            self._refusals.pop(pod.metadata.uid, None)
+            self._pod_groups.bound(pod)
+        else:
+            _log.warning("pod %s was not bound to %s: %s", decision.pod, decision.node, answer.message)
+        self._note_outcome(answer.outcome is Outcome.CONFLICT)
+        self.on_bound(decision, pod, answer)
+
+    def ask_extenders(self, extenders: Sequence[Extender]) -> None:
+        """Ask these about pods before anything is decided on them."""
+        self.extenders = self._carrier.extenders = None
+        if extenders:
+            nodes = self.scheduler.cluster.nodes
+            self.extenders = ExtenderClient(extenders, lambda: [nodes.node(row) for row in nodes.row_of.values()])
+            self.extenders.tell = self._tell
+            self._carrier.extenders = self.extenders
+
+    # Nodes that other schedulers use as well.
+
+    def share_nodes(self, sharing: Sharing) -> None:
+        """Claim what is to be bound before it is."""
+        self._sharing = sharing
+        sharing.bind, sharing.conflict, sharing.tell = self._bind, self._came_late, self._tell
+        sharing.claims.on_vanished = self.wake
+        self._carrier.may_bind = sharing.may_bind
+
+    def bound_at(self, claim: Claim) -> int | None:
+        """At which version a pod that somebody claimed was seen on a node; 0 if on none, None if there is none."""
+        pod = self._mirror.pod(claim.pod)
+        if pod is None or pod.metadata.uid != claim.uid:
+            return None
+        return int(pod.metadata.resource_version) if pod.spec.node_name else 0
+
+    def _came_late(self, decision: Bind, pod: Pod) -> None:
+        answer = Answer(Outcome.CONFLICT, "another scheduler has claimed room on its node")
+        self._note_outcome(True)
+        self.on_bound(decision, pod, answer)
+        self._fail(decision, answer.message, at_once=LATE_AT_ONCE)
+
+    def _note_outcome(self, is_conflict: bool) -> None:
+        """Where many binds conflict, decide on fewer pods at a time: decisions are out of date less often."""
+        self._latest.append(is_conflict)
+        rate = self.conflict_rate
+        if is_conflict and rate > MOST_CONFLICTS and len(self._latest) >= LATEST_BINDS // 4:
+            self._slice = max(SMALLEST_SLICE, self._slice // 2)
+            self._latest.clear()
+            _log.warning(
+                "%.0f %% of the latest binds were conflicts with other schedulers: deciding on %d pods at a time",
+                100 * rate,
+                self._slice,
+            )
+        elif len(self._latest) == LATEST_BINDS and rate < MOST_CONFLICTS / 4 and self._slice < SLICE:
+            self._slice = min(SLICE, self._slice * 2)
+            self._latest.clear()
+
+    @property
+    def conflict_rate(self) -> float:
+        """Of the latest binds, how many were conflicts with others."""
+        return sum(self._latest) / len(self._latest) if self._latest else 0.0
+
+    def _fail(self, decision: Decision, message: str, at_once: int = 1) -> None:
+        """The world refused a decision: the scheduler is told, after a while if this happens again and again."""
+        failure = failure_of(decision, message)
+        if failure is None or isinstance(decision, Partition):
+            return
+        key = decision.workload if isinstance(decision, Admit | Suspend | Notice) else decision.pod
+        pod = self.find(key)
+        if self._sharing is not None and isinstance(decision, Bind) and pod is not None:
+            self._sharing.withdraw(decision, pod)
+        who = pod.metadata.uid if pod is not None else key
+        self._refusals[who] += 1
+        times = self._refusals[who]
+        if times <= at_once:
+            self._tell(failure)
+            return
+        penalty = min(FIRST_PENALTY * 2.0 ** (times - at_once - 1), LONGEST_PENALTY)
+        asyncio.get_running_loop().call_later(penalty, self._tell, failure)
+
+    def _tell(self, event: Event) -> None:
+        self.scheduler.handle(event)
+        self.wake()

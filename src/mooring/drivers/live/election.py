@@ -1,0 +1,163 @@
+"""Who schedules, of several that could: whoever holds a Lease, by the rules and timings of client-go's leader election.
+
+Time is measured here, by how long a Lease has not changed: clocks of other machines are not trusted.
+"""
+
+import asyncio
+import logging
+import os
+import random
+import socket
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from mooring.config.scheduler import DEFAULT_SCHEDULER, LeaderElection
+from mooring.drivers.live.client import ApiError, Client
+from mooring.drivers.live.requests import encode
+from mooring.errors import MooringError
+from mooring.model.values.durations import parse_duration
+
+JITTER = 1.2
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ElectionSettings:
+    """As kube-scheduler's flags have them, in seconds."""
+
+    name: str
+    namespace: str = "kube-system"
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+
+
+def election_settings(configured: LeaderElection, schedulers: Iterable[str]) -> ElectionSettings | None:
+    """What a configuration asks for; None if nobody else is to be asked.
+
+    In kube-scheduler's place its own lease is used, so that the two never schedule at once.
+    """
+    if not configured.leader_elect:
+        return None
+    names = list(schedulers)
+    own = "kube-scheduler" if DEFAULT_SCHEDULER in names or not names else names[0]
+    durations = (configured.lease_duration, configured.renew_deadline, configured.retry_period)
+    lease, renew, retry = (parse_duration(text) or 0.0 for text in durations)
+    return ElectionSettings(configured.resource_name or own, configured.resource_namespace, lease, renew, retry)
+
+
+class LeadershipLost(MooringError):
+    """Somebody else leads now, or the Lease could not be renewed in time."""
+
+
+class Election:
+    """One candidate."""
+
+    def __init__(self, client: Client, settings: ElectionSettings) -> None:
+        self._client, self._settings = client, settings
+        self.identity = f"{socket.gethostname()}_{uuid.UUID(bytes=os.urandom(16), version=4)}"
+        self.is_leader = False
+        self._seen: dict[str, Any] = {}
+        self._seen_at = 0.0
+        self._renewed_at = 0.0
+        root = f"/apis/coordination.k8s.io/v1/namespaces/{settings.namespace}/leases"
+        self._root, self._path = root, f"{root}/{settings.name}"
+
+    async def acquire(self) -> None:
+        """Wait until we lead."""
+        _log.info("waiting for the lease %s/%s", self._settings.namespace, self._settings.name)
+        while not await self._try():
+            await asyncio.sleep(self._settings.retry_period * random.uniform(1.0, JITTER))
+        self.is_leader = True
+        _log.info("leading as %s", self.identity)
+
+    async def hold(self) -> None:
+        """Renew until that fails for too long; then raise LeadershipLost."""
+        while True:
+            await asyncio.sleep(self._settings.retry_period)
+            if await self._try():
+                continue
+            holder = self._seen.get("holderIdentity")
+            late = time.monotonic() - self._renewed_at
+            if late > self._settings.renew_deadline or (holder and holder != self.identity):
+                self.is_leader = False
+                raise LeadershipLost(f"the lease {self._settings.namespace}/{self._settings.name} was lost")
+
+    async def release(self) -> None:
+        """Let another one lead at once."""
+        if not self.is_leader:
+            return
+        self.is_leader = False
+        try:
+            lease = msgspec.json.decode(await self._client.get(self._path))
+            if lease["spec"].get("holderIdentity") == self.identity:
+                lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
+                await self._client.request("PUT", self._path, encode(lease))
+        except ApiError as error:
+            _log.warning("the lease was not released: %s", error.message)
+
+    async def _try(self) -> bool:
+        """Acquire the lease, or renew it."""
+        try:
+            return await asyncio.wait_for(self._acquire_or_renew(), self._settings.renew_deadline)
+        except ApiError as error:
+            if error.code in (401, 403) and not self.is_leader:
+                raise
+            _log.warning("the lease could not be had: %s", error.message)
+        except TimeoutError:
+            _log.warning("the lease could not be had in time")
+        return False
+
+    async def _acquire_or_renew(self) -> bool:
+        started = time.monotonic()
+        try:
+            lease = msgspec.json.decode(await self._client.get(self._path))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            lease = None
+        now = _now()
+        ours = {
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": round(self._settings.lease_duration),
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseTransitions": 0,
+        }
+        if lease is None:
+            await self._client.post(self._root, encode(self._new(ours)))
+        else:
+            spec = lease.get("spec") or {}
+            if spec != self._seen:
+                self._seen, self._seen_at = spec, started
+            holder = spec.get("holderIdentity", "")
+            if holder not in ("", self.identity) and started < self._seen_at + self._settings.lease_duration:
+                return False
+            if holder == self.identity:
+                ours |= {key: spec[key] for key in ("acquireTime", "leaseTransitions") if key in spec}
+            else:
+                ours["leaseTransitions"] = spec.get("leaseTransitions", 0) + 1
+            lease["spec"] = {**spec, **ours}
+            try:
+                await self._client.request("PUT", self._path, encode(lease))
+            except ApiError as error:
+                if error.code == 409:  # somebody was faster
+                    return False
+                raise
+        self._seen, self._seen_at, self._renewed_at = ours, started, started
+        return True
+
+    def _new(self, spec: dict[str, Any]) -> dict[str, Any]:
+        settings = self._settings
+        metadata = {"name": settings.name, "namespace": settings.namespace}
+        return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def _now() -> str:
+    return datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,102 @@
+"""The cluster as its objects were last seen, in one catalog: watches put and remove, the loop asks for events."""
+
+import logging
+from collections import Counter
+
+import msgspec
+
+from mooring.drivers.live.discovery import Resource
+from mooring.drivers.live.informer import Name, decode_head
+from mooring.drivers.live.part import ELSEWHERE, Part
+from mooring.errors import ManifestError
+from mooring.model.api.meta import ObjectMeta
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
+from mooring.model.events import Event, PodSeen
+from mooring.model.loading.catalog import Catalog
+from mooring.model.loading.kinds import decode
+from mooring.model.loading.picture import Manifests
+from mooring.model.loading.places import Place
+
+_log = logging.getLogger(__name__)
+_CLUSTER = Place("cluster")
+
+
+class Mirror:
+    """Objects in as bytes, events out. What cannot be read is left as it was, and said once."""
+
+    def __init__(self, part: Part | None = None) -> None:
+        self._part = part if part is not None else Part()
+        self._catalog = Catalog(expands=False)
+        self._unread: dict[tuple[str, Name], str] = {}
+        """Objects that could not be read, and why."""
+        self._said: set[str] = set()
+        self.seen: Counter[str] = Counter()
+        """How many objects came in, by resource."""
+
+    def put(self, resource: Resource, raw: msgspec.Raw) -> ObjectMeta:
+        """Take in an object as the API server sent it."""
+        self.seen[resource.name] += 1
+        try:
+            found = decode(raw, resource.kind.type, _CLUSTER, resource.kind.name)
+            found.api_version = resource.api_version
+            metadata: ObjectMeta = found.metadata
+            if isinstance(found, Pod) and not self._part.has_pod(found):
+                found.spec.scheduler_name += ELSEWHERE
+            if isinstance(found, Node) and not self._part.has_node(found):
+                self._catalog.remove(Node, "", metadata.name)
+            else:
+                self._catalog.put(found, _CLUSTER)
+        except ManifestError as error:
+            metadata = decode_head(raw).metadata
+            self._note(resource, metadata, str(error))
+            return metadata
+        if self._unread:
+            self._unread.pop((resource.name, (metadata.namespace, metadata.name)), None)
+        return metadata
+
+    def remove(self, resource: Resource, name: Name) -> None:
+        self._unread.pop((resource.name, name), None)
+        self._catalog.remove(resource.kind.type, *name)
+
+    def changes(self) -> list[Event]:
+        """What happened since this was last asked, as the scheduler is told it."""
+        events = self._catalog.changes()
+        for problem in self._catalog.problems:
+            self._say(str(problem))
+        return events
+
+    def everything(self) -> list[Event]:
+        """All that there is, for a scheduler that begins; pods in the order of their creation."""
+        self._catalog.tell_again()
+        events = self.changes()
+        pods = sorted((event for event in events if isinstance(event, PodSeen)), key=_created)
+        in_order = iter(pods)
+        return [next(in_order) if isinstance(event, PodSeen) else event for event in events]
+
+    def picture(self) -> Manifests:
+        """All that there is, at once."""
+        return self._catalog.picture()
+
+    def pod(self, key: str) -> Pod | None:
+        """A pod as the world has it."""
+        namespace, _, name = key.partition("/")
+        return self._catalog.find(Pod, namespace, name)
+
+    @property
+    def unread(self) -> int:
+        """How many objects could not be read."""
+        return len(self._unread)
+
+    def _note(self, resource: Resource, metadata: ObjectMeta, why: str) -> None:
+        self._unread[resource.name, (metadata.namespace, metadata.name)] = why
+        self._say(f"{metadata.namespace}/{metadata.name}: {why}")
+
+    def _say(self, problem: str) -> None:
+        if problem not in self._said and len(self._said) < 1000:
+            self._said.add(problem)
+            _log.warning("cannot be read: %s", problem)
+
+
+def _created(event: PodSeen) -> str:
+    return event.pod.metadata.creation_timestamp or ""

@@ -1,0 +1,60 @@
+"""What became of a PodGroup of `scheduling.k8s.io`, in its status: the condition that kube-scheduler keeps there."""
+
+import logging
+import time
+
+from mooring.drivers.live.client import STRATEGIC_PATCH, ApiError, Client
+from mooring.drivers.live.discovery import Served
+from mooring.drivers.live.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.requests import encode
+from mooring.model.api.meta import timestamp_text
+from mooring.model.api.pods import Pod
+
+GROUP_KIND = ("scheduling.k8s.io", "PodGroup")
+CONDITION = "PodGroupInitiallyScheduled"
+SCHEDULED, UNSCHEDULABLE = ("True", "Scheduled"), ("False", "Unschedulable")
+_log = logging.getLogger(__name__)
+
+
+class PodGroupStatus:
+    """Writes the condition when it changes; once true, it stays."""
+
+    def __init__(self, client: Client, dispatcher: Dispatcher) -> None:
+        self._client, self._dispatcher = client, dispatcher
+        self.served: Served = {}
+        self._written: dict[tuple[str, str], tuple[str, str]] = {}
+        self._wanted: dict[tuple[str, str], tuple[str, str, str]] = {}
+
+    def bound(self, pod: Pod) -> None:
+        """A member was bound: members are, when all that are needed have a place."""
+        self._want(pod, *SCHEDULED, "")
+
+    def waiting(self, pod: Pod, message: str) -> None:
+        self._want(pod, *UNSCHEDULABLE, message)
+
+    def _want(self, pod: Pod, status: str, reason: str, message: str) -> None:
+        group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group is not None else None
+        if not group or GROUP_KIND not in self.served:
+            return
+        key = (pod.metadata.namespace, group)
+        said = self._wanted[key][::2] if key in self._wanted else self._written.get(key, ("", ""))
+        if said[0] == "True" or said == (status, message):
+            return
+        if key not in self._wanted:
+            self._dispatcher.submit(Lane.STATUS, lambda: self._write(key))
+        self._wanted[key] = (status, reason, message)
+
+    async def _write(self, key: tuple[str, str]) -> None:
+        status, reason, message = self._wanted.pop(key)
+        before = self._written.get(key)
+        condition = {"type": CONDITION, "status": status, "reason": reason, "message": message}
+        if before is None or before[0] != status:
+            condition["lastTransitionTime"] = timestamp_text(time.time())
+        namespace, name = key
+        path = self.served[GROUP_KIND].path(namespace, name, "status")
+        try:
+            await self._client.request("PATCH", path, encode({"status": {"conditions": [condition]}}), STRATEGIC_PATCH)
+            self._written[key] = (status, message)
+        except ApiError as error:
+            if error.code != 404:
+                _log.warning("the status of PodGroup %s/%s could not be written: %s", namespace, name, error.message)

@@ -1,0 +1,320 @@
+"""`mooring run`: a scheduler on a cluster, from its first request to its last."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+import uuid
+import zlib
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from mooring.assembly import Assembly, assemble
+from mooring.config.scheduler import LeaderElection
+from mooring.drivers.live.backoff import Backoff
+from mooring.drivers.live.client import ApiError, Client
+from mooring.drivers.live.connection import connect
+from mooring.drivers.live.discovery import REQUIRED, Served, discover
+from mooring.drivers.live.dispatcher import Dispatcher
+from mooring.drivers.live.driver import Live
+from mooring.drivers.live.election import Election, election_settings
+from mooring.drivers.live.following import Following
+from mooring.drivers.live.health import Check, HealthServer
+from mooring.drivers.live.measuring import Measuring
+from mooring.drivers.live.memory import KeptMemory
+from mooring.drivers.live.mirror import Mirror
+from mooring.drivers.live.node_claims import NodeClaims
+from mooring.drivers.live.part import Part
+from mooring.drivers.live.sharing import Sharing
+from mooring.engine.cycle import Scheduler
+from mooring.errors import InputError, MooringError
+from mooring.observe.decision_log import DecisionLog
+from mooring.plugins.resources_compiled import load_if_worthwhile
+
+DRAIN_SECONDS = 20.0
+"""How long requests in flight are waited for when we are told to stop."""
+FIRST_ANSWER_SECONDS = 10.0
+"""How long a server may be unreachable at the start before we give up."""
+LOOK_AT_CONFIG_SECONDS = 5.0
+"""How often the configuration file is looked at: one that is mounted from a ConfigMap changes without a signal."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What the user gave."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    server: str | None = None
+    config: Path | None = None
+    plugins: tuple[Path, ...] = ()
+    scheduler_names: tuple[str, ...] = ()
+    election: Mapping[str, str | bool] = field(default_factory=dict)
+    """Fields of the configuration's `leaderElection` that the user gave on the command line."""
+    part: Part = field(default_factory=Part)
+    """The pods and nodes to take on, of several schedulers'."""
+    shares_nodes: bool = False
+    """Whether other active schedulers use the same nodes."""
+    health_address: str = ""
+    decision_log: str = ""
+    seed: int = 0
+
+
+def run(settings: RunSettings) -> None:
+    """Schedule a cluster until a signal says to stop."""
+    assembly = read_assembly(settings)
+    try:
+        import uvloop
+    except ImportError:  # there is none for some systems
+        asyncio.run(Run(settings, assembly).run())
+        return
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(Run(settings, assembly).run())
+
+
+def leader_election(settings: RunSettings, assembly: Assembly) -> LeaderElection:
+    """What the configuration says, and the command line before it."""
+    found = structs.replace(assembly.config.leader_election or LeaderElection(), **settings.election)
+    for name, expected, wrong in found.validate():
+        raise InputError(f"leaderElection.{name}: expected {expected}, found {wrong}")
+    return found
+
+
+def read_assembly(settings: RunSettings) -> Assembly:
+    assembly = assemble(settings.config, plugin_files=settings.plugins)
+    if settings.scheduler_names:
+        if len(assembly.profiles) > 1:
+            raise InputError("--scheduler-name: expected a configuration with one profile, found several")
+        assembly = assembly.under(settings.scheduler_names)
+    return assembly
+
+
+class Run:
+    """One process: everything that it is made of, and the order in which it starts and stops."""
+
+    def __init__(self, settings: RunSettings, assembly: Assembly) -> None:
+        self._settings, self._assembly = settings, assembly
+        elects = leader_election(settings, assembly)
+        self._namespace = elects.resource_namespace
+        """Where what we keep for ourselves is."""
+        self._wanted = election_settings(elects, assembly.profiles)
+        self._stopping, self._reloading = asyncio.Event(), asyncio.Event()
+        self._election: Election | None = None
+        self._identity = f"mooring-{uuid.uuid4()}"
+
+    async def run(self) -> None:
+        settings = self._settings
+        connection = await connect(settings.kubeconfig, settings.context, settings.server)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stopping.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reloading.set)
+        self._dispatcher = Dispatcher()
+        self._measuring = Measuring(self._dispatcher)
+        self._log = DecisionLog(settings.decision_log)
+        try:
+            async with Client(connection, f"mooring/{_version()}", self._measuring.answered) as client:
+                served = await first_answer(lambda: discover(client))
+                for group, name in REQUIRED:
+                    if (group, name) not in served:
+                        raise MooringError(f"{client.server}: expected a Kubernetes API, found one without {name}s")
+                await self._follow(client, served)
+        finally:
+            self._log.close()
+
+    def _new_scheduler(self) -> Scheduler:
+        seed = self._settings.seed
+        if self._settings.shares_nodes:  # of equally good nodes, others should not take the same ones
+            seed ^= zlib.crc32(self._identity.encode())
+        scheduler = self._assembly.new_scheduler(seed=seed)
+        scheduler.cluster.claims.leave_making_to_controllers()
+        return scheduler
+
+    async def _follow(self, client: Client, served: Served) -> None:
+        """Follow the cluster, and schedule as long as we lead."""
+        mirror = Mirror(self._settings.part)
+        live = Live(self._new_scheduler(), mirror, client, self._dispatcher)
+        live.ask_extenders(self._assembly.config.extenders or ())
+        self._dispatcher.on_room = live.wake
+        following = Following(client, mirror, live.wake)
+        self._measuring.watch(live, following, mirror, self._log)
+        health = self._health(following)
+        background = [asyncio.ensure_future(following.look_again()), asyncio.ensure_future(self._watch_config())]
+        try:
+            if health is not None:
+                await health.start()
+            following.follow(served)
+            live.served = following.served
+            if await self._unless_stopped(following.synced()) and await self._elected(client):
+                await self._schedule(live, mirror, following, client)
+        finally:
+            for task in background:
+                task.cancel()
+            await following.stop()
+            if live.extenders is not None:
+                await live.extenders.close()
+            if health is not None:
+                await health.stop()
+
+    async def _schedule(self, live: Live, mirror: Mirror, following: Following, client: Client) -> None:
+        sharing = await self._share_nodes(live, mirror, following, client)
+        memory = self._memory(client)
+        if memory is not None:
+            live.scheduler.recall(await memory.read())
+        live.begin()
+        load_if_worthwhile(live.scheduler.cluster)
+        gc.collect()
+        gc.freeze()  # a cluster is a million objects that stay
+        _log.info("scheduling for %s on %s", ", ".join(self._assembly.profiles), client.server)
+        if following.missing:
+            _log.info("this cluster does not have: %s", ", ".join(following.missing))
+        await self._lead(live, sharing, memory)
+        if not await self._dispatcher.drain(DRAIN_SECONDS):
+            _log.warning("stopping with %d requests under way", len(self._dispatcher))
+        if memory is not None:
+            await memory.write(live.scheduler.remembered())
+        if sharing is not None:
+            await sharing.claims.leave()
+        if self._election is not None:
+            await self._election.release()
+
+    async def _share_nodes(self, live: Live, mirror: Mirror, following: Following, client: Client) -> Sharing | None:
+        """Before the first decision, read what other active schedulers are about to bind."""
+        if not self._settings.shares_nodes:
+            return None
+        version = following.pods_version
+        claims = NodeClaims(client, self._identity, self._namespace, bound_at=live.bound_at, pods_version=version)
+        await claims.read()
+        sharing = Sharing(claims, lambda: live.scheduler.cluster, version, mirror.pod)
+        live.share_nodes(sharing)
+        return sharing
+
+    def _memory(self, client: Client) -> KeptMemory | None:
+        """Where what must outlive us is kept: by our lease, or by our name if no other active one can have it."""
+        names = list(self._assembly.profiles)
+        if self._wanted is None and (self._settings.shares_nodes or self._settings.part != Part()):
+            _log.info(
+                "what is remembered ends with this process: of several schedulers, only those with a lease keep it"
+            )
+            return None
+        return KeptMemory(client, self._namespace, names[0] if self._wanted is None else self._wanted.name)
+
+    # Leading.
+
+    async def _elected(self, client: Client) -> bool:
+        """Wait until we lead; False if we are told to stop before."""
+        if self._wanted is None:
+            return True
+        self._election = Election(client, self._wanted)
+        leading = self._measuring.metrics.leading.labels(self._wanted.name)
+        leading.set(0)
+        is_leading = await self._unless_stopped(self._election.acquire())
+        leading.set(int(is_leading))
+        return is_leading
+
+    async def _lead(self, live: Live, sharing: Sharing | None, memory: KeptMemory | None) -> None:
+        """Decide until we are told to stop, or do not lead any more: then nothing that was decided may be sent."""
+        running = asyncio.ensure_future(live.run())
+        beside: list[Coroutine[Any, Any, object]] = [self._stopping.wait(), self._reload(live)]
+        if self._election is not None:
+            beside.append(self._election.hold())
+        if memory is not None:
+            beside.append(memory.keep(lambda: live.scheduler.remembered()))
+        if sharing is not None:
+            beside += [sharing.claims.watch(), sharing.run()]
+        tasks = {asyncio.ensure_future(each) for each in beside}
+        done, _ = await asyncio.wait({running, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+        live.stop()
+        for task in tasks - done:
+            task.cancel()
+        for ended in done:
+            ended.result()
+        await running
+
+    async def _unless_stopped(self, awaited: Awaitable[None]) -> bool:
+        """Wait for something, unless we are told to stop."""
+        stop, task = asyncio.ensure_future(self._stopping.wait()), asyncio.ensure_future(awaited)
+        done, _ = await asyncio.wait((stop, task), return_when=asyncio.FIRST_COMPLETED)
+        for each in (stop, task):
+            if each not in done:
+                each.cancel()
+        if task in done:
+            task.result()
+        return task in done
+
+    # Configuration.
+
+    async def _watch_config(self) -> None:
+        """A file that changed is read again, as by SIGHUP."""
+        path = self._settings.config
+        if path is None:
+            return
+        known = _stamp(path)
+        while True:
+            await asyncio.sleep(LOOK_AT_CONFIG_SECONDS)
+            if _stamp(path) not in (known, None):
+                known = _stamp(path)
+                self._reloading.set()
+
+    async def _reload(self, live: Live) -> None:
+        """Take on a new configuration whenever one is there; one that cannot be used changes nothing."""
+        while True:
+            await self._reloading.wait()
+            self._reloading.clear()
+            try:
+                self._assembly = read_assembly(self._settings)
+            except MooringError as error:
+                _log.error("the configuration stays as it was: %s", error)
+                continue
+            await live.replace(self._new_scheduler)
+            _log.info("the configuration was read again; scheduling for %s", ", ".join(self._assembly.profiles))
+
+    # Health.
+
+    def _health(self, following: Following) -> HealthServer | None:
+        if not self._settings.health_address:
+            return None
+
+        def checks() -> list[Check]:
+            found = following.checks()
+            if self._election is not None:
+                standby = "" if self._election.is_leader else "another scheduler leads"
+                found.append(Check("leader-election", standby, is_needed=False))
+            return found
+
+        return HealthServer(self._settings.health_address, checks, self._measuring.text)
+
+
+async def first_answer(ask: Callable[[], Awaitable[Served]]) -> Served:
+    """Ask until somebody answers, but not for ever: a wrong address should not look like a scheduler at work."""
+    backoff, loop = Backoff(longest=5.0), asyncio.get_running_loop()
+    deadline = loop.time() + FIRST_ANSWER_SECONDS
+    while True:
+        try:
+            return await ask()
+        except ApiError as error:
+            if not error.is_passing or loop.time() > deadline:
+                raise
+            await asyncio.sleep(backoff.next(error.retry_after))
+
+
+def _stamp(path: Path) -> tuple[float, int] | None:
+    with contextlib.suppress(OSError):
+        found = path.stat()
+        return found.st_mtime, found.st_ino
+    return None
+
+
+def _version() -> str:
+    try:
+        return installed("mooring")
+    except PackageNotFoundError:
+        return "0"

@@ -1,0 +1,294 @@
+"""What a scheduler does about nodes that others use as well: it claims what it decided before it binds it.
+
+Cycles go on while claims are being written; what they decide is in the next write. Who was faster on a node is told by
+its claims (`node_claims.py`): what does not fit beside those any more is a conflict, and is decided again.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import structs
+
+from mooring.drivers.live.client import ApiError
+from mooring.drivers.live.node_claims import KEPT_SECONDS, Claim, NodeClaims
+from mooring.model.api.pods import Pod, Volume
+from mooring.model.decisions import Bind
+from mooring.model.events import Event, PodSeen
+from mooring.model.gangs.membership import membership
+from mooring.model.keys import PodKey
+from mooring.model.values.requests import CPU, EPHEMERAL_STORAGE, MEMORY
+from mooring.state.cluster import Cluster
+from mooring.state.nodes import PLACES
+from mooring.state.shapes import Shape
+
+AMOUNTS = (CPU, MEMORY, EPHEMERAL_STORAGE)
+"""Of these, whatever is left can be given to anybody; of others it may matter which."""
+REFUSED_SECONDS = 2.0
+"""How long to wait where claims may not be written: nothing can be bound before somebody sees to that."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A bind that is not claimed yet, and what was known when it was decided."""
+
+    decision: Bind
+    pod: Pod
+    claim: Claim
+    news: int
+    """How many claims of others had come."""
+    version: int
+    """How far pods had been followed."""
+
+
+class Sharing:
+    """Holds decisions back until they are claimed."""
+
+    def __init__(
+        self,
+        claims: NodeClaims,
+        cluster: Callable[[], Cluster],
+        pods_version: Callable[[], int],
+        find: Callable[[str], Pod | None],
+    ) -> None:
+        """`pods_version` is how far pods have been followed, `find` gives one as it was last seen."""
+        self.claims = claims
+        self._cluster, self._pods_version, self._find = cluster, pods_version, find
+        self._news = self._seen = 0
+        self._held: list[Decided] = []
+        self._wake = asyncio.Event()
+        self.bind: Callable[[Bind], None] = lambda decision: None
+        """Told of what is claimed, and may be bound."""
+        self.conflict: Callable[[Bind, Pod], None] = lambda decision, pod: None
+        """Told of what came too late."""
+        self.tell: Callable[[Event], None] = lambda event: None
+        claims.on_foreign = self._see_claims
+
+    def __len__(self) -> int:
+        """How many binds are not claimed yet."""
+        return len(self._held)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether pods have been followed as far as whoever claims something must have."""
+        return self._pods_version() >= self.claims.needed_version
+
+    def take_in(self, events: Iterable[Event]) -> list[Event]:
+        """What happened, with the pods that others are about to bind as if they had. What is decided next knows it."""
+        self.claims.tidy(self._is_counted)
+        self._news, self._seen = self.claims.news_count, max(self._seen, self._pods_version())
+        return [self._overlaid(event) for event in events]
+
+    def _is_counted(self, claim: Claim) -> bool:
+        """Whether the scheduler has applied that a pod is bound: it is told now, and acts on it in its next cycle."""
+        record = self._cluster().pods.records.get(PodKey(claim.pod))
+        return (
+            record is not None
+            and record.pod.metadata.uid == claim.uid
+            and bool(record.node_name)
+            and not record.assumed
+        )
+
+    def _overlaid(self, event: Event) -> Event:
+        if not isinstance(event, PodSeen) or event.pod.spec.node_name:
+            return event
+        claim = self.claims.foreign.get(event.pod.key)
+        if claim is None or claim.uid != event.pod.metadata.uid:
+            return event
+        return PodSeen(_placed(event.pod, claim.node))
+
+    def _see_claims(self, new: list[Claim], failed: list[Claim]) -> None:
+        """Tell the scheduler where others are about to bind pods, or that they are not after all. A pod that is not
+        seen yet is told of when it is; one that we were about to bind ourselves is theirs now."""
+        for claim in new:
+            pod = self._find(claim.pod)
+            if pod is not None and pod.metadata.uid == claim.uid:
+                self.tell(PodSeen(_placed(pod, claim.node)))
+        records = self._cluster().pods.records
+        for claim in failed:
+            pod, record = self._find(claim.pod), records.get(PodKey(claim.pod))
+            if pod is not None and pod.metadata.uid == claim.uid and (record is None or not record.assumed):
+                self.tell(PodSeen(pod))
+
+    # Claiming.
+
+    def hold(self, decision: Bind, pod: Pod) -> None:
+        """Bind this when it is claimed."""
+        self._held.append(Decided(decision, pod, _claim_of(decision, pod), self._news, self._seen))
+        self._wake.set()
+
+    def withdraw(self, decision: Bind, pod: Pod) -> None:
+        """It is known not to be bound."""
+        self.claims.withdraw(_claim_of(decision, pod))
+
+    async def may_bind(self, decision: Bind, pod: Pod) -> bool:
+        """Wait until a bind may be sent; False if it may not any more."""
+        return await self.claims.may_bind(_claim_of(decision, pod))
+
+    async def run(self) -> None:
+        """Claim what is held, as long as nobody cancels it."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), KEPT_SECONDS)
+            self._wake.clear()
+            if not self._held and self.claims.has_something_to_write:
+                await self._write([])  # say that we are there, and take out what others need not read any more
+            while self._held:
+                await self._claim()
+            with contextlib.suppress(ApiError):  # it is asked again
+                await self.claims.look_after_the_gone()
+
+    async def _claim(self) -> None:
+        """Claim all that is held in one write, but what came too late."""
+        self._give_back_late()
+        batch = list(self._held)
+        if batch and await self._write(batch):
+            del self._held[: len(batch)]
+            for each in batch:
+                if self._is_there(each):
+                    self.bind(each.decision)
+                else:
+                    self.claims.withdraw(each.claim)
+        self.claims.forget_news(min((each.news for each in self._held), default=self._news))
+
+    async def _write(self, batch: list[Decided]) -> bool:
+        try:
+            return await self.claims.write([each.claim for each in batch])
+        except ApiError as error:
+            _log.warning("what is about to be bound cannot be written down: %s", error.message)
+            await asyncio.sleep(REFUSED_SECONDS)
+            return False
+
+    def _give_back_late(self) -> None:
+        self._held = [each for each in self._held if self._is_there(each)]
+        late = set(map(id, self._late()))
+        spoilt = {_group_of(each.pod) for each in self._held if id(each) in late} - {""}
+        left: list[Decided] = []
+        for each in self._held:
+            if id(each) in late or _group_of(each.pod) in spoilt:
+                self.conflict(each.decision, each.pod)
+                claim = self._claim_of_another(each)
+                if claim is not None:
+                    self.tell(PodSeen(_placed(each.pod, claim.node)))
+            else:
+                left.append(each)
+        self._held = left
+
+    def _claim_of_another(self, each: Decided) -> Claim | None:
+        """Where another scheduler is about to bind the very pod, if one is."""
+        found = self.claims.foreign.get(each.decision.pod)
+        return found if found is not None and found.uid == each.claim.uid else None
+
+    def _is_there(self, each: Decided) -> bool:
+        """Whether it is still to be bound: a pod may go while it waits, or be bound by somebody else."""
+        record = self._cluster().pods.records.get(PodKey(each.decision.pod))
+        if record is None or record.pod.metadata.uid != each.claim.uid:
+            return False
+        return record.assumed and record.node_name == each.decision.node
+
+    def _late(self) -> list[Decided]:
+        """What is held and does not fit beside what others have claimed; those decided last go first."""
+        cluster, claims = self._cluster(), self.claims
+        theirs: defaultdict[str, dict[Claim, int]] = defaultdict(dict)
+        for claim in claims.foreign.values():
+            if not claims.is_gone(claim):
+                theirs[claim.node][claim] = 0
+        for number, claim in claims.news_since(min((each.news for each in self._held), default=claims.news_count)):
+            if not claims.is_gone(claim):
+                theirs[claim.node][claim] = number
+        full = _overfull(cluster, {each.decision.node for each in self._held})
+        free: dict[str, dict[str, int] | None] = {}
+        late: list[Decided] = []
+        for each in reversed(self._held):
+            node = each.decision.node
+            if each.version < claims.horizon or self._claim_of_another(each) is not None:
+                late.append(each)
+            elif node in theirs or node in full:
+                if node not in free:
+                    free[node] = _room(cluster, node, theirs[node])
+                room = free[node]
+                record = cluster.pods.records.get(PodKey(each.decision.pod))
+                news = [claim for claim, number in theirs[node].items() if number > each.news]
+                if room is None or record is None or (news and not _are_plain(cluster, [each.claim, *news])):
+                    late.append(each)
+                elif any(left < 0 for left in room.values()):
+                    late.append(each)
+                    for name in AMOUNTS:
+                        room[name] += record.shape.request(name)
+                    room[PLACES] += 1
+        return late
+
+
+def _overfull(cluster: Cluster, nodes: Iterable[str]) -> set[str]:
+    """Those that have less than what we know to be on them: others bind there who claim nothing, or they shrank."""
+    names = [name for name in nodes if name in cluster.nodes.row_of]
+    rows = [cluster.nodes.row_of[name] for name in names]
+    is_over = np.zeros(len(rows), bool)
+    for amount in (*AMOUNTS, PLACES):
+        is_over |= cluster.nodes.allocatable(amount)[rows] < cluster.nodes.requested(amount)[rows]
+    return {name for name, over in zip(names, is_over, strict=True) if over}
+
+
+def _room(cluster: Cluster, node: str, claims: Iterable[Claim]) -> dict[str, int] | None:
+    """What is left on a node beside what we have decided and others have claimed; None if that cannot be said."""
+    nodes = cluster.nodes
+    row = nodes.row_of.get(node)
+    if row is None:
+        return None
+    room = {name: int(nodes.allocatable(name)[row] - nodes.requested(name)[row]) for name in (*AMOUNTS, PLACES)}
+    for claim in claims:
+        record = cluster.pods.records.get(PodKey(claim.pod))
+        if record is None or record.pod.metadata.uid != claim.uid:
+            return None
+        if record.row == row:
+            continue  # it is counted already
+        if not _is_plain(record.shape):
+            return None
+        for name in AMOUNTS:
+            room[name] -= record.shape.request(name)
+        room[PLACES] -= 1
+    return room
+
+
+def _are_plain(cluster: Cluster, claims: Iterable[Claim]) -> bool:
+    """Whether all these pods only take amounts."""
+    records = cluster.pods.records
+    return all((record := records.get(PodKey(claim.pod))) is not None and _is_plain(record.shape) for claim in claims)
+
+
+def _is_plain(shape: Shape) -> bool:
+    """Whether a pod only takes amounts of its node, so that another one beside it matters only by what it takes."""
+    spec, affinity = shape.spec, shape.affinity
+    return (
+        shape.requests.keys() <= set(AMOUNTS)
+        and not shape.host_ports
+        and not shape.claims
+        and not any(_is_of_node(volume) for volume in spec.volumes or ())
+        and shape.card_request is None
+        and (affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None))
+    )
+
+
+def _is_of_node(volume: Volume) -> bool:
+    """Whether it matters on which node a volume is: not for what is only written into a directory, as tokens are."""
+    return any(value is not None for name, value in structs.asdict(volume).items() if name not in ("name", "image"))
+
+
+def _claim_of(decision: Bind, pod: Pod) -> Claim:
+    return Claim(decision.pod, pod.metadata.uid, decision.node, int(pod.metadata.resource_version or 0))
+
+
+def _group_of(pod: Pod) -> str:
+    """The gang of a pod, which is bound as a whole; nothing if it is in none."""
+    found = membership(pod)
+    return found.gang if found is not None else ""
+
+
+def _placed(pod: Pod, node: str) -> Pod:
+    """A pod as if it were on that node."""
+    return structs.replace(pod, spec=structs.replace(pod.spec, node_name=node))

@@ -1,0 +1,35 @@
+"""A cluster as it is at one moment, as manifests: for commands that decide offline, and change nothing."""
+
+import asyncio
+from pathlib import Path
+
+from mooring.drivers.live.client import ApiError, Client
+from mooring.drivers.live.connection import connect
+from mooring.drivers.live.discovery import REQUIRED, discover
+from mooring.drivers.live.informer import Informer
+from mooring.drivers.live.mirror import Mirror
+from mooring.errors import MooringError
+from mooring.model.loading.manifests import Manifests
+
+
+def read_cluster(kubeconfig: Path) -> tuple[Manifests, list[str]]:
+    """List everything that scheduling reads; warnings say what could not be."""
+    return asyncio.run(_read(kubeconfig))
+
+
+async def _read(kubeconfig: Path) -> tuple[Manifests, list[str]]:
+    connection = await connect(kubeconfig)
+    mirror, warnings = Mirror(), list[str]()
+    async with Client(connection, "mooring") as client:
+        try:
+            served = await discover(client)
+        except ApiError as error:
+            raise MooringError(error.message) from error
+        for key, resource in served.items():
+            try:
+                await Informer(client, resource, mirror, lambda: None).list_all()
+            except ApiError as error:
+                if key in REQUIRED:
+                    raise MooringError(f"{resource.name} cannot be listed: {error.message}") from error
+                warnings.append(f"{resource.name} cannot be listed: {error.message}")
+    return mirror.picture(), warnings

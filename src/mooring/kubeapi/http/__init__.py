@@ -1,0 +1,1 @@
+"""The API over HTTP: paths, negotiation, lists, watch streams, discovery."""

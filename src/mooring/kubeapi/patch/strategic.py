@@ -1,0 +1,146 @@
+"""Strategic merge patch: a merge patch that knows which lists are merged by a key, with directives for the rest.
+
+Directives stand beside the fields: `$patch: replace | delete | merge`, `$retainKeys`, `$deleteFromPrimitiveList/FIELD`
+and `$setElementOrder/FIELD`.
+"""
+
+from typing import Any
+
+from mooring.kubeapi.patch.json_patch import PatchError
+from mooring.kubeapi.schemas.types import Field, Type
+
+PATCH = "$patch"
+RETAIN_KEYS = "$retainKeys"
+DELETE_FROM = "$deleteFromPrimitiveList/"
+ELEMENT_ORDER = "$setElementOrder/"
+
+
+def strategic_merge(value: dict[str, Any], patch: Any, type_: Type) -> dict[str, Any]:
+    """Apply a patch to an object of a built-in kind; raises PatchError."""
+    if not isinstance(patch, dict):
+        raise PatchError("json: cannot unmarshal array into Go value of type map[string]interface {}")
+    return _merge_objects(value, patch, type_)
+
+
+def _merge_objects(value: dict[str, Any], patch: dict[str, Any], type_: Type | None) -> dict[str, Any]:
+    directive = patch.get(PATCH)
+    if directive == "replace":
+        replaced: dict[str, Any] = _plain(patch)
+        return replaced
+    if directive == "delete":
+        return {}
+    if directive not in (None, "merge"):
+        raise PatchError(f"unrecognized type directive: {directive}")
+    found = dict(value)
+    if RETAIN_KEYS in patch:
+        found = _retained(found, patch)
+    for name, inner in patch.items():
+        if name.startswith(DELETE_FROM):
+            field = name.removeprefix(DELETE_FROM)
+            if isinstance(found.get(field), list) and isinstance(inner, list):
+                found[field] = [item for item in found[field] if item not in inner]
+        elif not name.startswith("$"):
+            _merge_field(found, name, inner, patch.get(ELEMENT_ORDER + name), type_)
+    for name, order in patch.items():
+        field = name.removeprefix(ELEMENT_ORDER)
+        if name.startswith(ELEMENT_ORDER) and field not in patch and isinstance(found.get(field), list):
+            declared = _field(type_, field)
+            found[field] = _ordered(found[field], found[field], order, declared.merge_key if declared else "")
+    return found
+
+
+def _retained(value: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    keys = patch[RETAIN_KEYS]
+    if not isinstance(keys, list):
+        raise PatchError(f"$retainKeys expects a list, found {keys!r}")
+    for name in patch:
+        if not name.startswith("$") and patch[name] is not None and name not in keys:
+            raise PatchError(f"{RETAIN_KEYS} list does not contain the key {name} of the patch")
+    return {name: inner for name, inner in value.items() if name in keys}
+
+
+def _field(type_: Type | None, name: str) -> Field | None:
+    return type_.fields.get(name) if type_ is not None and type_.form == "struct" else None
+
+
+def _merge_field(found: dict[str, Any], name: str, patch: Any, order: Any, type_: Type | None) -> None:
+    declared = _field(type_, name)
+    inner_type = type_.field_type(name) if type_ is not None else None
+    strategies = declared.strategies if declared is not None else frozenset()
+    if patch is None:
+        found.pop(name, None)
+    elif isinstance(patch, dict) and isinstance(found.get(name), dict) and "replace" not in strategies:
+        found[name] = _merge_objects(found[name], patch, inner_type)
+    elif isinstance(patch, list) and isinstance(found.get(name), list) and "merge" in strategies:
+        assert declared is not None
+        merged = _merge_lists(found[name], patch, declared)
+        # What a patch does not order comes in the order of the patch itself: what it adds stands first.
+        given = [item for item in patch if not (isinstance(item, dict) and PATCH in item)] if order is None else order
+        found[name] = _ordered(merged, found[name], given, declared.merge_key)
+    elif isinstance(patch, list) and "merge" in strategies:
+        assert declared is not None
+        found[name] = _merge_lists([], patch, declared)
+    else:
+        found[name] = _plain(patch)
+
+
+def _plain(value: Any) -> Any:
+    """A patch as the value that it adds: without directives, without nulls in objects."""
+    if isinstance(value, dict):
+        kept = {name: inner for name, inner in value.items() if inner is not None and not name.startswith("$")}
+        return {name: _plain(inner) for name, inner in kept.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value if not (isinstance(item, dict) and item.get(PATCH) == "delete")]
+    return value
+
+
+def _merge_lists(value: list[Any], patch: list[Any], declared: Field) -> list[Any]:
+    key, item_type = declared.merge_key, declared.type.item
+    if not key:
+        return [*value, *(item for item in dict.fromkeys(patch) if item not in value)]
+    if any(isinstance(item, dict) and item.get(PATCH) == "replace" for item in patch):
+        return [_plain(item) for item in patch if item.get(PATCH) != "replace" or len(item) > 1]
+    found = list(value)
+    for item in patch:
+        if not isinstance(item, dict) or item.get(key) is None:
+            raise PatchError(f"map: {go_text(item)} does not contain declared merge key: {key}")
+        place = next((index for index, held in enumerate(found) if held.get(key) == item[key]), None)
+        if item.get(PATCH) == "delete":
+            found = [held for held in found if held.get(key) != item[key]]
+        elif place is None:
+            found.append(_merge_objects({}, item, item_type))
+        else:
+            found[place] = _merge_objects(found[place], item, item_type)
+    return found
+
+
+def go_text(value: Any) -> str:
+    """A value as Go prints it: `map[a:1 b:[2 3]]`."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{name}:{go_text(inner)}" for name, inner in sorted(value.items())) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(map(go_text, value)) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "<nil>" if value is None else str(value)
+
+
+def _ordered(merged: list[Any], server: list[Any], order: Any, key: str) -> list[Any]:
+    """Put the items that the patch orders in that order; the others stay before those that they stood before."""
+    if not isinstance(order, list):
+        raise PatchError(f"{ELEMENT_ORDER} expects a list, found {order!r}")
+
+    def name_of(item: Any) -> Any:
+        return item.get(key) if key and isinstance(item, dict) else item
+
+    wanted = [name_of(item) for item in order]
+    places = [name_of(item) for item in server]
+    by_name = {name_of(item): item for item in merged}
+    given = [by_name[name] for name in wanted if name in by_name]
+    others = [item for item in merged if name_of(item) not in wanted]
+    found: list[Any] = []
+    while others and given:
+        left, right = name_of(others[0]), name_of(given[0])
+        is_before = right in places and left in places and places.index(left) < places.index(right)
+        found.append((others if is_before else given).pop(0))
+    return found + others + given
