@@ -14,8 +14,12 @@ class Format(enum.StrEnum):
 
 
 Files = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option("--filename", "-f", metavar="FILE", help="Manifests: a file, a folder, or - for standard input."),
+]
+Cluster = Annotated[
+    Path | None,
+    typer.Option("--kubeconfig", metavar="FILE", help="Read a cluster as it is now, in place of manifests."),
 ]
 MoreFiles = Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="More manifests.", show_default=False)]
 Output = Annotated[Format, typer.Option("--output", "-o", help="How to print the result.")]

@@ -57,10 +57,10 @@ def remark_ignored(ignored: Mapping[str, int], configured: Iterable[str] = (), *
     from mooring.config.settings import CONFIGURATION_KINDS
     from mooring.model.loading.unread import remarks
 
-    configuration = sorted(kind for kind in ignored if kind.partition(".")[0] in CONFIGURATION_KINDS)
+    configuration = sorted(kind for kind in ignored if {kind, kind.partition(".")[0]} & CONFIGURATION_KINDS)
     lines = list(remarks({kind: count for kind, count in ignored.items() if kind not in configuration}))
     for kind in configuration:
-        name = kind.partition(".")[0]
+        name = kind if kind in CONFIGURATION_KINDS else kind.partition(".")[0]
         lines.append(f"{name} is configuration, not applied here: give its file with --config")
     for line in (*lines, *configured):
         print(f"\x1b[2m{line}\x1b[0m" if sys.stderr.isatty() else line, file=sys.stderr)

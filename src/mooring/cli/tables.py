@@ -102,7 +102,7 @@ def print_admissions(
 
 
 def _print_admitted(console: Console, admitted: Sequence[Admitted]) -> None:
-    table = make_table("NAMESPACE", "WORKLOAD", "PODS", "FLAVORS", "QUEUE")
+    table = make_table("NAMESPACE", "WORKLOAD", "PODS", "FLAVORS", "=QUEUE")
     for found in admitted[:MOST_ADMITTED]:
         flavors = ", ".join(dict.fromkeys(name for names in found.flavors.values() for name in names))
         table.add_row(found.namespace, found.owner, _pods(found), flavors, _queue(found))

@@ -17,6 +17,7 @@ from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.decisions import Bind, Decision, Evict
 from mooring.model.events import Event, NodeSeen, PodLost, PodSeen, WorkloadSeen
+from mooring.model.keys import PodKey
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.model.values.durations import duration_seconds
 from mooring.testing.workloads import Churn, Workload
@@ -88,7 +89,7 @@ class World:
     def _note_start(self, key: str) -> None:
         if self._churn is not None:
             self._bound.append(key)
-        record = self._scheduler.cluster.pods.records[key]
+        record = self._scheduler.cluster.pods.records[PodKey(key)]
         duration = duration_seconds(record.pod) if self._step is not None else None
         if duration is not None:
             self._end_of[key] = self.now + duration
@@ -100,14 +101,14 @@ class World:
             end, key = heapq.heappop(self._ends)
             if self._end_of.get(key) == end:
                 del self._end_of[key]
-                record = self._scheduler.cluster.pods.records[key]
+                record = self._scheduler.cluster.pods.records[PodKey(key)]
                 spec = replace(record.pod.spec, node_name=record.node_name)
                 yield PodSeen(replace(record.pod, spec=spec, status=PodStatus(phase="Succeeded")))
 
     def _evict(self, key: str) -> None:
         """A victim is gone at once; if it belongs to work that queues, another one is made in its place."""
         cluster = self._scheduler.cluster
-        record = cluster.pods.records.get(key)
+        record = cluster.pods.records.get(PodKey(key))
         if record is None:
             return
         self._end_of.pop(key, None)

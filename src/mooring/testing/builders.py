@@ -39,6 +39,7 @@ from mooring.model.loading.defaults import default_namespace, default_node, defa
 from mooring.model.loading.kinds import kind_of_type
 from mooring.model.loading.label_keys import merge_label_keys
 from mooring.model.loading.picture import Manifests
+from mooring.model.memory import Memory
 from mooring.plugins import DEFAULT_PLUGINS
 from mooring.state.cluster import Cluster
 from mooring.state.loading import populate
@@ -325,3 +326,8 @@ def _manifests(nodes: Iterable[Node], pods: Iterable[Pod], related: Iterable[Rel
         assert kind is not None, f"{type(found).__name__} is not a kind that manifests hold"
         (getattr(manifests, kind.list_name) if kind.list_name else manifests.of(kind.type)).append(found)
     return manifests
+
+
+def written_down(memory: Memory) -> Memory:
+    """What is remembered after it has been written and read, as after a restart."""
+    return msgspec.json.decode(msgspec.json.encode(memory), type=Memory)

@@ -14,6 +14,7 @@ from mooring.model.queued.workloads import queued_workloads
 from mooring.plugins.resources_compiled import load_if_worthwhile
 from mooring.state.loading import imply_namespaces
 from mooring.testing.bench_world import Arrival, World
+from mooring.testing.measure_api import measure_api
 from mooring.testing.tally import Measurement, Tally
 from mooring.testing.verify import verify
 from mooring.testing.verify_evictions import wrong_victims
@@ -41,6 +42,8 @@ def measure(
     Sizes that are not given are the workload's own. Gangs are always complete, so there may be a few pods more.
     """
     nodes, pods = nodes or workload.sizes.nodes, pods or workload.sizes.pods
+    if workload.decision == "binding":
+        return measure_api(workload, nodes, pods, report)
     assembly = assemble(_settings(workload), source=workload.name)
     report("building", 0, 0)
     tally = Tally(workload)
@@ -52,7 +55,8 @@ def measure(
     problems = _run(workload, scheduler, World(workload, scheduler, arrivals), tally, len(coming), report)
     gc.unfreeze()
     report("verifying", 0, 0)
-    _raise_first(workload, [*problems, *_verify_all(scheduler, assembly)])
+    faults = [f"in the turn of {fault.turn}: {fault.message}" for fault in scheduler.take_faults()]
+    _raise_first(workload, [*faults, *problems, *_verify_all(scheduler, assembly)])
     return tally.measurement(nodes, len(coming))
 
 
@@ -68,7 +72,7 @@ def _load(workload: Workload, scheduler: Scheduler, nodes: int, coming: Sequence
     node_documents = list(make_nodes(workload, nodes))
     names = [document["metadata"]["name"] for document in node_documents]
     running = make_running(workload.running, names, len(coming)) if workload.running else ()
-    documents = [*node_documents, *make_objects(workload, len(coming)), *running]
+    documents = [*node_documents, *make_objects(workload, len(node_documents), len(coming)), *running]
     documents += [found.document for found in coming]
     manifests = build_manifests(documents, source=workload.name)
     imply_namespaces(manifests)

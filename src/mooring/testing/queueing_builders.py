@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from mooring.actions.admit.cycle.cycle import DEFAULT_STRATEGIES, Admission
+from mooring.actions.admit.policies.own_rules import OwnRules
 from mooring.actions.admit.quota.structure import Structure
 from mooring.model.api.kueue import (
     BEST_EFFORT_FIFO,
@@ -32,6 +33,7 @@ from mooring.model.api.kueue import (
 from mooring.model.api.meta import LabelSelector, ObjectMeta, QuantityText
 from mooring.model.api.nodes import Taint
 from mooring.model.api.pods import Container, PodSpec, PodTemplateSpec, ResourceRequirements, Toleration
+from mooring.state.undo import UndoLog
 
 Quantities = Mapping[str, QuantityText]
 
@@ -178,6 +180,7 @@ def make_admission(
     fair_sharing: bool = False,
     strategies: Sequence[str] = DEFAULT_STRATEGIES,
     keeps_nominations: bool = True,
+    own: OwnRules | None = None,
 ) -> Admission:
     """Admission with everything taken in; flavors and local queues that nobody describes are plain ones."""
     if flavors is None:
@@ -186,12 +189,13 @@ def make_admission(
     if local_queues is None:
         local_queues = [make_local_queue(queue.metadata.name) for queue in queues]
     admission = Admission(
-        Structure(queues, cohorts, flavors),
+        Structure(queues, cohorts, flavors, log=UndoLog()),
         local_queues=local_queues,
         namespace_labels=namespace_labels,
         fair_sharing=fair_sharing,
         strategies=strategies,
         keeps_nominations=keeps_nominations,
+        own=own,
     )
     for workload in workloads:
         admission.add(workload)

@@ -18,6 +18,7 @@ from mooring.model.decisions import PodSetFlavors
 from mooring.model.loading.places import Place
 from mooring.model.validation.kueue import validate_cohort_tree, validate_queueing
 from mooring.model.values.requests import CPU
+from mooring.state.undo import UndoLog
 
 MOST_CYCLES = 20
 
@@ -84,6 +85,7 @@ def build_admission(scenario: Json) -> Admission:
         _read(scenario, "clusterQueues", ClusterQueue, place),
         cohorts,
         _read(scenario, "resourceFlavors", ResourceFlavor, place),
+        log=UndoLog(),
     )
     namespaces = [found["metadata"] for found in scenario.get("namespaces") or ()]
     gates = scenario.get("featureGates") or {}

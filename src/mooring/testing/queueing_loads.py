@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from mooring.actions.admit.cycle.cycle import Admission
 from mooring.model.api.kueue import ANY, LOWER_PRIORITY, ClusterQueue, Workload
+from mooring.model.keys import WorkloadKey
 from mooring.testing.queueing_builders import make_admission, make_group, make_queue, make_quota, make_workload
 
 
@@ -89,8 +90,8 @@ def run_load(load: Load, admission: Admission, *, most_cycles: int = 10_000) -> 
     Admitted workloads run for their number of cycles; victims go at once.
     """
     result = LoadResult()
-    ends: dict[int, list[str]] = {}
-    runs_until: dict[str, int] = {}
+    ends: dict[int, list[WorkloadKey]] = {}
+    runs_until: dict[WorkloadKey, int] = {}
     while (admission.pending.has_heads or runs_until) and result.cycles < most_cycles:
         result.cycles += 1
         report = admission.run_cycle(float(result.cycles))

@@ -116,6 +116,10 @@ class Template:
     def pod(self, name: str, **more: Any) -> Pod:
         return make_pod(name, **(self.given | more))
 
+    def pods(self, count: int) -> list[Pod]:
+        """So many, none of them bound."""
+        return [self.pod(f"waiting-{index}") for index in range(count)]
+
 
 def random_template(choose: Choose) -> Template:
     """What a pod says: something about resources, and a little of everything else."""
@@ -340,8 +344,11 @@ class World:
         if name in self.nodes and one_in(choose, 3):
             del self.nodes[name]
             return [NodeLost(name)]
-        self.nodes[name] = random_node(choose, name)
+        self.nodes[name] = self.make_node(name)
         return [NodeSeen(self.nodes[name])]
+
+    def make_node(self, name: str) -> Node:
+        return random_node(self.choose, name)
 
     def _related_event(self) -> list[Event]:
         choose = self.choose

@@ -6,6 +6,7 @@ from typing import Any
 from mooring.actions.volcano.demands import JobDemand, QueueSpec, Role
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.actions.volcano.sharing import Offer, Sharing
+from mooring.state.undo import UndoLog
 
 CPU, GPU, MEMORY = "cpu", "nvidia.com/gpu", "memory"
 
@@ -90,7 +91,7 @@ def make_sharing(
     """Shares with all jobs taken in and a cycle begun at second 0; by our own rules if no settings say otherwise."""
     if settings is None:
         settings = our_settings(Division.CAPACITY if capacity else Division.WEIGHTED)
-    sharing = Sharing(queues, total, settings)
+    sharing = Sharing(queues, total, settings, log=UndoLog())
     for job in jobs:
         reason = sharing.add(job)
         assert not reason, reason

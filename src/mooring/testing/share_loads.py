@@ -3,6 +3,7 @@
 from mooring.actions.volcano.demands import JobDemand, QueueSpec
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.actions.volcano.sharing import Sharing
+from mooring.state.undo import UndoLog
 from mooring.testing.share_builders import amounts, make_share_job, make_share_queue
 
 GIB = 2**30
@@ -35,7 +36,7 @@ def make_share_load(queues: int, jobs: int, *, departments: int = 0, settings: S
         for resource, amount in request.items():
             total[resource] = total.get(resource, 0) + amount * members
     total = {resource: amount // 2 for resource, amount in total.items()}
-    sharing = Sharing(_make_queues(queues, departments, total), total, settings or ShareSettings())
+    sharing = Sharing(_make_queues(queues, departments, total), total, settings or ShareSettings(), log=UndoLog())
     for demand in demands:
         sharing.add(demand)
     return sharing

@@ -26,6 +26,8 @@ class Measurement(msgspec.Struct, kw_only=True):
     peak_rss_mib: int
     placed: int
     waiting: int
+    largest_batch: int | UnsetType = UNSET
+    """How many pods were placed together at the most: so many an urgent one may have to wait for."""
     gangs: int | UnsetType = UNSET
     """How many were decided on, whether placed or not."""
     gangs_placed: int | UnsetType = UNSET
@@ -42,6 +44,14 @@ class Measurement(msgspec.Struct, kw_only=True):
     rss_at_first_tenth_mib: int | UnsetType = UNSET
     """Where pods come and go: the memory in use when a tenth of them were placed, and at the end."""
     rss_at_end_mib: int | UnsetType = UNSET
+    binds_per_second: float | UnsetType = UNSET
+    """Where the embedded control plane is measured: pods bound through its API by one client."""
+    binds_per_cpu_second: float | UnsetType = UNSET
+    """By the CPU time of the server alone: what a busy machine says too."""
+    client_binds_per_cpu_second: float | UnsetType = UNSET
+    """By that of the client: the slower of the two is what an idle machine of two cores comes to."""
+    list_seconds: float | UnsetType = UNSET
+    """How long a list of all pods took, from the request to its last byte."""
 
 
 class Tally:
@@ -119,6 +129,8 @@ class Tally:
             placed=len(self.placed),
             waiting=pods - len(self.placed),
         )
+        if decision == "pod" and self._batches:
+            found.largest_batch = max(pods for pods, _ in self._batches)
         if decision == "gang":
             found.gangs, found.gangs_placed = len(self._gangs), len(self._gangs_placed)
             found.gangs_per_second = self._rate(len(self._gangs))
@@ -131,6 +143,8 @@ class Tally:
             found.cycles = len(self._cycles)
         if self._workload.seconds is not None and decision == "pod":
             found.rss_at_first_tenth_mib, found.rss_at_end_mib = self._first_tenth_rss, _rss_mib()
+            # The kernel brings the peak up to date only now and then.
+            found.peak_rss_mib = max(found.peak_rss_mib, found.rss_at_first_tenth_mib, found.rss_at_end_mib)
         return found
 
     def _durations(self) -> list[tuple[int, float]]:

@@ -20,6 +20,7 @@ from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Suspend, Wait
 from mooring.model.events import NodeSeen, ObjectSeen, PodLost, PodSeen, Related, WorkloadLost, WorkloadSeen
+from mooring.model.keys import PodKey
 from mooring.model.queued.labels import ADMISSION_GATE
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.testing.builders import make_node, make_pod
@@ -135,7 +136,7 @@ class TenantWorld:
         """Let pods finish well."""
         self._finished.update(keys)
         for key in keys:
-            pod = self.scheduler.cluster.pods.records[key].pod
+            pod = self.scheduler.cluster.pods.records[PodKey(key)].pod
             self.scheduler.handle(PodSeen(replace(pod, status=PodStatus(phase="Succeeded"))))
 
     def lose(self, *keys: str) -> None:
@@ -148,11 +149,11 @@ class TenantWorld:
         decisions = self.scheduler.cycle(self.now)
         for decision in decisions:
             if isinstance(decision, Bind):
-                pod = self.scheduler.cluster.pods.records[decision.pod].pod
+                pod = self.scheduler.cluster.pods.records[PodKey(decision.pod)].pod
                 bound = replace(pod, spec=replace(pod.spec, node_name=decision.node))
                 self.scheduler.handle(PodSeen(bound))
             elif isinstance(decision, Evict):
-                self._leaving.append(self.scheduler.cluster.pods.records[decision.pod].pod)
+                self._leaving.append(self.scheduler.cluster.pods.records[PodKey(decision.pod)].pod)
         if self.finishes_evictions:
             self.let_go()
         return decisions

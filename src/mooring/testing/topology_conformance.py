@@ -32,7 +32,7 @@ def answer_scenario(scenario: Json) -> Json:
 
 
 def _describe_outcomes(report: CycleReport) -> Json:
-    said = {workload: condition.message for workload, condition in report.conditions.items()}
+    said = {str(workload): condition.message for workload, condition in report.conditions.items()}
     return {
         workload: {"reason": reason, "message": said.get(workload, "")} for workload, reason in report.outcomes.items()
     }

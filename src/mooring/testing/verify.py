@@ -8,11 +8,12 @@ from mooring.engine.profile import Profile
 from mooring.model.values.requests import pod_requests, to_pod_units
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
+from mooring.testing.claim_worlds import wrong_with_devices
 
 
 def verify(cluster: Cluster, profiles: Mapping[str, Profile], *, most_pods: int = 300) -> list[str]:
     """What is wrong, one line each; at most so many pods, evenly chosen, are asked for again one by one."""
-    problems = list(over_allocated(cluster))
+    problems = [*over_allocated(cluster), *wrong_with_devices(cluster)]
     bound = [record for record in cluster.pods.records.values() if record.row >= 0 and record.assumed]
     step = max(1, len(bound) // most_pods)
     for record in bound[::step]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from mooring.model.decisions import Decision, Evict
+from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
 
 
@@ -14,7 +15,10 @@ def wrong_victims(cluster: Cluster, decisions: Iterable[Decision]) -> Iterator[s
     for found in decisions:
         if not isinstance(found, Evict) or not found.preemptor or found.pod in cluster.tenants.workload_of:
             continue
-        victim, preemptor = cluster.pods.records.get(found.pod), cluster.pods.records.get(found.preemptor)
+        victim, preemptor = (
+            cluster.pods.records.get(PodKey(found.pod)),
+            cluster.pods.records.get(PodKey(found.preemptor)),
+        )
         if victim is None:
             yield f"{found.pod} is to be evicted, and does not exist"
             continue

@@ -4,10 +4,11 @@
     description: identical pods
     sizes: {nodes: 5000, pods: 10000}      # what is measured if nobody asks for other sizes
     long: false                            # it takes so long that it runs only when it is asked for
-    decision: pod                          # what is counted and timed: pod, gang, preemption or admission
+    decision: pod                          # what is counted and timed: pod, gang, preemption, admission, or binding
+                                           # (through the API of the embedded control plane)
     nodes: [{a Node, with expressions over i}]
     objects: [{anything else: services, priority classes}]
-    each: [{perPods: 50, template: {...}}] # one of these for every 50 pods, with expressions over i
+    each: [{perPods: 50, template: {...}}] # one of these for every 50 pods (or perNodes), with expressions over i
     running: {perNode: 10, pods: [...]}    # pods bound before the clock starts, on the nodes in turn
     pods:
       - weight: 1                          # how many of these in a round of all templates
@@ -33,7 +34,7 @@ import msgspec
 from mooring.config.scheduler import convert
 from mooring.config.settings import load_documents
 from mooring.errors import ConfigError
-from mooring.model.loading.replicas import ExpressionError, compile_pattern, fill
+from mooring.model.loading.replicas import ExpressionError, compile_pattern, fill, is_json_object
 from mooring.model.values.durations import EXPECTED_DURATION, parse_duration
 
 AT_ONCE = "0s"
@@ -70,7 +71,8 @@ class Sizes(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tru
 class Each(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Objects of which larger workloads have more."""
 
-    per_pods: AtLeastOne
+    per_pods: AtLeastOne | None = None
+    per_nodes: AtLeastOne | None = None
     template: dict[str, Any]
 
 
@@ -81,7 +83,7 @@ class Workload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     pods: list[PodTemplate]
     sizes: Sizes = Sizes()
     long: bool = False
-    decision: Literal["pod", "gang", "preemption", "admission"] = "pod"
+    decision: Literal["pod", "gang", "preemption", "admission", "binding"] = "pod"
     objects: list[dict[str, Any]] = []
     each: list[Each] = []
     running: Running | None = None
@@ -118,6 +120,10 @@ def _check(workload: Workload, source: str) -> None:
     if running is not None and (running.share is None) == (running.per_node is None):
         found = "neither" if running.share is None else "both"
         raise ConfigError(source, "running", expected="either share or perNode", found=found)
+    for index, each in enumerate(workload.each):
+        if (each.per_pods is None) == (each.per_nodes is None):
+            found = "neither" if each.per_pods is None else "both"
+            raise ConfigError(source, f"each[{index}]", expected="either perPods or perNodes", found=found)
     for index, given in enumerate(workload.pods):
         field = f"pods[{index}].at"
         seconds = parse_duration(maker(given.at)(0))
@@ -139,12 +145,13 @@ def make_nodes(workload: Workload, count: int) -> Iterator[dict[str, Any]]:
         yield makers[i % len(makers)](i)
 
 
-def make_objects(workload: Workload, pods: int) -> Iterator[dict[str, Any]]:
+def make_objects(workload: Workload, nodes: int, pods: int) -> Iterator[dict[str, Any]]:
     """Everything that is neither a node nor a pod."""
     yield from workload.objects
     for found in workload.each:
         make = maker(found.template)
-        yield from (make(i) for i in range(-(-pods // found.per_pods)))
+        count = -(-nodes // found.per_nodes) if found.per_nodes else -(-pods // (found.per_pods or 1))
+        yield from (make(i) for i in range(count))
 
 
 def make_running(running: Running, nodes: Sequence[str], pods: int) -> Iterator[dict[str, Any]]:
@@ -191,7 +198,7 @@ def maker(template: Any) -> Callable[[int], Any]:
             return lambda i: template
         items = [maker(value) for value in template]
         return lambda i: [item(i) for item in items]
-    if isinstance(template, str) and "{" in template:
+    if _is_pattern(template):
         try:
             pattern = compile_pattern(template)
         except ExpressionError as error:
@@ -205,4 +212,9 @@ def _varies(value: Any) -> bool:
         return any(_varies(part) for part in value.values())
     if isinstance(value, list):
         return any(_varies(part) for part in value)
-    return isinstance(value, str) and "{" in value
+    return _is_pattern(value)
+
+
+def _is_pattern(value: Any) -> bool:
+    """A text with expressions in braces; JSON in an annotation has braces of its own."""
+    return isinstance(value, str) and "{" in value and not is_json_object(value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mooring.cli.bench.table import print_figures, print_workloads
+from mooring.cli.bench.table import print_comparison, print_figures, print_workloads
 from mooring.cli.options import Format, Output, Quiet
 from mooring.cli.progress import ProgressBar
 
@@ -37,6 +37,15 @@ def bench(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Measure also the workloads that take minutes.")] = False,
     list_only: Annotated[bool, typer.Option("--list", help="Say what workloads there are, and measure none.")] = False,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CHECKOUT",
+            show_default=False,
+            help="Say how many times as fast this is as another checkout.",
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, help="With --against: how often each of the two is measured.")] = 5,
     output: Output = Format.TABLE,
     quiet: Quiet = False,
     alone: Annotated[bool, typer.Option("--alone", hidden=True)] = False,
@@ -52,7 +61,9 @@ def bench(
       mooring bench --list
       mooring bench --workload basic --workload mix
       mooring bench --workload gang --nodes 1000 --pods 5000 -o json
+      mooring bench --workload basic --against ../mooring-before
     """
+    from mooring.cli.bench.against import compare, sources
     from mooring.testing.workloads import load_workload
 
     found = [(path, load_workload(path)) for path in _paths(workload)]
@@ -60,6 +71,7 @@ def bench(
         _print([_summary(one) for _, one in found], output)
         return
     chosen = [(path, one) for path, one in found if workload or everything or not one.long]
+    theirs = None if against is None else sources(against)
     results = []
     with ProgressBar(quiet=quiet) as progress:
         for index, (path, one) in enumerate(chosen):
@@ -68,7 +80,8 @@ def bench(
             else:
                 progress.phase(f"{one.name} ({index + 1} of {len(chosen)})", total=len(chosen))
                 progress.reached(index)
-                results.append(_measure_apart(path, nodes, pods))
+                sizes = _size_options(nodes, pods)
+                results.append(_measure_apart(path, sizes) if theirs is None else compare(path, theirs, runs, sizes))
     _print(results, output)
 
 
@@ -81,6 +94,8 @@ def _print(results: list[dict[str, Any]], output: Format) -> None:
         typer.echo(yaml.safe_dump(results, sort_keys=False), nl=False)
     elif results and "description" in results[0]:
         print_workloads(results)
+    elif results and "times" in results[0]:
+        print_comparison(results)
     else:
         print_figures(results)
 
@@ -126,14 +141,16 @@ def _measure_here(workload: "Workload", nodes: int | None, pods: int | None, pro
     return found
 
 
-def _measure_apart(path: Path, nodes: int | None, pods: int | None) -> dict[str, Any]:
+def _size_options(nodes: int | None, pods: int | None) -> list[str]:
+    sizes = (("--nodes", nodes), ("--pods", pods))
+    return [text for name, size in sizes if size is not None for text in (name, str(size))]
+
+
+def _measure_apart(path: Path, sizes: list[str]) -> dict[str, Any]:
     """Measure in a fresh interpreter: what another workload left behind would count as this one's memory."""
     from mooring.errors import MooringError
 
-    options = ["--workload", str(path), "-o", "json", "-q", "--alone"]
-    for name, size in (("--nodes", nodes), ("--pods", pods)):
-        if size is not None:
-            options += [name, str(size)]
+    options = ["--workload", str(path), "-o", "json", "-q", "--alone", *sizes]
     done = subprocess.run([sys.executable, "-m", "mooring", "bench", *options], capture_output=True, text=True)
     if done.returncode:
         raise MooringError(done.stderr.strip().removeprefix("error: ") or f"{path.stem} ended with {done.returncode}")

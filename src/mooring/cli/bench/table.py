@@ -19,6 +19,7 @@ OTHER_DECISIONS = {
     "gangs_per_second": "gangs/s",
     "preemptions_per_second": "preemptions/s",
     "admissions_per_second": "admissions/s",
+    "binds_per_second": "binds/s",
 }
 """What is counted besides pods: the field, and how to say it."""
 
@@ -45,6 +46,30 @@ def print_workloads(workloads: list[dict[str, Any]]) -> None:
     _show(table)
     if any(found["long"] for found in workloads):
         typer.echo("\n* takes minutes, and is measured only if it is named, or with --all")
+
+
+def print_comparison(results: list[dict[str, Any]]) -> None:
+    """One line a workload: the least CPU seconds of each, and how many times as fast this Mooring is."""
+    from mooring.cli.tables import make_table
+
+    table = make_table("WORKLOAD", ">NODES", ">PODS", ">THEIRS s", ">OURS s", ">TIMES", ">BY MEDIAN", "DECISIONS")
+    for found in results:
+        table.add_row(
+            found["workload"],
+            f"{found['nodes']:,}",
+            f"{found['pods']:,}",
+            f"{min(found['their_cpu_seconds']):.2f}",
+            f"{min(found['our_cpu_seconds']):.2f}",
+            f"{found['times']:.2f}",
+            f"{found['times_by_median']:.2f}",
+            "as many" if found["same_counts"] else "differ",
+        )
+    _show(table)
+    runs = len(results[0]["our_cpu_seconds"])
+    typer.echo(
+        f"\nCPU seconds in cycles, the least of {runs} runs each in turn; TIMES is theirs over ours, BY MEDIAN that of "
+        "the\nmedians. DECISIONS says whether both placed, evicted and admitted as many."
+    )
 
 
 def _print_pods(results: list[dict[str, Any]]) -> None:
@@ -79,7 +104,8 @@ def _print_others(results: list[dict[str, Any]]) -> None:
     _show(table)
     typer.echo(
         "\nP50 and P99 are microseconds a decision: a whole gang, a preemption from the arrival to the victims, "
-        "or a whole\ncycle of admission. WAITING pods had their decision, and no node."
+        "or a whole\ncycle of admission; of binds, what the client sees of one over HTTPS. "
+        "WAITING pods had their decision, and no node."
     )
 
 

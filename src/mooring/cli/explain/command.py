@@ -1,10 +1,13 @@
 """`mooring explain`: why a pod is where it is, or what would make it fit."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mooring.cli.inputs import make_inputs
 from mooring.cli.options import (
+    Cluster,
     Config,
     Files,
     Format,
@@ -26,7 +29,7 @@ def explain(
     pod: Annotated[
         str, typer.Argument(metavar="POD", help="name or namespace/name of a pod, or a workload such as job/train")
     ],
-    filename: Files,
+    filename: Files = None,
     files: MoreFiles = None,
     output: Output = Format.TABLE,
     config: Config = None,
@@ -37,6 +40,11 @@ def explain(
     now: Now = None,
     taken_on: TakenOn = None,
     validate: Validate = "strict",
+    kubeconfig: Cluster = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Show what a decision log says of it instead (mooring run --decision-log)."),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Say why a pod gets its node, or what keeps it waiting and which single change would make it fit.
@@ -50,15 +58,29 @@ def explain(
       mooring explain web-3 -f examples/zone-spread
       mooring explain research/pretrain-7 -f examples/ai-platform -o json
       mooring explain web-3 -f cluster.yaml --then 10m:finished.yaml
+      mooring explain web-3 --kubeconfig ~/.kube/config
+      mooring explain web-3 --log decisions.jsonl
     """
     from mooring.drivers.offline.explain import explain_pod
-    from mooring.drivers.offline.reading import Inputs, parse_now, parse_step, read
+    from mooring.drivers.offline.reading import read
     from mooring.model.loading.manifests import collector_paused
 
-    steps = tuple(parse_step(text) for text in then or ())
-    at_first = parse_now(now) if now is not None else None
-    inputs = Inputs(
-        [*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ()), validate
+    if log is not None:
+        from mooring.cli.explain.history import print_history
+
+        print_history(log, pod, output)
+        return
+    inputs = make_inputs(
+        filename,
+        files,
+        kubeconfig,
+        config=config,
+        plugin=plugin,
+        seed=seed,
+        then=then,
+        now=now,
+        taken_on=taken_on,
+        validate=validate,
     )
     with collector_paused():
         with ProgressBar(quiet=quiet) as progress:

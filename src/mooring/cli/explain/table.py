@@ -35,7 +35,7 @@ def print_explanation(console: Console, found: PodExplanation, *, every: bool) -
     _print_refusals(console, found)
     if found.wants_node:
         _print_remedies(console, found)
-    elif found.state == "waiting" and (found.is_capped or found.gang is None):
+    elif found.feasible and found.state == "waiting" and (found.is_capped or found.gang is None):
         console.print("it is not for want of a node that it waits")
     if found.feasible:
         _print_scores(console, found, every=every)
@@ -138,6 +138,8 @@ def _print_choice(console: Console, found: PodExplanation) -> None:
         console.print(f"it is the only one of {count(found.nodes_in_all, 'node')} that will do")
     else:
         _print_runner_up(console, found.choice, is_placed_by_gang=bool(found.gang_place))
+    for line in found.choice.alignment if found.choice else ():
+        console.print(f"the kubelet gives {line}", soft_wrap=True)
 
 
 def _print_runner_up(console: Console, choice: Choice, *, is_placed_by_gang: bool) -> None:

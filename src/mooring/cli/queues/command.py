@@ -4,7 +4,9 @@ from typing import Annotated
 
 import typer
 
+from mooring.cli.inputs import make_inputs
 from mooring.cli.options import (
+    Cluster,
     Config,
     Files,
     Format,
@@ -23,7 +25,7 @@ from mooring.cli.progress import ProgressBar
 
 
 def queues(
-    filename: Files,
+    filename: Files = None,
     files: MoreFiles = None,
     output: Output = Format.TABLE,
     queue: Annotated[
@@ -40,6 +42,7 @@ def queues(
     now: Now = None,
     taken_on: TakenOn = None,
     validate: Validate = "strict",
+    kubeconfig: Cluster = None,
     quiet: Quiet = False,
 ) -> None:
     """Decide as `mooring schedule` does, then show how the queues stand.
@@ -55,7 +58,7 @@ def queues(
       mooring queues -f cluster.yaml --queue research -o json
       mooring queues -f cluster.yaml --then 10m:more.yaml
     """
-    from mooring.drivers.offline.reading import Inputs, parse_now, parse_step, read
+    from mooring.drivers.offline.reading import read
     from mooring.drivers.offline.story import moments
     from mooring.model.api.meta import timestamp_text
     from mooring.model.loading.manifests import collector_paused
@@ -63,10 +66,17 @@ def queues(
     from mooring.report.queues.selection import check_queue_name, narrow
     from mooring.report.story import StepResult, Story
 
-    steps = tuple(parse_step(text) for text in then or ())
-    at_first = parse_now(now) if now is not None else None
-    inputs = Inputs(
-        [*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ()), validate
+    inputs = make_inputs(
+        filename,
+        files,
+        kubeconfig,
+        config=config,
+        plugin=plugin,
+        seed=seed,
+        then=then,
+        now=now,
+        taken_on=taken_on,
+        validate=validate,
     )
     told = []
     with collector_paused():
@@ -86,10 +96,10 @@ def queues(
 
             console = make_console()
             for number, step in enumerate(told):
-                if steps:
+                if inputs.then:
                     print_heading(console, number, step, with_time=loaded.tells_time)
                 print_queues(console, step.result, everyone=queue is not None)
         else:
-            print_data(Story(told) if steps else told[-1].result, output)
+            print_data(Story(told) if inputs.then else told[-1].result, output)
         warn(loaded.warnings, quiet=quiet)
         remark_ignored(loaded.manifests.ignored, loaded.remarks, quiet=quiet)

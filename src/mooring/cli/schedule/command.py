@@ -4,7 +4,9 @@ from typing import Annotated
 
 import typer
 
+from mooring.cli.inputs import make_inputs
 from mooring.cli.options import (
+    Cluster,
     Config,
     Files,
     Format,
@@ -20,10 +22,11 @@ from mooring.cli.options import (
 )
 from mooring.cli.output import make_console, print_data, remark_ignored, warn
 from mooring.cli.progress import ProgressBar
+from mooring.errors import InputError
 
 
 def schedule(
-    filename: Files,
+    filename: Files = None,
     files: MoreFiles = None,
     output: Output = Format.TABLE,
     config: Config = None,
@@ -44,6 +47,11 @@ def schedule(
     now: Now = None,
     taken_on: TakenOn = None,
     validate: Validate = "strict",
+    kubeconfig: Cluster = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Change nothing, which is always so: with --kubeconfig, say that you know."),
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Place all pending pods of some manifests, in queue order, each seeing the ones before.
@@ -56,18 +64,28 @@ def schedule(
       mooring schedule -f examples/ai-platform
       kubectl get nodes,pods -A -o json | mooring schedule -f - -o json
       mooring schedule -f cluster.yaml --then 10m:finished.yaml
+      mooring schedule --kubeconfig ~/.kube/config --dry-run
     """
-    from mooring.drivers.offline.reading import Inputs, parse_now, parse_step, read
+    from mooring.drivers.offline.reading import read
     from mooring.drivers.offline.story import moments
     from mooring.model.api.meta import timestamp_text
     from mooring.model.loading.manifests import collector_paused
     from mooring.report.schedule import make_result
     from mooring.report.story import StepResult, Story
 
-    steps = tuple(parse_step(text) for text in then or ())
-    at_first = parse_now(now) if now is not None else None
-    inputs = Inputs(
-        [*filename, *(files or ())], config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ()), validate
+    if kubeconfig is not None and not dry_run:
+        raise InputError("--kubeconfig: expected --dry-run with it (mooring run schedules a cluster), found none")
+    inputs = make_inputs(
+        filename,
+        files,
+        kubeconfig,
+        config=config,
+        plugin=plugin,
+        seed=seed,
+        then=then,
+        now=now,
+        taken_on=taken_on,
+        validate=validate,
     )
     told = []
     with collector_paused():
@@ -92,11 +110,11 @@ def schedule(
 
             console = make_console()
             for number, shown in enumerate(told):
-                if steps:
+                if inputs.then:
                     print_heading(console, number, shown, with_time=loaded.tells_time)
                 print_result(console, shown.result, wide=wide, with_time=loaded.tells_time)
         else:
-            print_data(Story(told) if steps else last, output)
+            print_data(Story(told) if inputs.then else last, output)
         warn(loaded.warnings, quiet=quiet)
         remark_ignored(loaded.manifests.ignored, loaded.remarks, quiet=quiet)
     if fail_on_waiting and (last.waiting or last.summary.forbidden):

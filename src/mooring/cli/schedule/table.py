@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mooring.cli.schedule.device_map import print_device_maps
+from mooring.cli.schedule.gpu_map import print_gpu_maps
 from mooring.cli.tables import count, make_table, natural_width, print_admissions, print_table
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.report.names import group_name
@@ -35,6 +37,8 @@ def print_result(console: Console, result: Result, *, wide: bool, with_time: boo
     if result.pools:
         console.print()
         print_table(console, _pool_table(console, result.pools))
+    print_device_maps(console, result.devices, wide=wide)
+    print_gpu_maps(console, result.gpus, wide=wide)
     print_admissions(console, result.admitted, result.suspended, result.notices)
     _print_evicted(console, result.evicted)
     _print_waiting(console, "LOST", [_as_reason(pod) for pod in result.lost], wide=wide)

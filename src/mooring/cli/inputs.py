@@ -1,0 +1,40 @@
+"""What a command that decides offline was given: manifests, or a cluster as it is now."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from mooring.errors import InputError
+
+if TYPE_CHECKING:
+    from mooring.drivers.offline.reading import Inputs
+
+
+def make_inputs(
+    filename: list[str] | None,
+    files: list[str] | None,
+    kubeconfig: Path | None,
+    *,
+    config: Path | None,
+    plugin: list[Path] | None,
+    seed: int,
+    then: list[str] | None,
+    now: str | None,
+    taken_on: list[str] | None,
+    validate: Literal["strict", "warn", "ignore"],
+) -> "Inputs":
+    """Check what belongs together: manifests, which may go on in steps, or a cluster."""
+    from mooring.drivers.offline.reading import Inputs, parse_now, parse_step
+
+    given = [*(filename or ()), *(files or ())]
+    if kubeconfig is None and not given:
+        raise InputError("Missing option '--filename' / '-f', or '--kubeconfig' for a cluster (see mooring --help)")
+    if kubeconfig is not None and (given or then):
+        raise InputError("--kubeconfig: expected a cluster or manifests (-f, --then), found both")
+    at_first = parse_now(now) if now is not None else None
+    if kubeconfig is not None and at_first is None:
+        at_first = time.time()
+    steps = tuple(parse_step(text) for text in then or ())
+    return Inputs(
+        given, config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ()), validate, kubeconfig
+    )

@@ -1,0 +1,123 @@
+"""`mooring run`: schedule a real cluster."""
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mooring.cli.options import Config, PluginFiles, Seed
+from mooring.errors import InputError
+
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="How to reach the cluster. Default: $KUBECONFIG, ~/.kube/config, or what a pod is given by its node.",
+    ),
+]
+
+
+def run(
+    kubeconfig: Kubeconfig = None,
+    context: Annotated[str | None, typer.Option(help="The context of the kubeconfig to use.")] = None,
+    master: Annotated[str | None, typer.Option(metavar="URL", help="The API server, if not the kubeconfig's.")] = None,
+    config: Config = None,
+    plugin: PluginFiles = None,
+    scheduler_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="The schedulerName of the pods to take on, instead of the profile's; may be repeated.",
+        ),
+    ] = None,
+    leader_elect: Annotated[
+        str | None,
+        typer.Option(metavar="true|false", help="Whether to wait until no other scheduler holds the lease."),
+    ] = None,
+    leader_elect_resource_name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The lease. Default: kube-scheduler in its place, else our own name."),
+    ] = None,
+    leader_elect_resource_namespace: Annotated[str | None, typer.Option(metavar="NAMESPACE")] = None,
+    leader_elect_lease_duration: Annotated[str | None, typer.Option(metavar="DURATION")] = None,
+    leader_elect_renew_deadline: Annotated[str | None, typer.Option(metavar="DURATION")] = None,
+    leader_elect_retry_period: Annotated[str | None, typer.Option(metavar="DURATION")] = None,
+    only_namespace: Annotated[
+        list[str] | None, typer.Option(metavar="NAMESPACE", help="Take on pods of this namespace alone; repeatable.")
+    ] = None,
+    only_priority_class: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Take on pods of this PriorityClass alone; repeatable.")
+    ] = None,
+    node_pool: Annotated[
+        list[str] | None, typer.Option(metavar="LABEL=VALUE", help="Use the nodes with this label alone; repeatable.")
+    ] = None,
+    share_nodes: Annotated[
+        bool, typer.Option("--share-nodes", help="Other active schedulers of Mooring use the same nodes.")
+    ] = False,
+    health_address: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where /livez, /readyz and /metrics answer. Default: nowhere.")
+    ] = "",
+    decision_log: Annotated[
+        str, typer.Option(metavar="FILE", help="Append every decision as a line of JSON; - for standard output.")
+    ] = "",
+    seed: Seed = 0,
+    verbose: Annotated[
+        int, typer.Option("-v", "--v", help="How much to log: 0 warnings, 1 what happens, 4 everything.")
+    ] = 1,
+) -> None:
+    """Schedule a real cluster: beside kube-scheduler, for pods that name this one, or in its place.
+
+    \b
+    Example:
+      mooring run --kubeconfig ~/.kube/config --scheduler-name mooring
+      mooring run --config scheduler-config.yaml --leader-elect=false
+    """
+    from mooring.drivers.live.part import Part
+    from mooring.drivers.live.run import RunSettings
+    from mooring.drivers.live.run import run as schedule
+
+    level = logging.WARNING if verbose <= 0 else logging.INFO if verbose < 4 else logging.DEBUG
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s")
+    names = tuple(scheduler_name or ())
+    election = {
+        "leader_elect": None if leader_elect is None else _is_true("--leader-elect", leader_elect),
+        "resource_name": leader_elect_resource_name,
+        "resource_namespace": leader_elect_resource_namespace,
+        "lease_duration": leader_elect_lease_duration,
+        "renew_deadline": leader_elect_renew_deadline,
+        "retry_period": leader_elect_retry_period,
+    }
+    schedule(
+        RunSettings(
+            kubeconfig,
+            context,
+            master,
+            config,
+            tuple(plugin or ()),
+            names,
+            {name: given for name, given in election.items() if given is not None},
+            part=Part(
+                frozenset(only_namespace or ()),
+                frozenset(only_priority_class or ()),
+                tuple(_label("--node-pool", text) for text in node_pool or ()),
+            ),
+            shares_nodes=share_nodes,
+            health_address=health_address,
+            decision_log=decision_log,
+            seed=seed,
+        )
+    )
+
+
+def _is_true(option: str, text: str) -> bool:
+    if text not in ("true", "false"):
+        raise InputError(f"{option}: expected true or false, found {text!r}")
+    return text == "true"
+
+
+def _label(option: str, text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not key or not separator:
+        raise InputError(f"{option}: expected LABEL=VALUE, found {text!r}")
+    return key, value

@@ -1,0 +1,82 @@
+"""`mooring up`: a cluster to try, in one process, with nothing to install."""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mooring.cli.options import Config
+
+if TYPE_CHECKING:
+    from mooring.kubeapi.cluster import Cluster
+
+USUAL_PORT = 7440
+USUAL_DATA = Path("mooring.db")
+
+
+def up(
+    nodes: Annotated[
+        int | None,
+        typer.Option(min=0, show_default=False, help="How many simulated nodes. Default: 5, if no manifest has any."),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where to listen; 0 takes any that is free.")
+    ] = USUAL_PORT,
+    host: Annotated[
+        str, typer.Option(help="The address to listen at; others than this machine can then reach it.")
+    ] = "127.0.0.1",
+    data: Annotated[
+        Path | None, typer.Option(metavar="FILE", help=f"Where the cluster is kept. Default: {USUAL_DATA}.")
+    ] = None,
+    in_memory: Annotated[bool, typer.Option("--in-memory", help="Keep the cluster in memory only.")] = False,
+    config: Config = None,
+    filename: Annotated[
+        list[str] | None,
+        typer.Option("--filename", "-f", metavar="FILE", help="Manifests to start with; may be repeated."),
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write the kubeconfig. Default: beside the data.")
+    ] = None,
+    scheduler: Annotated[
+        bool, typer.Option("--scheduler/--no-scheduler", help="Whether Mooring schedules the cluster.")
+    ] = True,
+) -> None:
+    """Start a Kubernetes control plane with simulated nodes, and let Mooring schedule it.
+
+    kubectl and client libraries work against it. Pods are placed, start, run and end as on a cluster; only their
+    containers do not exist. It ends with Ctrl-C; what is kept in a file is there again next time.
+
+    \b
+    Example:
+      mooring up
+      mooring up --nodes 100 --in-memory --port 7441
+      mooring up -f examples/ai-platform --config scheduler.yaml
+    """
+    from mooring.errors import ConfigError
+    from mooring.kubeapi.cluster import Place
+    from mooring.kubeapi.up import UpSettings, run
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    if in_memory and data is not None:
+        raise ConfigError("--in-memory", "", expected="--in-memory or --data, not both", found=f"--data {data}")
+    kept = None if in_memory else (data or USUAL_DATA)
+    where = kubeconfig or (kept or USUAL_DATA).with_suffix(".kubeconfig")
+    settings = UpSettings(
+        Place(kept, host, port), where.resolve(), nodes, tuple(filename or ()), config, schedules=scheduler
+    )
+    code = run(settings, lambda cluster: _tell(cluster, where, kept))
+    if code:
+        raise typer.Exit(code)
+
+
+def _tell(cluster: "Cluster", kubeconfig: Path, data: Path | None) -> None:
+    """Say where it is and what to try."""
+    kept = f"kept in {data}" if data is not None else "kept in memory"
+    typer.echo(f"The cluster is up at {cluster.url} ({kept}).\n")
+    typer.echo(f"  export KUBECONFIG={kubeconfig.resolve()}\n")
+    typer.echo("Try:")
+    typer.echo("  kubectl get nodes")
+    typer.echo("  kubectl create deployment web --image=nginx --replicas=3")
+    typer.echo("  kubectl get pods --watch")
+    typer.echo("\nCtrl-C ends it.")

@@ -1,0 +1,214 @@
+"""Measure the embedded control plane as a client does: bind every pod over HTTPS, then list all of them.
+
+The server runs in a process of its own, with its file on disk and every answer committed before it is given, but
+without controllers and nodes: the figures compare with an API server and its etcd.
+"""
+
+import asyncio
+import base64
+import json
+import os
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mooring.errors import MooringError
+from mooring.testing.tally import Measurement
+from mooring.testing.workloads import Workload, make_nodes, make_pods
+
+CONNECTIONS = 16
+"""Requests that the one client has under way at once."""
+START_SECONDS = 120.0
+Report = Callable[[str, int, int], None]
+
+
+def measure_api(workload: Workload, nodes: int, pods: int, report: Report) -> Measurement:
+    import uvloop
+
+    with tempfile.TemporaryDirectory(prefix="mooring-bench-") as folder:
+        data, kubeconfig = Path(folder) / "cluster.db", Path(folder) / "kubeconfig"
+        report("building", 0, 0)
+        names = _fill(data, workload, nodes, pods, report)
+        server = _start(data, kubeconfig)
+        try:
+            before = _cpu_seconds(server.pid)
+            bound = uvloop.run(_bind_all(kubeconfig, names, nodes, report, lambda: _cpu_seconds(server.pid) - before))
+            peak = _peak_mib(server.pid)
+        finally:
+            server.terminate()
+            server.wait()
+    each = sorted(bound.each)
+    return Measurement(
+        workload=workload.name,
+        nodes=nodes,
+        pods=pods,
+        pods_per_second=pods / bound.seconds,
+        p50_us=each[len(each) // 2] * 1e6,
+        p99_us=each[len(each) * 99 // 100] * 1e6,
+        peak_rss_mib=peak,
+        placed=pods,
+        waiting=0,
+        binds_per_second=pods / bound.seconds,
+        binds_per_cpu_second=pods / bound.server_cpu,
+        client_binds_per_cpu_second=pods / bound.client_cpu,
+        list_seconds=bound.list_seconds,
+    )
+
+
+def _fill(data: Path, workload: Workload, nodes: int, pods: int, report: Report) -> list[tuple[str, str]]:
+    """Write the cluster to its file; returns the pods' namespaces and names."""
+    from mooring.kubeapi.cluster import make_api
+    from mooring.kubeapi.store.log import SqliteLog
+    from mooring.kubeapi.store.store import Store
+
+    store = Store(SqliteLog(data))
+    api, _ = make_api(store)
+    for document in make_nodes(workload, nodes):
+        api.create("nodes", document)
+    names = []
+    for number, coming in enumerate(make_pods(workload.pods, pods)):
+        if number % 1_000 == 0:
+            report("building", number, pods)
+            store.flush()
+        about = api.create("pods", coming.document)["metadata"]
+        names.append((about["namespace"], about["name"]))
+    store.close()
+    return names
+
+
+def _start(data: Path, kubeconfig: Path) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "mooring.testing.measure_api", str(data), str(kubeconfig)]
+    server = subprocess.Popen(command)
+    until = time.monotonic() + START_SECONDS
+    while not kubeconfig.exists():
+        if server.poll() is not None or time.monotonic() > until:
+            server.kill()
+            raise MooringError("the control plane did not start")
+        time.sleep(0.02)
+    return server
+
+
+def _peak_mib(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) // 1024
+    return 0
+
+
+def _cpu_seconds(pid: int) -> float:
+    """What a process has used so far, all its threads together."""
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _context(kubeconfig: dict[str, Any]) -> ssl.SSLContext:
+    authority = base64.b64decode(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"])
+    user = kubeconfig["users"][0]["user"]
+    context = ssl.create_default_context(cadata=authority.decode())
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(base64.b64decode(user["client-certificate-data"]) + base64.b64decode(user["client-key-data"]))
+        file.flush()
+        context.load_cert_chain(file.name)
+    return context
+
+
+class _Bound(NamedTuple):
+    """What it took, in seconds."""
+
+    seconds: float
+    each: list[float]
+    server_cpu: float
+    client_cpu: float
+    list_seconds: float
+
+
+async def _bind_all(
+    kubeconfig: Path, names: list[tuple[str, str]], nodes: int, report: Report, server_cpu: Callable[[], float]
+) -> _Bound:
+    """Bind every pod, then list all."""
+    import aiohttp
+    import yaml
+
+    config = yaml.safe_load(kubeconfig.read_text())
+    url = config["clusters"][0]["cluster"]["server"]
+    each: list[float] = []
+    coming = iter(enumerate(names))
+
+    async def work(session: aiohttp.ClientSession) -> None:
+        for number, (namespace, name) in coming:
+            body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}}
+            body["target"] = {"kind": "Node", "name": f"node-{number % nodes}"}
+            started = time.perf_counter()
+            where = f"{url}/api/v1/namespaces/{namespace}/pods/{name}/binding"
+            async with session.post(where, data=json.dumps(body), headers={"Content-Type": "application/json"}) as said:
+                answer = await said.read()
+            if said.status != 201:
+                raise MooringError(f"bind {name}: {answer.decode()}")
+            each.append(time.perf_counter() - started)
+            if number % 1_000 == 0:
+                report("binding", number, len(names))
+
+    connector = aiohttp.TCPConnector(ssl=_context(config), limit=CONNECTIONS)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        started, own_cpu = time.perf_counter(), time.process_time()
+        await asyncio.gather(*(work(session) for _ in range(CONNECTIONS)))
+        seconds, own_cpu = time.perf_counter() - started, time.process_time() - own_cpu
+        spent = server_cpu()
+        started = time.perf_counter()
+        async with session.get(f"{url}/api/v1/pods") as said:
+            data = await said.read()
+        listed = time.perf_counter() - started
+    _check(data, len(names))
+    return _Bound(seconds, each, spent, own_cpu, listed)
+
+
+class _Spec(msgspec.Struct):
+    nodeName: str = ""  # noqa: N815
+
+
+class _Pod(msgspec.Struct):
+    spec: _Spec
+
+
+class _List(msgspec.Struct):
+    items: list[_Pod]
+
+
+def _check(data: bytes, pods: int) -> None:
+    """Every pod is there and has its node."""
+    items = msgspec.json.decode(data, type=_List).items
+    bound = sum(1 for pod in items if pod.spec.nodeName)
+    if (len(items), bound) != (pods, pods):
+        raise MooringError(f"of {pods} pods {len(items)} are listed, and {bound} are bound")
+
+
+def _serve(data: str, kubeconfig: str) -> None:
+    """The server of a measurement, in a process of its own."""
+    import signal
+
+    import uvloop
+
+    from mooring.kubeapi.auth.kubeconfig import write_kubeconfig
+    from mooring.kubeapi.cluster import Cluster, Place
+
+    async def serve() -> None:
+        cluster = Cluster(Place(Path(data)), with_controllers=False)
+        await cluster.start()
+        write_kubeconfig(Path(kubeconfig), cluster.kubeconfig())
+        stopped = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+        await stopped.wait()
+        await cluster.stop()
+
+    uvloop.run(serve())
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1], sys.argv[2])
