@@ -29,6 +29,8 @@ STORAGE = "StorageClass CSINode CSIDriver CSIStorageCapacity VolumeAttachment"
 VOLCANO = "volcano.sh/apis/pkg/apis"
 KAI = "github.com/NVIDIA/KAI-scheduler/pkg/apis"
 RAY = "github.com/ray-project/kuberay/ray-operator/apis/ray"
+NUMA = "github.com/k8stopologyawareschedwg/noderesourcetopology-api/pkg/apis/topology"
+NVIDIA_DRA = "github.com/NVIDIA/k8s-dra-driver-gpu/api/nvidia.com"
 ALL = ""
 
 PACKAGES: tuple[tuple[str, str, str], ...] = (
@@ -37,6 +39,7 @@ PACKAGES: tuple[tuple[str, str, str], ...] = (
     ("batch/v1", "k8s.io/api/batch/v1", "Job CronJob"),
     ("policy/v1", "k8s.io/api/policy/v1", "PodDisruptionBudget"),
     ("storage.k8s.io/v1", "k8s.io/api/storage/v1", STORAGE),
+    *((f"resource.k8s.io/{v}", f"k8s.io/api/resource/{v}", ALL) for v in ("v1", "v1beta1", "v1beta2", "v1alpha3")),
     *((f"scheduling.k8s.io/{v}", f"k8s.io/api/scheduling/{v}", ALL) for v in ("v1", "v1alpha1", "v1alpha2")),
     *((f"scheduling.k8s.io/{v}", f"k8s.io/api/scheduling/{v}", ALL) for v in ("v1alpha3", "v1beta1")),
     *((f"kueue.x-k8s.io/{v}", f"sigs.k8s.io/kueue/apis/kueue/{v}", ALL) for v in ("v1alpha1", "v1beta1", "v1beta2")),
@@ -53,9 +56,13 @@ PACKAGES: tuple[tuple[str, str, str], ...] = (
     ("jobset.x-k8s.io/v1alpha2", "sigs.k8s.io/jobset/api/jobset/v1alpha2", ALL),
     ("kubeflow.org/v1", "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1", ALL),
     ("kubeflow.org/v2beta1", "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1", ALL),
+    ("sparkoperator.k8s.io/v1beta2", "github.com/kubeflow/spark-operator/v2/api/v1beta2", "SparkApplication"),
+    ("workload.codeflare.dev/v1beta2", "github.com/project-codeflare/appwrapper/api/v1beta2", "AppWrapper"),
     ("ray.io/v1", f"{RAY}/v1", ALL),
     ("ray.io/v1alpha1", f"{RAY}/v1alpha1", ALL),
     ("grove.io/v1alpha1", "github.com/ai-dynamo/grove/operator/api/core/v1alpha1", ALL),
+    *((f"topology.node.k8s.io/{v}", f"{NUMA}/{v}", "NodeResourceTopology") for v in ("v1alpha1", "v1alpha2")),
+    ("resource.nvidia.com/v1beta1", f"{NVIDIA_DRA}/resource/v1beta1", "ComputeDomain"),
     ("scheduler.grove.io/v1alpha1", "github.com/ai-dynamo/grove/scheduler/api/core/v1alpha1", ALL),
 )
 """apiVersion, Go package, and the kinds of it that count: all, or those named."""

@@ -241,3 +241,41 @@ def test_a_gang_that_is_declared_wrongly_is_refused_in_one_line(
 @pytest.mark.parametrize("text", GOOD)
 def test_what_their_own_systems_take_is_taken(mooring: Call, write: Callable[..., Path], text: str) -> None:
     assert mooring("schedule", "-f", write(text)).err == ""
+
+
+TOO_MANY = {
+    "volcano": (volcano_job(task="name: w").replace("replicas: 2", "replicas: 2000000000"), "spec.tasks"),
+    "grove": (clique_set().replace("  replicas: 1\n", "  replicas: 600000\n"), "spec.replicas"),
+    "lws": (
+        f"""
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {{name: s}}
+spec: {{replicas: 1000, leaderWorkerTemplate: {{size: 2000, workerTemplate: {{spec: {{{CONTAINERS}}}}}}}}}
+""",
+        "spec.replicas",
+    ),
+    "jobset": (
+        f"""
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {{name: s}}
+spec:
+  replicatedJobs:
+  - name: w
+    replicas: 2000
+    template: {{spec: {{parallelism: 1000, completions: 1000, template: {{spec: {{{CONTAINERS}}}}}}}}}
+""",
+        "spec.replicatedJobs",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TOO_MANY)
+def test_counts_that_make_too_many_pods_in_all_are_refused(mooring: Call, write: Call, kind: str) -> None:
+    text, field = TOO_MANY[kind]
+
+    outcome = mooring("schedule", "-f", write(text))
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f": {field}: expected at most 1,000,000 pods in all, found " in outcome.err

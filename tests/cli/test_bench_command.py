@@ -7,6 +7,9 @@ import msgspec
 import pytest
 
 from mooring.cli.main import run
+from mooring.errors import InvariantBroken
+from mooring.plugin import Mask, NodeRows, Shape
+from mooring.plugins.node_unschedulable import NodeUnschedulable
 from mooring.testing.measure import measure
 from mooring.testing.tally import Measurement
 from mooring.testing.workloads import bench_folder, load_workload
@@ -14,6 +17,8 @@ from mooring.testing.workloads import bench_folder, load_workload
 PODS = (
     "basic",
     "churn",
+    "claims",
+    "claims-selectors",
     "default-spread",
     "distinct",
     "distinct-preferred-anti-affinity",
@@ -21,11 +26,13 @@ PODS = (
     "extended-resources",
     "hard-spread",
     "mix",
+    "numa",
     "node-affinity",
     "preferred-affinity",
     "preferred-anti-affinity",
     "required-affinity",
     "required-anti-affinity",
+    "shared-gpus",
     "soft-spread",
     "unschedulable",
 )
@@ -38,6 +45,7 @@ OTHERS = (
     "gang-rack",
     "gang-slices",
     "gang-waiting",
+    "kubeapi",
     "preemption",
     "tenants",
     "tenants-preemption",
@@ -80,7 +88,7 @@ def test_a_workload_runs_and_its_final_state_is_verified(name: str) -> None:
     assert result.placed > 0
     assert result.pods_per_second > 0
     assert 0 < result.p50_us <= result.p99_us
-    assert set(msgspec.to_builtins(result)) == BASE_FIELDS
+    assert set(msgspec.to_builtins(result)) == BASE_FIELDS | {"largest_batch"}
 
 
 @pytest.mark.parametrize(
@@ -188,6 +196,58 @@ def test_the_table_shows_kube_scheduler_beside_ours(capfd: pytest.CaptureFixture
     assert lines[1].split()[-2:] == ["789/s", "108/s"]
 
 
+REPOSITORY = Path(__file__).parents[2]
+
+
+def test_a_checkout_is_compared_with_another_by_the_cpu_seconds_of_both(capfd: pytest.CaptureFixture[str]) -> None:
+    sizes = ["--nodes", "20", "--pods", "50"]
+    code = run(["bench", "-w", "basic", *sizes, "--against", str(REPOSITORY), "--runs", "2", "-o", "json"])
+
+    (result,) = json.loads(capfd.readouterr().out)
+    theirs, ours = result.pop("their_cpu_seconds"), result.pop("our_cpu_seconds")
+    times, by_median = result.pop("times"), result.pop("times_by_median")
+    assert code == 0
+    assert result == {"workload": "basic", "nodes": 20, "pods": 50, "same_counts": True}
+    assert len(theirs) == len(ours) == 2
+    assert times == round(min(theirs) / min(ours), 3)
+    assert by_median == round(sum(theirs) / sum(ours), 3)
+
+
+def test_the_comparison_is_a_line_a_workload(capfd: pytest.CaptureFixture[str]) -> None:
+    sizes = ["--nodes", "20", "--pods", "50"]
+    code = run(["bench", "-w", "basic", *sizes, "--against", str(REPOSITORY), "--runs", "1"])
+
+    header, row, _, *said = capfd.readouterr().out.splitlines()
+    assert code == 0
+    assert header.split()[:8] == ["WORKLOAD", "NODES", "PODS", "THEIRS", "s", "OURS", "s", "TIMES"]
+    assert row.split()[:3] == ["basic", "20", "50"]
+    assert row.endswith("as many")
+    assert said[0].startswith("CPU seconds in cycles, the least of 1 runs each in turn")
+
+
+def test_what_is_no_checkout_is_bad_input(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code = run(["bench", "-w", "basic", "--against", str(tmp_path)])
+
+    captured = capfd.readouterr()
+    assert (code, captured.out) == (2, "")
+    expected = "a checkout of Mooring (a folder with src/mooring)"
+    assert captured.err == f'error: --against: expected {expected}, found "{tmp_path}"\n'
+
+
+def test_a_checkout_that_cannot_measure_a_workload_is_a_failure(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "src" / "mooring"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("raise RuntimeError('too old')")
+
+    code = run(["bench", "-w", "basic", "--against", str(tmp_path)])
+
+    captured = capfd.readouterr()
+    assert (code, captured.out) == (1, "")
+    assert captured.err == f"error: basic with {broken.parent}: RuntimeError: too old\n"
+
+
 def test_an_unknown_workload_is_bad_input(capfd: pytest.CaptureFixture[str]) -> None:
     code = run(["bench", "--workload", "basix"])
 
@@ -237,7 +297,7 @@ def test_the_list_names_every_workload_in_a_line_and_measures_none(capfd: pytest
     assert code == 0
     assert lines[0].split() == ["WORKLOAD", "NODES", "PODS", "WHAT", "IT", "IS"]
     assert sorted(row.split()[0].rstrip("*") for row in rows) == sorted(PODS + OTHERS)
-    long = {"ever-new*", "gang-waiting*", "tenants*", "tenants-preemption*"}
+    long = {"ever-new*", "gang-waiting*", "kubeapi*", "tenants*", "tenants-preemption*"}
     assert {row.split()[0] for row in rows if "*" in row} == long
 
 
@@ -359,3 +419,25 @@ def test_what_is_wrong_in_the_end_is_a_failure(
     captured = capfd.readouterr()
     assert (code, captured.out) == (1, "")
     assert captured.err == f"error: workload torn: {problem}\n"
+
+
+API_FIELDS = {"binds_per_second", "binds_per_cpu_second", "client_binds_per_cpu_second", "list_seconds"}
+
+
+def test_the_embedded_control_plane_is_measured_through_its_api() -> None:
+    found = msgspec.to_builtins(measure_small("kubeapi", nodes=5, pods=40))
+
+    assert (found["placed"], found["waiting"]) == (40, 0)
+    assert set(found) == BASE_FIELDS | API_FIELDS
+    assert found["binds_per_second"] > 0
+
+
+@pytest.mark.faults
+def test_what_raises_in_a_cycle_ends_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(self: NodeUnschedulable, pod: Shape, nodes: NodeRows, prepared: object) -> Mask:
+        raise LookupError("not there")
+
+    monkeypatch.setattr(NodeUnschedulable, "filter", stumble)
+
+    with pytest.raises(InvariantBroken, match=r"workload basic: in the turn of .* NodeUnschedulable: .* not there"):
+        measure_small("basic", nodes=2, pods=3)

@@ -6,6 +6,7 @@ from typing import Any, cast
 from mooring.cli.progress import ProgressBar
 from mooring.drivers.offline.driver import Offline
 from mooring.drivers.offline.explain import MOST_STEPS, follow
+from mooring.model.keys import PodKey
 
 
 class Stubborn:
@@ -38,7 +39,7 @@ class Stubborn:
 def test_steps_without_progress_become_larger_and_come_to_an_end() -> None:
     stubborn = Stubborn()
 
-    assert follow("a/pod", cast(Offline, stubborn), ProgressBar(quiet=True), patient=True) is None
+    assert follow(PodKey("a/pod"), cast(Offline, stubborn), ProgressBar(quiet=True), patient=True) is None
 
     assert stubborn.steps[:5] == [0, 1, 2, 4, 8]
     assert len(stubborn.steps) <= MOST_STEPS + 1

@@ -83,11 +83,26 @@ def test_a_scheduler_that_nobody_asks_for_is_refused(mooring: Call, write: Call)
     assert (outcome.code, outcome.err) == (2, expected)
 
 
-def test_configuration_among_the_manifests_is_pointed_to(mooring: Call, write: Call) -> None:
-    outcome = mooring("schedule", "-f", write(CLUSTER), "-f", write(CONFIGURATION % "volcano", "scheduler.yaml"))
+def wrapped(key: str, text: str) -> str:
+    inside = text.replace("\n", "\n    ")
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: config}}\ndata:\n  {key}: |\n    {inside}"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (CONFIGURATION % "volcano", "KubeSchedulerConfiguration"),
+        (wrapped("scheduler.yaml", CONFIGURATION % "volcano"), "KubeSchedulerConfiguration"),
+        ("partitions: []", "queues.yaml"),
+        (wrapped("queues.yaml", "partitions: []"), "queues.yaml"),
+        (wrapped("volcano-scheduler.conf", "actions: allocate"), "volcano-scheduler.conf"),
+    ],
+)
+def test_configuration_among_the_manifests_is_pointed_to(mooring: Call, write: Call, text: str, name: str) -> None:
+    outcome = mooring("schedule", "-f", write(CLUSTER), "-f", write(text, "configuration.yaml"))
 
     assert outcome.code == 0
-    assert outcome.err == "KubeSchedulerConfiguration is configuration, not applied here: give its file with --config\n"
+    assert outcome.err == f"{name} is configuration, not applied here: give its file with --config\n"
 
 
 @pytest.mark.parametrize("text", [CONFIGURATION, CONFIG_MAP])
@@ -128,3 +143,36 @@ def test_what_is_wrong_inside_of_a_config_map_is_said_with_its_place(
     assert outcome.err.startswith(f"error: {config}: {where}: ")
     assert expected in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+ASKS_FOR_MORE = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: AdmissionCheck
+metadata: {name: nodes-first}
+spec: {controllerName: kueue.x-k8s.io/provisioning-request}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: team}
+spec: {namespaceSelector: {}, concurrentAdmissionPolicy: {migration: {mode: TryPreferredFlavors}}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: grows, annotations: {kueue.x-k8s.io/elastic-job: "true"}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: x}]}}}
+"""
+
+
+def test_what_is_asked_of_kueue_and_is_not_built_is_said(mooring: Call, write: Call) -> None:
+    for command in ("schedule", "queues"):
+        outcome = mooring(command, "-f", write(ASKS_FOR_MORE))
+
+        assert (outcome.code, outcome.err.splitlines()) == (
+            0,
+            [
+                "not built: kueue.x-k8s.io/provisioning-request (nodes-first); workloads wait until somebody sets the"
+                " states of such checks",
+                "not built: concurrentAdmissionPolicy (team); flavors are tried in their order, and kept",
+                "not built: elastic jobs (default/grows); what one grows by starts as others of its pods finish",
+            ],
+        )

@@ -1,20 +1,10 @@
 """Queues of KAI and ElasticQuotas as people try them: manifests in, placements out."""
 
-import json
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-Call = Callable[..., Any]
-
-NODE = """
-apiVersion: v1
-kind: Node
-metadata: {name: n}
-status: {allocatable: {cpu: 64, memory: 256Gi, pods: 110, nvidia.com/gpu: 8}}"""
+from queue_manifests import NODE, Call, placed, shown_queues, told
 
 
 def kai_queue(name: str, gpu: str, more: str = "") -> str:
@@ -40,19 +30,6 @@ metadata:
 spec:
   schedulerName: kai-scheduler{spec}
   containers: [{{name: w, image: x, resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]"""
-
-
-def told(mooring: Call, *arguments: Any) -> dict[str, Any]:
-    is_kai = "kai-scheduler" in Path(arguments[1]).read_text()
-    outcome = mooring("schedule", "-q", "-o", "json", *(("--as", "kai-scheduler") if is_kai else ()), *arguments)
-    assert (outcome.code, outcome.err) == (0, "")
-    found: dict[str, Any] = json.loads(outcome.out)
-    return found
-
-
-def placed(mooring: Call, *arguments: Any) -> Counter[str]:
-    """How many pods were placed, by the first letter of their names."""
-    return Counter(found["pod"][0] for found in told(mooring, *arguments)["placements"])
 
 
 @pytest.mark.parametrize(
@@ -107,6 +84,40 @@ def test_a_queue_reclaims_its_quota_from_those_that_ran_long_enough(
     assert len(found.get("evicted", ())) == expected
 
 
+def kai_running(name: str, queue: str, count: int, labels: str = "") -> str:
+    since = '\nstatus: {phase: Running, startTime: "2026-03-02T11:50:00Z"}\nspec:'
+    return kai_pods(name, queue, count, labels, "\n  nodeName: n").replace("\nspec:", since)
+
+
+@pytest.mark.parametrize(
+    ("queue", "runtime", "expected"),
+    [("qa", "", {"a": 4}), ("qb", "", {"c": 4}), ("qa", "1h", {}), ("qa", "5m", {"a": 4})],
+    ids=["in its own queue", "in no other", "not for an hour yet", "after five minutes"],
+)
+def test_a_more_important_job_preempts_in_its_own_queue(
+    mooring: Call, write: Call, queue: str, runtime: str, expected: dict[str, int]
+) -> None:
+    gpu = "{quota: 4, limit: -1, overQuotaWeight: 1}"
+    queues = kai_queue("qa", gpu, f", preemptMinRuntime: {runtime}" if runtime else "") + kai_queue("qb", gpu)
+    urgent = kai_pods("b", queue, 4, ", priorityClassName: build-preemptible")
+    file = write(NODE + queues + kai_running("a", "qa", 4) + kai_running("c", "qb", 4) + urgent)
+
+    found = told(mooring, "-f", file, "--now", "2026-03-02T12:00:00Z")
+
+    assert Counter(pod["pod"][0] for pod in found.get("evicted", ())) == expected
+
+
+def test_whoever_has_not_run_long_enough_gives_back_when_it_has(mooring: Call, write: Call) -> None:
+    queues = kai_queue("qa", "{limit: -1, overQuotaWeight: 1}", ", reclaimMinRuntime: 15m")
+    queues += kai_queue("qb", "{quota: 4, limit: -1}")
+    file = write(NODE + queues + kai_running("a", "qa", 8) + kai_pods("b", "qb", 4))
+    later = write("apiVersion: v1\nkind: Namespace\nmetadata: {name: other}", "later.yaml")
+
+    steps = told(mooring, "-f", file, "--now", "2026-03-02T12:00:00Z", "--then", f"4m:{later}", "--then", str(later))
+
+    assert [len(step["result"].get("evicted", ())) for step in steps["steps"]] == [0, 0, 4]
+
+
 def test_past_use_counts_in_kais_shares_if_it_is_to(mooring: Call, write: Call) -> None:
     gpu = "{limit: -1, overQuotaWeight: 1}"
     queues = kai_queue("qa", gpu) + kai_queue("qb", gpu)
@@ -121,6 +132,74 @@ def test_past_use_counts_in_kais_shares_if_it_is_to(mooring: Call, write: Call) 
 
     assert last() == {"a": 4, "b": 4}
     assert last("--config", write(policy, "policy.yaml")) == {"b": 8}
+
+
+def test_queues_shows_what_is_deserved_with_the_past(mooring: Call, write: Call) -> None:
+    gpu = "{limit: -1, overQuotaWeight: 1}"
+    first = write(NODE + kai_queue("qa", gpu) + kai_queue("qb", gpu) + kai_pods("a-old", "qa", 8), "1.yaml")
+    ended = kai_pods("a-old", "qa", 8).replace("\nspec:", "\nstatus: {phase: Succeeded}\nspec:")
+    then = write(ended + kai_pods("a-new", "qa", 8) + kai_pods("b", "qb", 8), "2.yaml")
+    story = ("-f", first, "--then", f"2h:{then}", "--as", "kai-scheduler")
+    past = write(SHARD % "usageDBConfig: {usageParams: {halfLifePeriod: 1h}}", "shard.yaml")
+
+    def deserved(*more: Any) -> list[dict[str, int]]:
+        return [deserved for _, _, _, deserved, *_ in shown_queues(mooring, *story, *more)]
+
+    assert deserved() == [{"nvidia.com/gpu": 4}, {"nvidia.com/gpu": 4}]
+    assert deserved("--config", past) == [{}, {"nvidia.com/gpu": 8}]
+
+
+SHARD = "apiVersion: kai.scheduler/v1\nkind: SchedulingShard\nmetadata: {name: default}\nspec: {%s}\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("usageDBConfig: {clientType: prometheus, usageParams: {halfLifePeriod: 1h}}", {"b": 8}),
+        ("kValue: 0, usageDBConfig: {usageParams: {halfLifePeriod: 1h}}", {"a": 4, "b": 4}),
+        ("kValue: 1", {"a": 4, "b": 4}),
+    ],
+)
+def test_a_shard_says_how_much_the_past_counts(mooring: Call, write: Call, spec: str, expected: dict[str, int]) -> None:
+    gpu = "{limit: -1, overQuotaWeight: 1}"
+    first = write(NODE + kai_queue("qa", gpu) + kai_queue("qb", gpu) + kai_pods("a-old", "qa", 8), "1.yaml")
+    ended = kai_pods("a-old", "qa", 8).replace("\nspec:", "\nstatus: {phase: Succeeded}\nspec:")
+    then = write(ended + kai_pods("a-new", "qa", 8) + kai_pods("b", "qb", 8), "2.yaml")
+
+    steps = told(mooring, "-f", first, "--then", f"2h:{then}", "--config", write(SHARD % spec, "shard.yaml"))["steps"]
+
+    assert Counter(found["pod"][0] for found in steps[-1]["result"]["placements"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "expected"),
+    [("", {"a": 4, "c": 2}), ("preemptMinRuntime: 1h", {"a": 4}), ("reclaimMinRuntime: 1h", {"c": 2})],
+    ids=["none", "against preemption", "against reclaim"],
+)
+def test_a_shards_minimum_runtimes_count_where_queues_say_none(
+    mooring: Call, write: Call, runtimes: str, expected: dict[str, int]
+) -> None:
+    """b wants its quota of 4 back from qa, and the urgent d the place of two of c, in its own queue."""
+    queues = kai_queue("qa", "{limit: -1, overQuotaWeight: 1}") + kai_queue("qb", "{quota: 4, limit: -1}")
+    queues += kai_queue("qc", "{quota: 2, limit: 2}")
+    urgent = kai_pods("d", "qc", 2, ", priorityClassName: build-preemptible")
+    work = kai_running("a", "qa", 6) + kai_running("c", "qc", 2) + kai_pods("b", "qb", 4) + urgent
+    config = write(SHARD % f"minRuntime: {{{runtimes}}}", "shard.yaml")
+
+    found = told(mooring, "-f", write(NODE + queues + work), "--now", "2026-03-02T12:00:00Z", "--config", config)
+
+    assert Counter(pod["pod"][0] for pod in found.get("evicted", ())) == expected
+
+
+def test_what_of_a_shard_is_not_used_is_said(mooring: Call, write: Call) -> None:
+    config = write(SHARD % "placementStrategy: {gpu: spread}, usageDBConfig: {clientType: prometheus}", "shard.yaml")
+
+    outcome = mooring("schedule", "-f", write(NODE), "--config", config)
+
+    unused = "placementStrategy, usageDBConfig without halfLifePeriod"
+    assert outcome.err == f"SchedulingShard: not used here: {unused}\n"
+    wrong = mooring("schedule", "-f", write(NODE), "--config", write(SHARD % "kValue: -1", "wrong.yaml"))
+    assert (wrong.code, "spec.kValue: expected a number of at least 0, found -1" in wrong.err) == (2, True)
 
 
 def quota(name: str, least: int, most: int, more: str = "", group: str = "scheduling.x-k8s.io") -> str:
@@ -183,9 +262,49 @@ def test_koordinators_quotas_form_a_tree_and_pods_name_theirs(mooring: Call, wri
     assert placed(mooring, "-f", write(NODE + tree + named)) == {"x": 3}
 
 
+@pytest.mark.parametrize(("lends", "expected"), [("true", 8), ("false", 5)])
+def test_a_quota_that_does_not_lend_keeps_its_minimum(mooring: Call, write: Call, lends: str, expected: int) -> None:
+    label = f', labels: {{quota.scheduling.koordinator.sh/allow-lent-resource: "{lends}"}}'
+    quotas = quota("a", 0, 8, group=KOORDINATOR) + quota("b", 3, 8, label, KOORDINATOR)
+
+    assert placed(mooring, "-f", write(NODE + quotas + team_pods("a", 8))) == {"a": expected}
+
+
+def test_trees_of_quotas_have_totals_of_their_own(mooring: Call, write: Call) -> None:
+    prefix = "quota.scheduling.koordinator.sh"
+    root = f', labels: {{{prefix}/tree-id: t, {prefix}/is-root: "true"}}'
+    root += f", annotations: {{{prefix}/total-resource: '{{\"nvidia.com/gpu\": 3}}'}}"
+    inside = f", labels: {{{prefix}/tree-id: t}}"
+    quotas = quota("r", 0, 8, root, KOORDINATOR) + quota("a", 0, 8, inside, KOORDINATOR)
+    one_tree = quota("a", 0, 8, group=KOORDINATOR) + quota("b", 0, 8, group=KOORDINATOR)
+    two_trees = quotas + quota("b", 0, 8, group=KOORDINATOR)
+    work = team_pods("a", 8) + team_pods("b", 8)
+
+    assert placed(mooring, "-f", write(NODE + one_tree + work, "one.yaml")) == {"a": 4, "b": 4}
+    assert placed(mooring, "-f", write(NODE + two_trees + work, "two.yaml")) == {"a": 3, "b": 5}
+
+
+def test_pods_that_cannot_be_preempted_stay_within_the_minimum(mooring: Call, write: Call) -> None:
+    quotas = quota("a", 2, 8, group=KOORDINATOR) + quota("b", 2, 8, group=KOORDINATOR)
+    firm = team_pods("a", 8, labels=', quota.scheduling.koordinator.sh/preemptible: "false"')
+
+    assert placed(mooring, "-f", write(NODE + quotas + team_pods("a", 8), "any.yaml")) == {"a": 8}
+    assert placed(mooring, "-f", write(NODE + quotas + firm, "firm.yaml")) == {"a": 2}
+
+
+def test_a_quota_counts_for_further_namespaces(mooring: Call, write: Call) -> None:
+    more = ", annotations: {quota.scheduling.koordinator.sh/namespaces: '[\"x\"]'}"
+
+    assert placed(mooring, "-f", write(NODE + quota("a", 0, 3, more, KOORDINATOR) + team_pods("x", 8))) == {"x": 3}
+
+
 @pytest.mark.parametrize(
     ("document", "field"),
     [
+        (
+            quota("a", 1, 2, ", annotations: {quota.scheduling.koordinator.sh/total-resource: much}", KOORDINATOR),
+            "metadata.annotations.quota.scheduling.koordinator.sh/total-resource",
+        ),
         (kai_queue("a", "{limit: -2}"), "spec.resources.gpu.limit"),
         (kai_queue("a", "{}", ", parentQueue: nobody"), "spec.parentQueue"),
         (quota("a", 4, 2), "spec.min.nvidia.com/gpu"),
@@ -196,129 +315,6 @@ def test_queues_that_make_no_sense_are_refused(mooring: Call, write: Call, docum
 
     assert outcome.code == 2
     assert f"{field}: expected" in outcome.err
-
-
-YUNIKORN = """
-partitions:
-- name: default
-  placementrules: [{name: provided}, {name: tag, value: namespace}]
-  queues:
-  - name: root
-    queues:
-    - {name: a, resources: %s}
-    - {name: b, resources: %s}
-    - name: p
-      resources: {max: {nvidia.com/gpu: 3}}
-      queues: [{name: c}]
-"""
-
-
-def yunikorn_pods(name: str, queue: str, count: int, spec: str = "", namespace: str = "default") -> str:
-    named = f", queue: {queue}" if queue else ""
-    return f"""
----
-apiVersion: v1
-kind: Pod
-metadata:
-  name: "{name}-{{i}}"
-  namespace: {namespace}
-  labels: {{applicationId: app-{name}{named}}}
-  annotations: {{mooring.dev/replicas: "{count}"}}
-spec:
-  containers: [{{name: w, image: x, resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]{spec}"""
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        ("{guaranteed: {nvidia.com/gpu: 6}}", "{guaranteed: {nvidia.com/gpu: 2}}", {"a": 6, "b": 2}),
-        ("{max: {nvidia.com/gpu: 2}}", "{}", {"a": 2, "b": 6}),
-        ("{}", "{}", {"a": 4, "b": 4}),
-    ],
-    ids=["guaranteed", "max", "nothing"],
-)
-def test_yunikorns_queues_share_by_guarantee_and_stay_within_max(
-    mooring: Call, write: Call, one: str, other: str, expected: dict[str, int]
-) -> None:
-    file = write(NODE + yunikorn_pods("a", "root.a", 8) + yunikorn_pods("b", "root.b", 8))
-    queues = write(YUNIKORN % (one, other), "queues.yaml")
-    in_map = "kind: ConfigMap\nmetadata: {name: yunikorn-configs}\ndata:\n  queues.yaml: |"
-    wrapped = write(in_map + (YUNIKORN % (one, other)).replace("\n", "\n    "), "map.yaml")
-
-    assert placed(mooring, "-f", file, "--config", queues) == expected
-    assert placed(mooring, "-f", file, "--config", wrapped) == expected
-
-
-def test_yunikorns_parents_limit_their_children_and_rules_find_queues(mooring: Call, write: Call) -> None:
-    queues = write(YUNIKORN % ("{max: {nvidia.com/gpu: 1}}", "{}"), "queues.yaml")
-    below = write(NODE + yunikorn_pods("c", "p.c", 8), "below.yaml")
-    tagged = write(NODE + yunikorn_pods("t", "", 8, namespace="a"), "tagged.yaml")
-
-    assert placed(mooring, "-f", below, "--config", queues) == {"c": 3}
-    assert placed(mooring, "-f", tagged, "--config", queues) == {"t": 1}
-
-
-def test_what_is_guaranteed_comes_back_from_those_beyond_theirs(mooring: Call, write: Call) -> None:
-    running = yunikorn_pods("a", "root.a", 8, "\n  nodeName: n")
-    file = write(NODE + running + yunikorn_pods("b", "root.b", 4))
-    queues = write(YUNIKORN % ("{}", "{guaranteed: {nvidia.com/gpu: 3}}"), "queues.yaml")
-
-    assert len(told(mooring, "-f", file, "--config", queues)["evicted"]) == 3
-
-
-def test_what_of_queues_yaml_is_not_used_is_said(mooring: Call, write: Call) -> None:
-    text = (YUNIKORN % ("{}", "{}")).replace("{name: c}", "{name: c, submitacl: x, properties: {priority.offset: 1}}")
-    outcome = mooring("schedule", "-f", write(NODE), "--config", write(text, "queues.yaml"))
-
-    assert outcome.err.splitlines()[-1] == "queues.yaml: not used here: priority.offset, submitacl"
-
-
-def test_a_yunikorn_queue_runs_no_more_applications_than_it_may(mooring: Call, write: Call) -> None:
-    apps = "".join(yunikorn_pods(name, "root.a", 2) for name in ("x", "y", "z"))
-    queues = YUNIKORN % ("{}", "{}")
-    limited = queues.replace("{name: a,", "{name: a, maxapplications: 2,")
-
-    assert placed(mooring, "-f", write(NODE + apps), "--config", write(queues, "q.yaml")) == {"x": 2, "y": 2, "z": 2}
-    assert placed(mooring, "-f", write(NODE + apps), "--config", write(limited, "l.yaml")) == {"x": 2, "y": 2}
-
-
-def test_applications_have_their_turns_by_age_or_by_what_they_hold(mooring: Call, write: Call) -> None:
-    apps = "".join(yunikorn_pods(name, "root.a", 8) for name in ("x", "y"))
-    queues = YUNIKORN % ("{}", "{}")
-    fair = queues.replace("{name: a,", "{name: a, properties: {application.sort.policy: fair},")
-
-    assert placed(mooring, "-f", write(NODE + apps), "--config", write(queues, "q.yaml")) == {"x": 8}
-    assert placed(mooring, "-f", write(NODE + apps), "--config", write(fair, "f.yaml")) == {"x": 4, "y": 4}
-
-
-@pytest.mark.parametrize(
-    ("rule", "expected"),
-    [
-        ("{name: provided, create: true}", "queues.yaml: not used here: create of placement rules"),
-        (
-            "{name: tag, value: namespace, filter: {type: allow}, parent: {name: fixed, value: root, create: true}}",
-            "queues.yaml: not used here: create of placement rules, filter of placement rules",
-        ),
-        ("{name: provided, create: false}", ""),
-    ],
-)
-def test_placement_rules_that_would_create_queues_are_said_not_to(
-    mooring: Call, write: Call, rule: str, expected: str
-) -> None:
-    text = (YUNIKORN % ("{}", "{}")).replace("{name: provided}", rule)
-    outcome = mooring("schedule", "-f", write(NODE), "--config", write(text, "queues.yaml"))
-
-    assert outcome.err.strip() == expected
-
-
-@pytest.mark.parametrize("command", [("schedule",), ("queues",)])
-def test_a_minimum_runtime_against_preemption_is_said_not_to_be_used(
-    mooring: Call, write: Call, command: tuple[str, ...]
-) -> None:
-    queues = kai_queue("a", "{quota: 1}", ", preemptMinRuntime: 5m") + kai_queue("b", "{quota: 1}")
-    outcome = mooring(*command, "-f", write(NODE + queues))
-
-    assert outcome.err.strip() == "Queue.scheduling.run.ai: not used here: preemptMinRuntime"
 
 
 KAI_TABLE = """\
@@ -349,29 +345,6 @@ def test_queues_shows_what_kais_queues_deserve_and_hold(mooring: Call, write: Ca
     file = write(NODE + queues + kai_pods("a", "a", 8) + kai_pods("b", "b", 8))
 
     assert mooring("queues", "-f", file, "--as", "kai-scheduler").out == KAI_TABLE
-
-
-def shown_queues(mooring: Call, *arguments: Any) -> list[Any]:
-    outcome = mooring("queues", "-q", "-o", "json", *arguments)
-    assert (outcome.code, outcome.err) == (0, "")
-    names = ("kind", "name", "parent", "deserved", "allocated", "capability", "runningPods", "waitingPods")
-    return [tuple(queue[name] for name in names) for queue in json.loads(outcome.out)["sharedQueues"]]
-
-
-def test_queues_shows_what_yunikorns_queues_deserve_and_hold(mooring: Call, write: Call) -> None:
-    file = write(NODE + yunikorn_pods("a", "root.a", 8) + yunikorn_pods("c", "root.p.c", 8))
-    config = write(YUNIKORN % ("{guaranteed: {nvidia.com/gpu: 6}}", "{}"), "queues.yaml")
-    gpu = "nvidia.com/gpu"
-
-    found = shown_queues(mooring, "-f", file, "--config", config)
-
-    assert found == [
-        ("YuniKorn queue", "root.a", "", {gpu: 6}, {gpu: 6}, {}, 6, 2),
-        ("YuniKorn queue", "root.b", "", {}, {}, {}, 0, 0),
-        ("YuniKorn queue", "root.p", "", {}, {gpu: 2}, {gpu: 3}, 2, 6),
-        ("YuniKorn queue", "root.p.c", "root.p", {}, {gpu: 2}, {}, 2, 6),
-    ]
-    assert shown_queues(mooring, "-f", file, "--config", config, "--queue", "root.a") == found[:1]
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,8 @@ def test_json_has_everything(mooring: Call, cluster: Path) -> None:
     result = json.loads(mooring("schedule", "-f", cluster, "-o", "json").out)
 
     pods = ["placements", "waiting", "forbidden", "gated", "notOurs", "evicted", "lost"]
-    assert list(result) == ["summary", *pods, "ended", "admitted", "suspended", "notices", "pools", "ignored"]
+    rest = ["ended", "admitted", "suspended", "notices", "pools", "devices", "ignored", "gpus", "partitions"]
+    assert list(result) == ["summary", *pods, *rest]
     assert result["summary"] == {
         "nodes": 4,
         "placed": 9,

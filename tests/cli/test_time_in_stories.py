@@ -70,6 +70,20 @@ def test_time_begins_with_the_last_moment_that_the_manifests_speak_of(mooring: C
     assert headings == ["STEP 1, at first, 2026-03-02T12:00:00Z", "STEP 2, 10m later, 2026-03-02T12:10:00Z"]
 
 
+def test_a_job_and_a_workload_speak_of_moments_too(mooring: Call, write: Call) -> None:
+    job = """
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: j, creationTimestamp: "2026-03-02T08:50:00Z"}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: w, image: x}]}}}
+"""
+
+    outcome = mooring("schedule", "-q", "-f", write(NODES + job), "--then", f"10m:{write(NOTHING, 'nothing.yaml')}")
+
+    assert "STEP 2, 10m later, 2026-03-02T09:00:00Z: " in outcome.out
+
+
 @pytest.mark.parametrize("text", ["noon", "2026-03-02", "2026-03-02T12:00:00", "2026-13-02T12:00:00Z"])
 def test_a_time_that_is_none_is_refused_in_one_line(mooring: Call, write: Call, text: str) -> None:
     outcome = mooring("schedule", "-f", write(NODES), "--now", text)
@@ -223,12 +237,21 @@ APACHE = """\
 # Licensed under the Apache License, Version 2.0 (the "License");
 # you may not use this file except in compliance with the License.
 """
+FOUNDATION = """\
+#
+# Licensed to the Example Foundation under one or more agreements.
+# See the NOTICE file for who holds which rights.
+#
+#      http://www.example.org/licenses/LICENSE-2.0
+#
+"""
 
 
 @pytest.mark.parametrize(
     ("header", "said"),
     [
         (APACHE, ""),
+        (FOUNDATION, ""),
         ("# SPDX-License-Identifier: Apache-2.0\n", ""),
         ("# SPDX-License-Identifier: MIT\n# A node is lost.\n", "A node is lost."),
         (APACHE + "\n# A node\n# is lost.\n\n", "A node is lost."),
@@ -274,3 +297,17 @@ def test_a_pod_that_is_named_again_stays_where_it_is(tell: Call) -> None:
 
     assert list(placed(begin)) == ["p"]
     assert (labelled["result"]["placements"], labelled["result"]["summary"]["alreadyBound"]) == ([], 1)
+
+
+def test_a_pod_that_is_evicted_as_time_passes_and_then_deleted_is_shown_all_the_same(tell: Call) -> None:
+    """It was a traceback: the eviction was decided, and the pod was no longer in the manifests."""
+    high = "\n---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 9\n"
+    full = pod("full", cpu="4", spec="nodeName: n-0, priorityClassName: high")
+    ends = pod("ends", cpu="2", meta=lasting("5s"), spec="priorityClassName: high")
+    urgent = pod("urgent", cpu="4", spec="priorityClassName: high")
+    deleted = 'apiVersion: v1\nkind: Pod\nmetadata: {name: weak, deletionTimestamp: "1970-01-01T00:01:00Z"}\n'
+
+    first, second = tell(NODES + high + full + ends + urgent + pod("weak", cpu="2"), deleted, after="20s")
+
+    assert (sorted(placed(first)), sorted(placed(second))) == (["ends", "weak"], ["urgent"])
+    assert [(found["pod"], found["preemptor"]) for found in second["result"]["evicted"]] == [("weak", "default/urgent")]

@@ -143,3 +143,32 @@ def test_kinds_of_every_project_are_checked(
     assert outcome.code == 2
     assert f"{field}: expected a field of " in outcome.err
     assert "(did you mean " in outcome.err
+
+
+OF_OTHER_PROJECTS = {
+    "SparkApplication": (
+        "{apiVersion: sparkoperator.k8s.io/v1beta2, kind: SparkApplication, metadata: {name: a},"
+        " spec: {type: Scala, sparkVersion: '3.5', mode: cluster, driver: {cors: 1}, executor: {}}}",
+        "spec.driver.cors: expected a field of DriverSpec (did you mean cores?)",
+    ),
+    "JAXJob": (
+        "{apiVersion: kubeflow.org/v1, kind: JAXJob, metadata: {name: a}, spec: {jaxReplicaSpec: {}}}",
+        "spec.jaxReplicaSpec: expected a field of JAXJobSpec (did you mean jaxReplicaSpecs?)",
+    ),
+    "AppWrapper": (
+        "{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: a}, spec: {component: []}}",
+        "spec.component: expected a field of AppWrapperSpec (did you mean components?)",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OF_OTHER_PROJECTS)
+def test_fields_of_other_projects_kinds_are_checked_too(mooring: Call, write: Write, kind: str) -> None:
+    text, expected = OF_OTHER_PROJECTS[kind]
+    path = write(NODES + text)
+
+    outcome = mooring("schedule", "-f", path)
+
+    assert outcome.code == 2
+    assert outcome.err.endswith(f": {expected}, found an unknown field\n")
+    assert expected not in mooring("schedule", "-f", path, "--validate", "ignore").err

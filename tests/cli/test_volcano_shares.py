@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 Call = Callable[..., Any]
 
 TWO_QUEUES = """
@@ -149,6 +151,8 @@ def test_a_parent_that_names_nothing_deserves_what_its_children_do(mooring: Call
     ]
 
 
+NEEDS = (("large", 3), ("medium", 3), ("small", 2))
+
 CONF = """
 actions: "%s"
 tiers:
@@ -168,6 +172,29 @@ def test_enqueue_keeps_room_in_the_queue_for_a_group_that_was_let_in_before(moor
 
     assert placed(mooring, "-f", file, "--config", with_enqueue) == [{}]
     assert placed(mooring, "-f", file, "--config", without) == [{"s": 3}]
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("{name: nodeorder}", 3),
+        ("{name: overcommit}", 1),
+        ("{name: overcommit, arguments: {overcommit-factor: 2.0}}", 3),
+    ],
+    ids=["without it", "by default 1.2 times", "twice"],
+)
+def test_groups_are_let_in_for_so_many_times_what_there_is(
+    mooring: Call, write: Call, option: str, expected: int
+) -> None:
+    """Somebody in no queue has five of eight GPUs; groups of one pod say that they need three, three and two."""
+    taken = pods("x", "x", 5).replace("spec:\n", "spec:\n  nodeName: n\n")
+    taken = taken.replace("scheduling.volcano.sh/queue-name: x, ", "")
+    groups = "".join(group(name, "a", 1, f", minResources: {{nvidia.com/gpu: {needs}}}") for name, needs in NEEDS)
+    conf = (CONF % ("enqueue, allocate", "capacity")).replace("{name: predicates}", option)
+
+    file = write(NODE + queue("a", "{weight: 1}") + taken + groups)
+
+    assert sum(placed(mooring, "-f", file, "--config", write(conf, "volcano-scheduler.conf"))[0].values()) == expected
 
 
 def test_volcanos_configuration_selects_what_it_names(mooring: Call, write: Call) -> None:
@@ -233,3 +260,82 @@ def test_reclaim_for_several_pods_evicts_no_more_than_they_need(mooring: Call, w
 
     evicted = [found["pod"] for found in json.loads(outcome.out)["evicted"]]
     assert evicted == ["a-7", "a-6", "a-5"]
+
+
+def in_hierarchy(name: str, path: str, weights: str) -> str:
+    marks = f"volcano.sh/hierarchy: {path}, volcano.sh/hierarchy-weights: {weights}"
+    return queue(name, "{weight: 1}").replace(f"{{name: {name}}}", f"{{name: {name}, annotations: {{{marks}}}}}")
+
+
+@pytest.mark.parametrize(
+    "by_conf", [False, True], ids=["hierarchical of a TenantPolicy", "enableHierarchy of Volcano's configuration"]
+)
+def test_departments_count_with_what_their_teams_hold(mooring: Call, write: Call, by_conf: bool) -> None:
+    queues = in_hierarchy("s", "root/sci", "1/1") + in_hierarchy("d", "root/eng/dev", "1/1/1")
+    queues += in_hierarchy("p", "root/eng/prod", "1/1/1")
+    file = write(NODE + queues + "".join(pods(name, name, 8) for name in ("s", "d", "p")))
+    flat, tree = policy("{division: Capacity}"), policy("{division: Capacity, hierarchical: true}")
+    if by_conf:
+        flat = CONF % ("allocate", "capacity")
+        tree = flat.replace("{name: drf}", "{name: drf, enableHierarchy: true}")
+
+    assert placed(mooring, "-f", file, "--config", write(tree, "tree.yaml")) == [{"s": 4, "d": 2, "p": 2}]
+    assert placed(mooring, "-f", file, "--config", write(flat, "flat.yaml")) != [{"s": 4, "d": 2, "p": 2}]
+
+
+def of_group(name: str, resources: str) -> str:
+    members = pods("q", name, 4).replace("resources: {limits: {nvidia.com/gpu: 1}}", f"resources: {resources}")
+    members = members.replace("annotations: {", f"annotations: {{scheduling.k8s.io/group-name: {name}, ")
+    group = "\n---\napiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\n"
+    return f"{group}metadata: {{name: {name}}}\nspec: {{minMember: 1, queue: q}}{members}"
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [("{}", {"g": 2, "c": 2}), ("{nvidia.com/gpu: 10}", {"g": 1, "c": 3})],
+    ids=["a quarter of the places for pods counts most", "a GPU counts ten times"],
+)
+def test_resources_can_weigh_more_in_dominant_shares(
+    mooring: Call, write: Call, weights: str, expected: dict[str, int]
+) -> None:
+    work = of_group("g", "{limits: {nvidia.com/gpu: 1}}") + of_group("c", "{requests: {cpu: 16}}")
+    file = write(NODE.replace("pods: 110", "pods: 4") + queue("q", "{weight: 1}") + work)
+    weighed = policy(f"{{division: Capacity, resourceWeights: {weights}}}")
+
+    assert placed(mooring, "-f", file, "--config", write(weighed, "policy.yaml")) == [expected]
+
+
+@pytest.mark.parametrize(("stays", "expected"), [("true", {"a": 4}), ("false", {"a": 8})])
+def test_a_queue_stops_at_what_it_deserves_or_goes_on_while_others_cannot_use_theirs(
+    mooring: Call, write: Call, stays: str, expected: dict[str, int]
+) -> None:
+    nowhere = pods("b", "b", 8).replace("spec:\n", "spec:\n  nodeSelector: {never: there}\n")
+    file = write(TWO_QUEUES + pods("a", "a", 8) + nowhere)
+    config = write(policy(f"{{staysWithinDeserved: {stays}}}"), "policy.yaml")
+
+    assert placed(mooring, "-f", file, "--config", config) == [expected]
+
+
+@pytest.mark.parametrize(("ordered", "expected"), [("true", {"n": 2}), ("false", {"n": 1, "o": 1})])
+def test_jobs_go_by_dominant_share_unless_drf_does_not_order_them(
+    mooring: Call, write: Call, ordered: str, expected: dict[str, int]
+) -> None:
+    """The older job holds six of eight GPUs and wants more; the younger holds nothing, and needs one to be whole."""
+    group = """
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {{name: {name}, creationTimestamp: "2026-03-02T0{hour}:00:00Z"}}
+spec: {{minMember: 1, queue: a}}"""
+    named = "annotations: {{scheduling.k8s.io/group-name: {0}, scheduling.volcano.sh/queue-name: a,"
+    running = pods("a", "old", 6).replace("spec:\n", "spec:\n  nodeName: n\n", 1)
+    jobs = [
+        pods("a", name, 4).replace("annotations: {scheduling.volcano.sh/queue-name: a,", named.format(of))
+        for name, of in (("old-more", "old"), ("new", "new"))
+    ]
+    running = running.replace("annotations: {scheduling.volcano.sh/queue-name: a,", named.format("old"))
+    conf = f'actions: "allocate"\ntiers:\n- plugins: [{{name: gang}}, {{name: drf, enableJobOrder: {ordered}}}]\n'
+    groups = group.format(name="old", hour=1) + group.format(name="new", hour=2)
+    file = write(NODE + queue("a", "{weight: 1}") + groups + running + "".join(jobs))
+
+    assert placed(mooring, "-f", file, "--config", write(conf, "volcano-scheduler.conf")) == [expected]

@@ -58,6 +58,19 @@ def test_explain_says_that_it_holds_its_place(mooring: Call, write: Call) -> Non
     assert outcome.out.startswith(f"pod default/first goes to node: it {MESSAGE}\n")
 
 
+@pytest.mark.parametrize("queue", ["", "queue: q, "], ids=["by itself", "in a shared queue"])
+def test_members_that_a_gang_can_do_without_are_shown_waiting_too(mooring: Call, write: Call, queue: str) -> None:
+    group = GROUP.replace("queue: q", queue.removesuffix(", ") or "minResources: {}")
+    members = [POD.format(name=name, notes="scheduling.k8s.io/group-name: g") for name in ("a", "b", "c")]
+    text = "---\n".join([NODE.replace("cpu: 4", "cpu: 40"), QUEUE, group, *members])
+
+    outcome = mooring("schedule", "-o", "json", "-f", write(text), "--plugin", write(PLUGIN, "approval.py"))
+
+    behind = "gang default/g: waits for the members to start that it needs"
+    messages = {pod["pod"]: pod["message"] for pod in json.loads(outcome.out)["waiting"]}
+    assert messages == {"a": MESSAGE, "b": MESSAGE, "c": behind}
+
+
 QUEUE = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: q}\n"
 NAMED = "scheduling.volcano.sh/queue-name: q"
 

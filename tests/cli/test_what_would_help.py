@@ -147,3 +147,18 @@ def test_each_workload_says_what_it_borrows_itself(mooring: Call, write: Call) -
 
     borrowed = [(found["owner"], found["borrowed"]) for found in admitted]
     assert borrowed == [("Job/first", {}), ("Job/second", {"cpu": 2})]
+
+
+def test_a_group_of_pods_that_is_not_complete_says_how_many_are_there(mooring: Call, write: Call) -> None:
+    member = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: leader
+  labels: {kueue.x-k8s.io/queue-name: q, kueue.x-k8s.io/pod-group-name: train}
+  annotations: {kueue.x-k8s.io/pod-group-total-count: "3"}
+spec: {containers: [{name: c, image: i}]}
+"""
+    outcome = mooring("schedule", "-q", "-f", write(member))
+
+    assert "1 pod: 'train' group has fewer runnable pods than expected: 1 of 3\n" in outcome.out

@@ -9,6 +9,7 @@ from mooring.actions.volcano.demands import JobDemand, QueueSpec, Role
 from mooring.actions.volcano.reclaim_victims import Reclamation
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.actions.volcano.sharing import Sharing
+from mooring.state.undo import UndoLog
 from mooring.testing.share_builders import our_settings
 
 CPU, GPU = "cpu", "nvidia.com/gpu"
@@ -34,7 +35,7 @@ class Story:
     choices: list[int] = field(default_factory=list)
 
     def sharing(self) -> Sharing:
-        return Sharing(self.queues, TOTAL, self.settings)
+        return Sharing(self.queues, TOTAL, self.settings, log=UndoLog())
 
     def play(self, sharing: Sharing) -> Iterator[float]:
         """Let it happen, yielding the time after every single change."""
@@ -171,7 +172,7 @@ def crowds(draw: st.DrawFn, *settings: ShareSettings) -> Sharing:
     """A cluster that the first queues' jobs have filled up, before anybody else came."""
     queues = draw(queue_lists())
     free = dict(TOTAL)
-    sharing = Sharing(queues, TOTAL, draw(st.sampled_from(settings or EVERY)))
+    sharing = Sharing(queues, TOTAL, draw(st.sampled_from(settings or EVERY)), log=UndoLog())
     jobs = draw(job_lists(queues, most=24))
     latecomer = draw(st.sampled_from(sorted({job.queue for job in jobs})))
     for job in jobs:

@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.actions.admit.quota.structure import Structure
-from mooring.actions.admit.quota.tree import NO_PARENT, UNLIMITED
 from mooring.model.api.kueue import ClusterQueue, Cohort
 from mooring.model.decisions import Admit, PodSetFlavors
 from mooring.model.events import ObjectSeen, PodSeen, WorkloadSeen
 from mooring.model.values.requests import pod_requests, to_column_units
 from mooring.state.cluster import Cluster
+from mooring.state.quota_tree import NO_PARENT, UNLIMITED
+from mooring.state.undo import UndoLog
 from mooring.testing.queueing_builders import (
     make_cohort,
     make_flavor,
@@ -104,7 +105,7 @@ def test_the_recount_of_quotas_finds_what_the_tree_of_quotas_says(data: st.DataO
         [Admit(job.key, job.workload.spec.queue_name, given_flavors, "") for job in jobs]
     )
 
-    structure = Structure(queues, cohorts, [make_flavor()])
+    structure = Structure(queues, cohorts, [make_flavor()], log=UndoLog())
     tree = structure.tree
     for job in jobs:
         cpu = to_column_units("cpu", pod_requests(job.pods[0])["cpu"])

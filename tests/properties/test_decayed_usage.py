@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.actions.admit.policies.decayed import DecayedAverages
-from mooring.actions.admit.policies.past_shares import PastBorrowing
+from mooring.actions.admit.policies.own_rules import OwnRules
 from mooring.config.queueing import PodsReady, QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
 from mooring.model.api.kueue import ANY, ClusterQueue
@@ -101,10 +101,10 @@ def test_what_queues_and_cohorts_borrowed_is_followed_through_every_change(
         make_queue("left", make_group(default=make_quota(1)), cohort="team"),
         make_queue("right", make_group(default=make_quota(2)), cohort="top"),
     ]
-    admission = make_admission(queues, cohorts=cohorts, fair_sharing=True)
-    past = PastBorrowing(HALF_LIFE)
-    past.attach(admission.structure.tree)
-    admission.ledger.watchers.append(lambda admitted, before, after: past.note_change(admitted.node))
+    own = OwnRules(usage_half_life_seconds=HALF_LIFE)
+    admission = make_admission(queues, cohorts=cohorts, fair_sharing=True, own=own)
+    past = own.past
+    assert past is not None
     tree = admission.structure.tree
     watched = [admission.structure.queues["left"].node, admission.structure.queues["right"].node]
     watched.append(admission.structure.cohort_node["team"])

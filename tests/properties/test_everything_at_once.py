@@ -38,6 +38,7 @@ from mooring.model.events import (
 )
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import GANG_NAME, PLAIN_KIND
+from mooring.model.keys import PodKey
 from mooring.state.pods import UNBOUND
 from mooring.testing.builders import make_node, make_pod
 from mooring.testing.queueing_builders import make_flavor, make_group, make_local_queue, make_queue, make_quota
@@ -204,7 +205,7 @@ class World:
                 yield BindFailed(decision.pod, "refused")
                 return
             # What admission does to a pod of a job is part of what is bound.
-            pod = self.scheduler.cluster.pods.records[decision.pod].pod
+            pod = self.scheduler.cluster.pods.records[PodKey(decision.pod)].pod
             self.pods[decision.pod] = replace(pod, spec=replace(pod.spec, node_name=decision.node))
             yield PodSeen(self.pods[decision.pod])
         elif isinstance(decision, Evict) and decision.pod in self.pods:
@@ -296,5 +297,5 @@ def test_whoever_met_a_fault_is_tried_again(seed: int) -> None:
     queue, cluster = world.scheduler.queue, world.scheduler.cluster
     assert not [parked for parked in queue.parked() if parked.is_fault]
     waiting = {key for key, pod in world.pods.items() if not pod.spec.node_name}
-    lost = [key for key in sorted(waiting) if key not in queue and cluster.pods.records[key].row == UNBOUND]
+    lost = [key for key in sorted(waiting) if key not in queue and cluster.pods.records[PodKey(key)].row == UNBOUND]
     assert not lost, f"{lost} wait, and nobody knows of them"

@@ -6,8 +6,9 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.actions.admit.quota.tree import NO_PARENT, FlavorResource, Quota, QuotaTree, TreeNode
 from mooring.report.queues.lending import lent_by_node
+from mooring.state.quota_tree import NO_PARENT, FlavorResource, Quota, QuotaTree, TreeNode
+from mooring.state.undo import UndoLog
 
 COLUMN = 0
 
@@ -26,7 +27,7 @@ def trees(draw: st.DrawFn) -> QuotaTree:
         parent = draw(st.integers(0, cohorts - 1))
         quota = Quota(nominal, None, lending)
         nodes.append(TreeNode(f"queue-{number}", parent, is_queue=True, quotas={COLUMN: quota}))
-    tree = QuotaTree(nodes, [FlavorResource("default", "gpu")])
+    tree = QuotaTree(nodes, [FlavorResource("default", "gpu")], UndoLog())
     for queue in range(cohorts, len(nodes)):
         wanted = draw(st.integers(0, 6))
         tree.add(queue, COLUMN, min(wanted, tree.available(queue, COLUMN)))

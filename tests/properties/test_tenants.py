@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.actions.admit.lifecycle.stages import Stage
-from mooring.actions.admit.quota.tree import NO_PARENT, UNLIMITED
 from mooring.config.queueing import PodsReady, QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
 from mooring.model.api.kueue import (
@@ -31,6 +30,7 @@ from mooring.model.decisions import Admit, Bind, Decision, Suspend
 from mooring.model.keys import PodKey, WorkloadKey
 from mooring.model.queued.labels import QUEUE_GATES
 from mooring.state.pods import PodRecord
+from mooring.state.quota_tree import NO_PARENT, UNLIMITED
 from mooring.testing.builders import make_node
 from mooring.testing.queueing_builders import make_cohort, make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import Job, TenantWorld, make_job
@@ -297,7 +297,10 @@ def check_strict_queues(world: TenantWorld, decisions: list[Decision]) -> None:
     for found in decisions:
         if not isinstance(found, Admit) or found.workload in moved:
             continue
-        line, admitted = world.admission.pending.lines[found.cluster_queue], world.admission.admitted(found.workload)
+        line, admitted = (
+            world.admission.pending.lines[found.cluster_queue],
+            world.admission.admitted(WorkloadKey(found.workload)),
+        )
         if line.queue.is_strict and admitted is not None:
             for waiting in line.waiting():
                 assert waiting.key in moved or admitted.pending.queue_order < waiting.queue_order

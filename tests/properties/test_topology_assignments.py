@@ -31,6 +31,7 @@ from mooring.model.api.nodes import Node
 from mooring.model.decisions import PodSetFlavors
 from mooring.model.events import NodeSeen, ObjectSeen, PodSeen
 from mooring.state.cluster import Cluster
+from mooring.state.undo import UndoLog
 from mooring.testing.builders import make_node, make_pod
 from mooring.testing.queueing_builders import (
     make_group,
@@ -69,7 +70,7 @@ class World:
             for name in self.flavors
         ]
         admission = Admission(
-            Structure(queues, (), flavors),
+            Structure(queues, (), flavors, log=UndoLog()),
             local_queues=[make_local_queue("one"), make_local_queue("two")],
             balances_placement=self.balanced,
         )
@@ -221,7 +222,7 @@ def test_what_is_tried_and_undone_leaves_nothing_behind(world: World) -> None:
 
 
 def counted_anew(admission: Admission) -> dict[tuple[DomainKey, str], int]:
-    usage = DomainUsage()
+    usage = DomainUsage(UndoLog())
     held: list[AdmittedWorkload] = list(admission.ledger.admitted_workloads())
     for found in held:
         flavors = admission.structure.topology_flavors

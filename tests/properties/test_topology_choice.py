@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_topology import Path, Plain, fewest
 
-from mooring.actions.gangs.topology.descent import fill
 from mooring.actions.gangs.topology.domains import (
     Assignment,
     MemberKind,
@@ -16,6 +15,7 @@ from mooring.actions.gangs.topology.domains import (
     candidates,
     choose,
     choose_together,
+    fill,
     fits_by_level,
 )
 from mooring.model.topology.requests import TopologyRequest

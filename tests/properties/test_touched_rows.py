@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.model.events import NodeSeen
+from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
 from mooring.state.touched import SUPERSEDED, TouchedRows
 from mooring.testing.builders import GPU, make_cluster, make_node, make_pod
@@ -17,7 +18,7 @@ NAMES = ("cpu", "memory")
 def change(cluster: Cluster, choose: Choose) -> None:
     """A pod comes or goes, several come at once, a what-if is undone, or a node is another."""
     keys = [f"default/pod-{index}" for index in range(PODS)]
-    records = [cluster.pods.records[key] for key in keys]
+    records = [cluster.pods.records[PodKey(key)] for key in keys]
     waiting = [record for record in records if record.row < 0]
     bound = [record for record in records if record.row >= 0]
     kind = choose(12)
@@ -70,15 +71,15 @@ def test_a_resource_that_nobody_had_heard_of_is_there_too() -> None:
     pods = [make_pod("one", cpu=1), make_pod("two", cpu=1, gpu=1), make_pod("three", gpu=1)]
     cluster = make_cluster(nodes=[make_node("a", cpu=4)], pods=pods)
     cluster.touched.catch_up()
-    cluster.assume("default/one", 0)
+    cluster.assume(PodKey("default/one"), 0)
     assert cluster.touched.since(0) is not None
 
     cluster.nodes.resource_code("example.com/fifth")
-    cluster.assume("default/two", 0)
+    cluster.assume(PodKey("default/two"), 0)
     assert cluster.touched.since(0) is None  # all rows are to be looked at: there are more lines than were copied
 
     read_so_far = cluster.pod_changes.position
-    cluster.assume("default/three", 0)
+    cluster.assume(PodKey("default/three"), 0)
     found = cluster.touched.since(read_so_far)
     assert found is not None
     assert found.stacked("requested", ("cpu", GPU)).tolist() == [[2000], [2]]

@@ -16,6 +16,7 @@ from mooring.engine.answers.settled import Settled
 from mooring.engine.answers.usage import UsageAnswers
 from mooring.engine.ranking.blocks import INFEASIBLE
 from mooring.model.api.pods import Pod
+from mooring.model.keys import PodKey
 from mooring.plugins import resources_compiled
 from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
@@ -58,7 +59,7 @@ def used_cluster(choose: Choose, *, some_without_memory: bool = False) -> Cluste
     cluster.touched.catch_up()
     for index in range(choose(40)):
         cluster.observe_many([], [random_pod(choose, f"pod-{index}")])
-        cluster.assume(f"default/pod-{index}", choose(len(nodes)))
+        cluster.assume(PodKey(f"default/pod-{index}"), choose(len(nodes)))
     return cluster
 
 

@@ -4,6 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from mooring.actions.admit import workload_info
+from mooring.actions.admit.action import Admit
+from mooring.actions.admit.cycle import asks, line
+from mooring.actions.admit.quota import structure
 from mooring.assembly import assemble
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.pods import Affinity, Pod, PodAffinity
@@ -11,6 +15,8 @@ from mooring.model.decisions import Bind
 from mooring.model.events import NodeSeen, PodLost, PodSeen
 from mooring.state import cluster as cluster_module
 from mooring.testing.builders import make_node, make_pod, make_pod_term
+from mooring.testing.queueing_builders import make_group, make_queue, make_quota
+from mooring.testing.tenant_builders import TenantWorld, make_job
 
 NODES = 20
 AT_A_TIME = 500
@@ -70,3 +76,36 @@ def test_a_day_of_ever_new_pods_leaves_no_more_behind_than_an_hour(monkeypatch: 
     most = 1_000 + 4 * AT_A_TIME
     assert {name: max(found[name] for found in after) <= most for name in after[0]} == dict.fromkeys(after[0], True)
     assert after[-1]["answers"] > 0
+
+
+def test_a_day_of_ever_new_jobs_leaves_no_more_behind_than_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each job asks for another amount, of nodes of another kind; every third for more than there will ever be."""
+    monkeypatch.setattr(workload_info, "MOST_POD_SETS_KNOWN", 20)
+    monkeypatch.setattr(workload_info, "MOST_NUMBERS_KNOWN", 20)
+    monkeypatch.setattr(structure, "MOST_ANSWERS", 20)
+    monkeypatch.setattr(asks, "MOST_KEPT", 20)
+    monkeypatch.setattr(line, "MOST_FAILED", 20)
+    world = TenantWorld([make_queue("queue", make_group(flavor=make_quota(4)))])
+    for number in range(60):
+        job = make_job(f"job-{number}", cpu=f"{1000 + number + 9000 * (number % 3 == 0)}m", second=number)
+        job.workload.spec.pod_sets[0].template.spec.node_selector = {"kind": str(number)}
+        world.submit(job)
+        world.cycle(1.0)
+        world.succeed(*(pod.key for pod in job.pods))
+        world.cycle(1.0)
+        world.delete(job)
+        world.cycle(1.0)
+
+    admit = next(action for action in world.scheduler.actions if isinstance(action, Admit))
+    lifecycle = admit.lifecycle
+    assert lifecycle is not None
+    intake, admission = lifecycle.admission.intake, lifecycle.admission
+    (only,) = admission.pending
+    kept = {
+        "pod sets": len(intake._known),
+        "numbers": len(intake._numbers),
+        "matches": len(admission.structure.matcher._answers),
+        "shapes that failed": len(only._failed_shapes),
+    }
+    assert (lifecycle.workloads, len(admission.ledger)) == ({}, 0)
+    assert {name: size <= 20 for name, size in kept.items()} == dict.fromkeys(kept, True), kept

@@ -90,12 +90,11 @@ def test_a_reservation_lets_short_work_pass_and_keeps_the_room_from_long(capsys:
 def test_workloads_of_kai_are_the_gangs_that_its_pod_grouper_makes(capsys: pytest.CaptureFixture[str]) -> None:
     before, after = story(capsys, "kai-workloads")
 
-    assert placed(before) == {"Job/prepare": 2}
+    assert placed(before) == {"Job/prepare": 2, "small-model": 1}
     assert waiting(before) == {
-        "PyTorchJob/train": "gang research/pg-train: room for 6 of 7 worker members, of 8 in all",
-        "small-model": "0/2 nodes are available: parts of GPUs are not allocated by this version: [gpu-fraction=0.5].",
+        "PyTorchJob/train": "gang research/pg-train: room for 5 of 6 worker members, of 7 in all",
     }
-    assert placed(after) == {"PyTorchJob/train": 8}
+    assert placed(after) == {"PyTorchJob/train": 7}
 
 
 def test_gangs_of_koordinator_in_one_group_start_together(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,20 +10,12 @@ from mooring.model.decisions import Bind, Decision, Wait
 from mooring.model.events import GangSeen, NodeLost, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import PLAIN_KIND
+from mooring.model.keys import PodKey
 from mooring.plugin import (
-    SKIP,
     ClusterView,
-    Event,
-    Mask,
-    NodeRows,
     Permit,
     PodView,
-    PostBind,
-    PreFilter,
     Rejection,
-    Reserve,
-    Shape,
-    Skip,
 )
 from mooring.plugin import Wait as NotYet
 from mooring.testing.builders import make_node, make_pod, make_pods, make_scheduler
@@ -90,7 +82,7 @@ def test_a_later_refusal_gives_the_room_back_too() -> None:
     scheduler.cycle(1.0)
 
     assert scheduler.cluster.view.bound_pods()[1].tolist() == []
-    assert scheduler.cluster.nomination_of("default/first") is None
+    assert scheduler.cluster.nomination_of(PodKey("default/first")) is None
 
 
 def test_a_pod_that_is_deleted_while_it_waits_leaves_nothing_behind() -> None:
@@ -108,7 +100,8 @@ def test_a_pod_whose_node_goes_while_it_waits_waits_for_another() -> None:
     scheduler.handle(NodeLost("a"))
     scheduler.cycle(5.0)
 
-    assert (scheduler.cluster.nomination_of("default/first"), "default/first" in scheduler.queue) == (None, True)
+    key = PodKey("default/first")
+    assert (scheduler.cluster.nomination_of(key), key in scheduler.queue) == (None, True)
 
 
 def test_pods_of_one_shape_wait_side_by_side() -> None:
@@ -193,44 +186,3 @@ def test_to_wait_for_no_time_is_a_mistake() -> None:
     assert isinstance(fault.error, PluginError)
     assert (fault.error.plugin, fault.error.point) == ("Forever", "permit")
     assert "expected to wait for some time, found Wait(seconds=0, reason='')" in str(fault.error)
-
-
-class Tickets(PreFilter, Reserve, Permit, PostBind):
-    """Draws a ticket before it filters, and shows it at every step."""
-
-    shown: ClassVar[list[tuple[str, object, int]]] = []
-
-    def pre_filter(self, pod: Shape, cluster: ClusterView) -> tuple[str, int] | Skip:
-        return ("ticket", len(cluster.bound_pods()[1])) if pod.request("cpu") else SKIP
-
-    def filter(self, pod: Shape, nodes: NodeRows, prepared: tuple[str, int]) -> Mask:
-        return nodes.free("cpu") >= 0
-
-    def reserve(self, pod: PodView, cluster: ClusterView, row: int) -> list[Event]:
-        self.shown.append(("reserve", pod.prepared, len(cluster.bound_pods()[1])))
-        return []
-
-    def permit(self, pod: PodView, cluster: ClusterView, row: int) -> None:
-        self.shown.append(("permit", pod.prepared, row))
-
-    def post_bind(self, pod: PodView, cluster: ClusterView, row: int) -> None:
-        self.shown.append(("post_bind", pod.prepared, row))
-
-
-@pytest.mark.parametrize("cached", [True, False])
-def test_what_was_gathered_before_filtering_is_there_in_the_steps_after_the_choice(cached: bool) -> None:
-    Tickets.shown.clear()
-    pods = [make_pod("one", cpu=1), make_pod("best-effort", cpu=0)]
-    scheduler = make_scheduler(nodes=[make_node("a")], pods=pods, plugins=[Tickets], cached=cached)
-
-    scheduler.cycle(0.0)
-
-    ticket = ("ticket", 0)
-    assert Tickets.shown == [
-        ("reserve", ticket, 1),
-        ("permit", ticket, 0),
-        ("post_bind", ticket, 0),
-        ("reserve", None, 2),
-        ("permit", None, 0),
-        ("post_bind", None, 0),
-    ]

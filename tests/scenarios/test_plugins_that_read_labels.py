@@ -6,6 +6,7 @@ from mooring.assembly import assemble
 from mooring.engine.evaluate import evaluate
 from mooring.errors import ConfigError, PluginError
 from mooring.model.decisions import Bind
+from mooring.model.keys import PodKey
 from mooring.plugin import ALL, Depends, Filter, Mask, NodeRows, Shape
 from mooring.testing.builders import make_node, make_pod, make_scheduler
 
@@ -51,7 +52,7 @@ def test_a_label_that_is_read_unsaid_is_told_with_the_line_to_add() -> None:
     assembly = assemble(extra_plugins=[Forgetful])
     scheduler = make_scheduler(nodes=NODES, pods=[make_pod("pod", labels={"team": "vision"})], plugins=[Forgetful])
     profile = assembly.default_profile
-    shape = scheduler.cluster.pods.records["default/pod"].shape
+    shape = scheduler.cluster.pods.records[PodKey("default/pod")].shape
 
     with pytest.raises(PluginError) as told:
         evaluate(profile, scheduler.cluster, shape)

@@ -347,3 +347,77 @@ status:
     decisions = start(*TWO_RACKS, workload, job("small", 1, UNCONSTRAINED), job("train", 5, REQUIRED)).cycle(1.0)
 
     assert assigned(decisions) == {"small": hosts(a1=1), "train": hosts(b0=4, b1=1)}
+
+
+GONE = 'metadata: {deletionTimestamp: "1970-01-01T00:01:00Z", '
+
+
+def after_a_loss(capsys: pytest.CaptureFixture[str], folder: Path, *lost: str, first: list[str]) -> list[Any]:
+    """Two steps: all is placed, and then these nodes are gone."""
+    before, then = folder / "before.yaml", folder / "then.yaml"
+    before.write_text("---\n".join([QUEUES, *first]))
+    then.write_text("---\n".join(node(name, name[0]).replace("metadata: {", GONE) for name in lost))
+    assert run(["schedule", "-q", "-f", str(before), "--then", str(then), "-o", "json"]) == 0
+    return [step["result"] for step in json.loads(capsys.readouterr().out)["steps"]]
+
+
+def placed(result: Any) -> Counter[str]:
+    return Counter(found["node"] for found in result["placements"])
+
+
+def test_only_the_pods_of_a_node_that_failed_go_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    racks = [node(f"a{number}", "a") for number in range(3)]
+
+    before, after = after_a_loss(capsys, tmp_path, "a1", first=[*racks, job("wide", 8, REQUIRED)])
+
+    assert (placed(before), placed(after)) == ({"a0": 4, "a1": 4}, {"a2": 4})
+    assert (after["suspended"], after["waiting"], after["gated"]) == ([], [], [])
+
+
+def test_a_replacement_is_in_the_rack_that_the_others_are_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is room in the other rack, and none in its own: it looks for a place anew as a whole."""
+    before, after = after_a_loss(capsys, tmp_path, "a1", first=[*TWO_RACKS, job("wide", 6, REQUIRED)])
+
+    assert (placed(before), placed(after)) == ({"a0": 4, "a1": 2}, {"b0": 4, "b1": 2})
+    assert [found["reason"] for found in after["suspended"]] == ["NodeFailures"]
+
+
+def test_whoever_only_prefers_a_rack_may_be_given_a_node_of_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, after = after_a_loss(capsys, tmp_path, "a1", first=[*TWO_RACKS, job("wide", 6, PREFERRED)])
+
+    assert (placed(before), placed(after)) == ({"a0": 4, "a1": 2}, {"b0": 2})
+    assert after["suspended"] == []
+
+
+def test_a_slice_is_completed_where_the_rest_of_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two slices of six, each in one rack: what one loses comes back into its rack, though the other has room."""
+    slices = f'kueue.x-k8s.io/podset-slice-required-topology: {RACK}, kueue.x-k8s.io/podset-slice-size: "6"'
+    racks = [node(f"{rack}{number}", rack, 3) for rack in "ab" for number in range(3)]
+
+    before, after = after_a_loss(capsys, tmp_path, "a0", first=[*racks, job("wide", 12, slices)])
+
+    lost = placed(before)["a0"]
+    assert lost and after["suspended"] == []
+    assert sum(count for name, count in placed(after).items() if name.startswith("a")) == lost
+
+
+def test_whoever_loses_two_nodes_looks_for_a_place_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its pods would otherwise wait for ever for nodes that are no longer there."""
+    racks = [node(f"a{number}", "a") for number in range(4)]
+
+    before, after = after_a_loss(capsys, tmp_path, "a0", "a1", first=[*racks, job("wide", 8, REQUIRED)])
+
+    assert placed(before) == {"a0": 4, "a1": 4}
+    assert sum(placed(after).values()) == 8
+    assert [found["reason"] for found in after["suspended"]] == ["NodeFailures"]
+
+
+def test_pods_that_make_no_whole_slice_keep_nobody_from_starting() -> None:
+    slices = f'{REQUIRED}, kueue.x-k8s.io/podset-slice-required-topology: {HOST}, kueue.x-k8s.io/podset-slice-size: "2"'
+    decisions = start(*TWO_RACKS, job("odd", 7, slices)).cycle(now=0.0)
+
+    assert Counter(nodes(decisions).values()) == {"a0": 4, "a1": 2}

@@ -90,7 +90,7 @@ def test_quota_that_is_freed_brings_back_what_is_parked_in_the_whole_tree() -> N
     admission = make_admission(queues, [running, make_workload("waiting", queue="right", cpu=3)])
     assert run(admission) == []
 
-    admission.finish(["default/running"])
+    admission.finish([WorkloadKey("default/running")])
 
     assert run(admission) == ["waiting"]
 
@@ -160,7 +160,7 @@ def test_the_lower_priority_goes_for_the_higher_and_comes_back_in_line() -> None
         Preempted(WorkloadKey("default/low"), "queue", "InClusterQueue", WorkloadKey("default/high"))
     ]
     assert report.outcomes == {"default/high": "WaitingForPreemptedWorkloads"}
-    admission.finish_evictions(["default/low"])
+    admission.finish_evictions([WorkloadKey("default/low")])
     assert run(admission, cycles=2) == ["high"]
     assert list(admission.pending.lines["queue"].parked) == ["default/low"]
 
@@ -213,7 +213,7 @@ def test_two_that_need_the_same_victim_do_not_take_another() -> None:
 
     assert [(found.workload, found.preemptor) for found in report.preempted] == [("default/borrowing", "default/left")]
     assert set(report.outcomes.values()) == {"WaitingForPreemptedWorkloads"}
-    admission.finish_evictions(["default/borrowing"])
+    admission.finish_evictions([WorkloadKey("default/borrowing")])
     assert sorted(run(admission)) == ["left", "right"]
 
 
@@ -278,7 +278,7 @@ def test_a_workload_without_a_queue_is_told_why_it_cannot_wait() -> None:
 def test_someone_put_back_in_a_what_if_is_seen_again() -> None:
     admission = make_admission([make_queue()], [hold(make_workload("running"), "queue", usage={"cpu": 5})])
     ledger, node = admission.ledger, admission.structure.queues["queue"].node
-    admitted = ledger.admitted("default/running")
+    admitted = ledger.admitted(WorkloadKey("default/running"))
 
     ledger.remove(admitted)
     assert list(ledger.admitted_in(node)) == []
@@ -290,7 +290,7 @@ def test_someone_put_back_in_a_what_if_is_seen_again() -> None:
 def test_a_waiting_workload_that_is_deleted_is_not_tried() -> None:
     admission = make_admission([make_queue()], [make_workload("gone", second=1), make_workload("next", second=2)])
 
-    admission.finish(["default/gone", "default/never-was"])
+    admission.finish([WorkloadKey("default/gone"), WorkloadKey("default/never-was")])
 
     assert run(admission) == ["next"]
     assert not admission.pending.has_heads
@@ -300,7 +300,7 @@ def test_a_deleted_workload_may_come_again_under_its_name() -> None:
     admission = make_admission([make_queue()], [make_workload(cpu=11)])
     assert run(admission) == []
 
-    admission.finish(["default/workload"])
+    admission.finish([WorkloadKey("default/workload")])
     admission.add(make_workload(cpu=2, second=5))
 
     assert run(admission) == ["workload"]
@@ -309,7 +309,7 @@ def test_a_deleted_workload_may_come_again_under_its_name() -> None:
 def test_a_name_that_comes_again_stands_where_its_new_workload_belongs() -> None:
     admission = make_admission([make_queue()], [make_workload("again", second=1), make_workload("other", second=3)])
 
-    admission.finish(["default/again"])
+    admission.finish([WorkloadKey("default/again")])
     admission.add(make_workload("again", second=9))
 
     assert run(admission, cycles=2) == ["other", "again"]
@@ -339,5 +339,23 @@ def test_what_victims_leave_is_not_handed_out_before_they_are_gone() -> None:
     assert [found.workload for found in report.preempted] == ["default/victim"]
     assert [found.workload for found in report.admitted] == ["default/first"]
     assert tree.usage_of(root, 0) == tree.subtree_of(root, 0)
-    admission.finish_evictions(["default/victim"])
+    admission.finish_evictions([WorkloadKey("default/victim")])
     assert sorted(run(admission)) == ["preemptor", "second"]
+
+
+def test_who_waits_like_one_that_failed_is_told_why_once_and_again_when_it_changes() -> None:
+    waiting = [make_workload(name, cpu=8, second=number) for number, name in enumerate(("first", "second", "third"))]
+    running = [hold(make_workload(name), "queue", usage={"cpu": 3}) for name in ("one", "two")]
+    admission = make_admission([make_queue()], [*running, *waiting[:2]])
+
+    def told(freed: str) -> set[str]:
+        admission.finish([WorkloadKey(f"default/{freed}")])
+        return {key.removeprefix("default/") for key in admission.run_cycle(NOW).conditions}
+
+    assert told("") == {"first", "second"}
+    admission.pending.retry(admission.structure.queues.values())
+    assert told("") == {"first"}, "the second knows that already"
+    admission.pending.retry(admission.structure.queues.values())
+    admission.add(waiting[2])
+    assert told("") == {"first", "third"}
+    assert told("one") == {"first", "second", "third"}, "less is missing now"

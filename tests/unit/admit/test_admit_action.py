@@ -10,6 +10,7 @@ from mooring.model.api.nodes import Taint
 from mooring.model.api.pods import Toleration
 from mooring.model.decisions import Admit, Bind, Evict, PodSetFlavors, Suspend, Wait
 from mooring.model.events import ObjectLost, PodSeen
+from mooring.model.keys import PodKey
 from mooring.testing.builders import make_namespace, make_node
 from mooring.testing.queueing_builders import (
     hold,
@@ -146,12 +147,12 @@ def test_a_work_that_comes_again_starts_as_it_did_the_first_time() -> None:
     world.submit(urgent)
     world.settle()
 
-    held = world.scheduler.cluster.pods.records["default/low-0"].pod
+    held = world.scheduler.cluster.pods.records[PodKey("default/low-0")].pod
     assert held.spec.scheduling_gates and not held.spec.node_selector
     world.succeed("default/urgent-0")
 
     assert admitted(world.settle()) == ["low"]
-    assert world.scheduler.cluster.pods.records["default/low-0"].pod.spec.node_selector == {"pool": "a"}
+    assert world.scheduler.cluster.pods.records[PodKey("default/low-0")].pod.spec.node_selector == {"pool": "a"}
 
 
 def test_quota_that_is_raised_counts_from_the_next_cycle_and_nobody_loses_anything() -> None:

@@ -14,7 +14,7 @@ from mooring.model.api.kueue_workload import (
 )
 from mooring.model.api.pods import Toleration
 from mooring.model.decisions import Admit, Evict, Suspend, Wait
-from mooring.model.keys import WorkloadKey
+from mooring.model.keys import PodKey, WorkloadKey
 from mooring.testing.builders import make_node
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import Job, TenantWorld, admitted, make_job, suspended, waits
@@ -207,7 +207,7 @@ def test_what_a_check_adds_is_added_to_the_pods() -> None:
     world.see(job, status=answer(job, "Ready", pod_set_updates=[update]))
     world.cycle()
 
-    spec = world.scheduler.cluster.pods.records["default/job-0"].pod.spec
+    spec = world.scheduler.cluster.pods.records[PodKey("default/job-0")].pod.spec
     assert (spec.node_selector, spec.tolerations) == ({"made-for": "job"}, [Toleration(key="x")])
 
 

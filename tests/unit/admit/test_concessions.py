@@ -15,6 +15,7 @@ from mooring.actions.admit.preemption.concessions import (
     find_outlook,
 )
 from mooring.model.api.kueue import ANY, HOLD, LOWER_PRIORITY, NEVER, ClusterQueue, Workload
+from mooring.model.keys import WorkloadKey
 from mooring.testing.queueing_builders import (
     hold,
     make_admission,
@@ -37,7 +38,7 @@ def running(name: str, queue: str, cpu: int, *, priority: int = 0, second: int =
 
 def outlook(admission: Admission, name: str) -> Outlook:
     """What is found for a workload that waits; the ledger is the same before and after."""
-    pending = admission.pending.find(f"default/{name}")
+    pending = admission.pending.find(WorkloadKey(f"default/{name}"))
     assert pending is not None, "it does not wait"
     before = admission.structure.tree.usage.copy()
     found = find_outlook(admission, pending)

@@ -6,6 +6,8 @@ import pytest
 
 from mooring.config.queueing import QueueingSettings, UsageHistory
 from mooring.model.api.kueue import LOWER_PRIORITY, AdmissionScope, ClusterQueue, FairSharing, LocalQueue
+from mooring.model.memory import Memory
+from mooring.testing.builders import written_down
 from mooring.testing.queueing_builders import make_group, make_local_queue, make_queue, make_quota
 from mooring.testing.tenant_builders import TenantWorld, admitted, make_job, suspended
 
@@ -155,3 +157,28 @@ def test_in_its_own_queue_a_preemptor_takes_from_who_used_most() -> None:
 
     # By age alone the younger one, bob's, would go.
     assert suspended(world.settle())[0] == ("ann-0", "InClusterQueue")
+
+
+def test_who_used_less_comes_first_after_a_restart_too() -> None:
+    first = {True: "bob-0", False: "ann-1"}
+    for is_recalled, expected in first.items():
+        before = world_of()
+        before.submit(make_job("ann-0", queue="ann", cpu=2))
+        before.settle()
+        before.cycle(500)
+        remembered = written_down(before.scheduler.remembered())
+        assert list(remembered.local_queues) == ["default/ann"]
+
+        after = world_of()
+        after.now = before.now
+        if is_recalled:
+            after.scheduler.recall(remembered)
+        after.settle()
+        assert after.scheduler.remembered() == (remembered if is_recalled else Memory())  # before anything queues
+        after.submit(make_job("ann-1", queue="ann", cpu=2, second=1))
+        after.submit(make_job("bob-0", queue="bob", cpu=2, second=2))
+        admitted_first = admitted(after.settle())
+
+        assert admitted_first == [expected]
+        if is_recalled:
+            assert usage(after, "ann") == pytest.approx(usage(before, "ann"))

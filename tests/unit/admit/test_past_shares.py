@@ -8,6 +8,7 @@ from mooring.actions.admit.quota.fair_sharing import Share
 from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
 from mooring.model.api.kueue import ANY
+from mooring.testing.builders import written_down
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import TenantWorld, admitted, make_job, suspended
 
@@ -128,3 +129,21 @@ def test_a_queue_of_weight_0_that_borrows_comes_after_all_others() -> None:
 
     assert world.admission.share("a").is_weightless
     assert world.admission.share("b") < world.admission.share("a")
+
+
+def test_what_was_borrowed_counts_after_a_restart() -> None:
+    before, after = sharers(), sharers()
+    before.submit(make_job("a-0", queue="a", cpu=4))
+    before.settle()
+    before.cycle(HALF_LIFE)
+    remembered = written_down(before.scheduler.remembered())
+    assert list(remembered.borrowed) == ["ClusterQueue/a"]
+
+    after.scheduler.recall(remembered)
+    after.now = before.now + HALF_LIFE
+    after.submit(make_job("a-1", queue="a", cpu=4, second=0))
+    after.submit(make_job("b-0", queue="b", cpu=4, second=1))
+
+    # What it held then it had all the time: half of a share of 1000, and half of the rest.
+    assert admitted(after.settle()) == ["b-0"]
+    assert after.admission.share("a").value == pytest.approx(PAST_WEIGHT * 750)

@@ -236,8 +236,8 @@ REFUSED = [
     ),
     pytest.param(
         {"kind": "Deployment"},
-        "kind: expected KubeSchedulerConfiguration, Configuration, TenantPolicy, volcano-scheduler.conf or "
-        'queues.yaml, found "Deployment"',
+        "kind: expected KubeSchedulerConfiguration, Configuration, TenantPolicy, volcano-scheduler.conf, "
+        'queues.yaml or SchedulingShard, found "Deployment"',
     ),
 ]
 

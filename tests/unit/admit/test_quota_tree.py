@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from mooring.actions.admit.quota.tree import NO_PARENT, FlavorResource, Quota, QuotaTree, TreeNode
+from mooring.state.quota_tree import NO_PARENT, FlavorResource, Quota, QuotaTree, TreeNode
+from mooring.state.undo import UndoLog
 
 COLUMN = 0
 COHORT, LENDER, BORROWER = 0, 1, 2
@@ -14,7 +15,7 @@ def make_tree(lender: Quota, borrower: Quota, cohort: Quota | None = None) -> Qu
         TreeNode("lender", COHORT, is_queue=True, quotas={COLUMN: lender}),
         TreeNode("borrower", COHORT, is_queue=True, quotas={COLUMN: borrower}),
     ]
-    return QuotaTree(nodes, [FlavorResource("default", "cpu")])
+    return QuotaTree(nodes, [FlavorResource("default", "cpu")], UndoLog())
 
 
 def test_a_queue_can_have_what_the_whole_cohort_has() -> None:
@@ -67,7 +68,9 @@ def test_more_held_than_there_is_leaves_nothing_rather_than_less() -> None:
 
 
 def test_a_queue_on_its_own_ignores_limits() -> None:
-    tree = QuotaTree([TreeNode("alone", is_queue=True, quotas={0: Quota(3, 0, 0)})], [FlavorResource("default", "cpu")])
+    tree = QuotaTree(
+        [TreeNode("alone", is_queue=True, quotas={0: Quota(3, 0, 0)})], [FlavorResource("default", "cpu")], UndoLog()
+    )
 
     assert tree.parent == [NO_PARENT]
     assert tree.available(0, COLUMN) == 3
@@ -80,7 +83,7 @@ def test_borrow_height_is_that_of_the_lowest_subtree_with_enough() -> None:
         TreeNode("middle", 0, quotas={0: Quota(5)}),
         TreeNode("queue", 1, is_queue=True, quotas={0: Quota(2)}),
     ]
-    tree = QuotaTree(nodes, [FlavorResource("default", "cpu")])
+    tree = QuotaTree(nodes, [FlavorResource("default", "cpu")], UndoLog())
 
     assert [tree.borrow_height(2, 0, amount) for amount in (2, 7, 17, 18)] == [
         (0, True),

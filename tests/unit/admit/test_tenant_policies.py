@@ -1,12 +1,10 @@
 """Our own policies beside Kueue's: room that preemption freed is held, and works start only where nodes have room."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import pytest
 
 from mooring.actions.admit.action import Admit as AdmitAction
-from mooring.actions.admit.lifecycle.rehearsal import CanPlace
 from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.config.tenant_policy import CHECK_PLACEMENT, TenantPolicy
 from mooring.model.api.kueue import LOWER_PRIORITY, STRICT_FIFO
@@ -88,13 +86,9 @@ def test_a_check_leaves_the_cluster_as_it_was() -> None:
 def test_the_way_of_checking_can_be_replaced() -> None:
     asked: list[list[str]] = []
 
-    @contextmanager
-    def rehearse(cluster: Cluster) -> Iterator[CanPlace]:
-        def can_place(pods: Sequence[Pod]) -> str | None:
-            asked.append([pod.metadata.name for pod in pods])
-            return "not on a Sunday"
-
-        yield can_place
+    def rehearse(cluster: Cluster, pods: Sequence[Pod]) -> str | None:
+        asked.append([pod.metadata.name for pod in pods])
+        return "not on a Sunday"
 
     world = small_nodes(make_job("job", pods=2))
     scheduler = world.scheduler

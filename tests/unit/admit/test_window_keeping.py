@@ -5,6 +5,8 @@ from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import QuotaWindow, TenantPolicy
 from mooring.model.api.kueue import LOWER_PRIORITY, STRICT_FIFO, ClusterQueue
+from mooring.model.api.kueue_workload import QUOTA_ENDS
+from mooring.model.api.meta import timestamp_text
 from mooring.model.decisions import Decision, Evict, Notice, Suspend, Wait
 from mooring.model.values.durations import DURATION
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
@@ -107,6 +109,15 @@ def test_who_will_have_to_give_back_is_told_once_and_in_time() -> None:
     ]
     assert go_to(world, MORNING - 60) == []
     assert world.action.next_wake(world.now) == MORNING
+
+
+def test_who_says_that_it_was_told_before_a_restart_is_not_told_again() -> None:
+    for known, told in ((MORNING, []), (MORNING - HOUR, [("default/loan", MORNING)])):
+        annotations = {QUOTA_ENDS: timestamp_text(known)}
+        world = at(MIDNIGHT, make_job("loan", queue="night", cpu=6, annotations=annotations))
+        world.settle()
+
+        assert notices(go_to(world, MORNING - NOTICE)) == told
 
 
 def test_with_evict_always_the_notice_leaves_no_doubt() -> None:

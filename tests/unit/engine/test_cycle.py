@@ -7,8 +7,9 @@ import pytest
 from mooring.engine.cycle import Scheduler
 from mooring.engine.plugin import Permit
 from mooring.engine.verdict import Rejection
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Wait
-from mooring.model.events import Event, NodeLost, NodeSeen, ObjectSeen, PodLost, PodSeen
+from mooring.model.events import BindFailed, Event, NodeLost, NodeSeen, ObjectSeen, PodLost, PodSeen
 from mooring.state.views import ClusterView, PodView
 from mooring.testing.builders import (
     make_affinity,
@@ -22,6 +23,7 @@ from mooring.testing.builders import (
     make_selector,
     make_spread,
 )
+from mooring.testing.random_clusters import replaced
 
 FULL = Wait(
     "default/new",
@@ -198,3 +200,40 @@ def test_a_late_update_of_a_pod_just_bound_does_not_place_it_again() -> None:
     assert scheduler.cycle(1.0) == [Bind("default/pod", "a")]
 
     assert after(scheduler, PodSeen(make_pod("pod", cpu=1, annotations={"note": "new"}))) == []
+
+
+# Another scheduler goes on.
+
+
+def test_a_pod_that_is_being_bound_keeps_its_room_under_the_next_scheduler() -> None:
+    def world() -> Scheduler:
+        profile = {"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}
+        return make_scheduler(nodes=[make_node("a", cpu=1)], pods=[make_pod("new", cpu=1)], profile=profile)
+
+    before, after = world(), world()
+    assert before.cycle(1.0) == [Bind("default/new", "a")]
+    after.take_over(before.underway())
+    after.handle(PodSeen(make_pod("urgent", cpu=1, priority=9)))
+
+    assert [type(decision) for decision in after.cycle(2.0)] == [Wait]
+    assert after.underway() == before.underway()
+
+    after.handle(BindFailed("default/new", "its volume was not made"))
+    assert Bind("default/urgent", "a") in after.cycle(30.0)
+
+
+@pytest.mark.parametrize("change", ["gone", "another of its name", "no node", "bound"])
+def test_what_came_to_nothing_before_is_not_taken_over(change: str) -> None:
+    pods: dict[str, list[Pod]] = {
+        "gone": [],
+        "another of its name": [replaced(make_pod("new", cpu=1), uid="another")],
+        "no node": [make_pod("new", cpu=1)],
+        "bound": [make_pod("new", cpu=1, node="a")],
+    }
+    before = make_scheduler(nodes=[make_node("a", cpu=1)], pods=[make_pod("new", cpu=1)])
+    before.cycle(1.0)
+    after = make_scheduler(nodes=[make_node("b" if change == "no node" else "a", cpu=1)], pods=pods[change])
+    after.take_over(before.underway())
+    after.catch_up(2.0)
+
+    assert after.underway() == []

@@ -1,7 +1,9 @@
 """One pod against all nodes: the first reason counts, and the message is kube-scheduler's."""
 
 from mooring.assembly import assemble
+from mooring.engine.answers.kept import KeptAnswers
 from mooring.engine.evaluate import Evaluation, evaluate
+from mooring.engine.ranking.ranking import can_rank
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.testing.builders import ZONE, make_affinity, make_cluster, make_node, make_pod, make_taint, make_toleration
@@ -65,3 +67,12 @@ def test_a_pod_that_names_its_nodes_looks_at_no_others() -> None:
     assert evaluation.message() == (
         "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) [NodeAffinity]."
     )
+
+
+def test_default_plugins_that_have_nothing_to_say_do_not_keep_plain_pods_from_being_ranked() -> None:
+    cluster = make_cluster(nodes=[make_node("a"), make_node("b")])
+
+    answers = KeptAnswers().fresh(PROFILE, cluster, cluster.shape_for(make_pod("plain")))
+
+    assert [found.plugin.name for found in answers.domain_filters] == []
+    assert can_rank(answers)

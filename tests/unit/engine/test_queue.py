@@ -134,7 +134,7 @@ def test_a_pod_that_is_told_again_as_it_is_keeps_its_place() -> None:
 
     for name in ("parked", "first"):
         cluster.observe(PodSeen(make_pod(name)))
-        queue.update(cluster.pods.records[f"default/{name}"], PROFILE, 99.0)
+        queue.update(cluster.pods.records[PodKey(f"default/{name}")], PROFILE, 99.0)
 
     assert keys(queue) == ["first", "second"]
 
@@ -146,8 +146,8 @@ def test_a_pod_that_changed_keeps_the_time_since_which_it_waits() -> None:
     queue.park(queue.pop_batch(2), Change.NODE)
 
     cluster.observe(PodSeen(make_pod("first", cpu=1)))
-    queue.update(cluster.pods.records["default/first"], PROFILE, 99.0)
+    queue.update(cluster.pods.records[PodKey("default/first")], PROFILE, 99.0)
 
     entry = queue.peek()
     assert entry is not None
-    assert (entry.has("default/first"), entry.queued_at) == (True, 1.0)
+    assert (entry.has(PodKey("default/first")), entry.queued_at) == (True, 1.0)

@@ -15,13 +15,14 @@ from gang_builders import (
 
 from mooring.engine.cycle import Scheduler
 from mooring.model.events import BindFailed, Event, PodLost, PodSeen
+from mooring.model.keys import PodKey
 from mooring.testing.builders import make_node
 from mooring.testing.random_clusters import replaced, with_node, with_phase
 
 
 def running(scheduler: Scheduler, *keys: str) -> list[Event]:
     """The world confirms that pods run where they were bound."""
-    records = [scheduler.cluster.pods.records[f"default/{key}"] for key in keys]
+    records = [scheduler.cluster.pods.records[PodKey(f"default/{key}")] for key in keys]
     return [PodSeen(with_node(record.pod, record.node_name)) for record in records]
 
 

@@ -12,10 +12,11 @@ from mooring.engine.queue.queue import Entry
 from mooring.model.decisions import Wait
 from mooring.model.events import GangLost, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang
+from mooring.model.memory import Memory, moment
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
-from mooring.testing.builders import ZONE, make_node, make_pod, make_spread
-from mooring.testing.random_clusters import replaced
+from mooring.testing.builders import ZONE, make_node, make_pod, make_spread, written_down
+from mooring.testing.random_clusters import replaced, with_node
 
 PROFILE = {**NO_PREEMPTION, "pluginConfig": [{"name": "GangScheduling", "args": {"reserveAfterSeconds": 100}}]}
 
@@ -177,3 +178,35 @@ def test_what_is_held_is_let_go_of_even_if_something_raises(monkeypatch: pytest.
     assert Wait("default/small", "error: RuntimeError: a plugin's fault", ("Mooring",)) in decisions
     assert [fault.turn for fault in scheduler.take_faults()] == ["default/small"]
     assert sum(len(slots) for slots in scheduler.cluster.pods.on_row.values()) == 1
+
+
+@pytest.mark.parametrize(("created", "is_kept_out"), [("00:00:01", True), ("00:03:00", False)])
+def test_a_gang_has_waited_as_long_as_before_a_restart_and_another_of_its_name_has_not(
+    created: str, is_kept_out: bool
+) -> None:
+    members = [replaced(pod, creation_timestamp=f"1970-01-01T{created}Z") for pod in make_members(4, gpu=1)]
+    nodes, busy = [make_node("a", gpu=2), make_node("b", gpu=2)], make_pod("busy", gpu=2, node="b")
+    before = started(make_gang(minimum=4), nodes=nodes, pods=[busy, *make_members(4, gpu=1)])
+    remembered = written_down(before.remembered())
+    assert remembered == Memory(gangs_waiting_since={make_gang().key: moment(1.0)})
+
+    # What a watch shows waits since now.
+    after = start(make_gang(minimum=4), nodes=nodes, profile=PROFILE)
+    after.recall(remembered)
+    assert after.remembered() == remembered  # before anything has come
+    after.handle(*map(PodSeen, [busy, *members, make_pod("small", gpu=1)]))
+    said = waiting(after.cycle(200.0))
+
+    assert ("small" in said) is is_kept_out
+
+
+def test_a_gang_that_has_started_or_is_gone_is_not_remembered_as_waiting() -> None:
+    nodes = [make_node("a", gpu=4)]
+    remembered = Memory(gangs_waiting_since={make_gang().key: moment(1.0), make_gang("gone").key: moment(1.0)})
+    running = [with_node(pod, "a") for pod in make_members(4, gpu=1)]
+    scheduler = start(make_gang(minimum=4), nodes=nodes, profile=PROFILE)
+    scheduler.recall(remembered)
+    scheduler.handle(*map(PodSeen, running))
+    scheduler.cycle(200.0)
+
+    assert scheduler.remembered() == Memory()

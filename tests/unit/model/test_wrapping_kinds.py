@@ -10,6 +10,7 @@ from mooring.model.gangs.dialects.lws import LeaderWorkerSet
 from mooring.model.gangs.gang import Gang, Role
 from mooring.model.keys import GangKey
 from mooring.model.loading.unread import remarks
+from mooring.model.queued.workloads import queued_workloads
 from mooring.model.values.requests import pod_requests, whole_requests
 
 POD = "{containers: [{name: main, image: x, resources: {requests: {cpu: '1'}}}]}"
@@ -276,6 +277,27 @@ def test_what_is_in_a_wrapper_is_read_as_if_it_stood_by_itself_and_queues_where_
     assert [gang.roles for gang in manifests.gangs] == [(Role("leader", 1), Role("worker", 1))]
     deployment: Deployment = manifests.deployments[0]
     assert deployment.metadata.labels == {"kueue.x-k8s.io/queue-name": "queue"}
+
+
+def test_a_wrapper_that_queues_is_one_workload() -> None:
+    (queued,) = queued_workloads(read(WRAPPER))
+
+    assert queued.owner_key == ("AppWrapper", "team", "app")
+    assert queued.workload.metadata.name.startswith("appwrapper-app-")
+    assert queued.workload.spec.queue_name == "queue"
+    assert [(pod_set.name, pod_set.count) for pod_set in queued.workload.spec.pod_sets] == [
+        ("app-ps-0", 2),
+        ("app-ps-1", 2),
+    ]
+    assert [len(pods) for pods in queued.pods.values()] == [2, 2]
+
+
+def test_replicas_of_a_wrapped_set_are_one_pod_set() -> None:
+    text = WRAPPER.replace("leaderWorkerTemplate: {size: 2,", "replicas: 3, leaderWorkerTemplate: {size: 2,")
+
+    (queued,) = queued_workloads(read(text))
+
+    assert [pod_set.count for pod_set in queued.workload.spec.pod_sets] == [2, 6]
 
 
 def test_a_wrapper_that_is_suspended_and_does_not_queue_makes_nothing() -> None:

@@ -182,15 +182,16 @@ def test_gates_keep_a_pod_out_of_the_queue() -> None:
     assert held == Rejection(("waiting for scheduling gates: [a b]",), unresolvable=True)
 
 
-def test_a_part_of_a_gpu_is_found_on_no_node_and_pods_that_ask_for_different_parts_differ() -> None:
-    cluster = make_cluster(nodes=[make_node("a", resources={"nvidia.com/gpu": 8})], plugins=[GpuSharing()])
+def test_a_part_of_a_gpu_is_looked_for_on_cards_and_pods_that_ask_for_different_parts_differ() -> None:
+    cluster = make_cluster(
+        nodes=[make_node("a", gpu=1), make_node("none")],
+        pods=[make_pod("b", node="a", annotations={"gpu-fraction": "0.6"})],
+    )
     half, third = (make_pod(part, annotations={"gpu-fraction": part}) for part in ("0.5", "0.3"))
 
-    assert [
-        GpuSharing().pre_filter(cluster.shapes.intern(pod, bound=False), cluster.view)
-        for pod in (half, third, make_pod())
-    ] == [
-        Rejection(("parts of GPUs are not allocated by this version: [gpu-fraction=0.5]",), unresolvable=True),
-        Rejection(("parts of GPUs are not allocated by this version: [gpu-fraction=0.3]",), unresolvable=True),
-        SKIP,
-    ]
+    assert refusals(GpuSharing(), cluster, half) == {
+        "a": Rejection(("node(s) didn't have enough free on their GPUs: 50% of 1 GPU",)),
+        "none": Rejection(("node(s) didn't share GPUs in the requested way: 50% of 1 GPU",), unresolvable=True),
+    }
+    assert list(refusals(GpuSharing(), cluster, third)) == ["none"]
+    assert GpuSharing().pre_filter(cluster.shapes.intern(make_pod(), bound=False), cluster.view) is SKIP

@@ -16,6 +16,7 @@ from volume_builders import (
 
 from mooring.engine.plugin import SKIP
 from mooring.engine.verdict import Rejection
+from mooring.model.keys import PodKey
 from mooring.plugins.volume_restrictions import VolumeRestrictions
 
 NO_DISK = Rejection(("node(s) had no available disk",))
@@ -124,7 +125,7 @@ def test_releasing_the_user_of_a_claim_frees_it() -> None:
     cluster = make_cluster(*NODES, WAIT, EXCLUSIVE, make_pod("user", claims=["data"], node="a"))
     pod = make_pod(claims=["data"])
     with cluster.what_if():
-        cluster.release("default/user")
+        cluster.release(PodKey("default/user"))
         free = VolumeRestrictions().pre_filter(cluster.shape_for(pod), cluster.view)
 
     assert free is SKIP

@@ -8,6 +8,7 @@ from mooring.actions.preempt.budgets import split_one_by_one
 from mooring.actions.preempt.running import RunningPods
 from mooring.model.api.policies import PodDisruptionBudget
 from mooring.model.events import ObjectSeen, PodSeen
+from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import make_cluster, make_node
 
@@ -49,7 +50,7 @@ def test_pods_on_their_way_out_do_not_count_as_there() -> None:
 
 def test_an_eviction_that_was_decided_counts_until_the_budget_is_seen_anew() -> None:
     cluster, found = running(make_budget("b", labels=DB, allowed=2))
-    pod = cluster.pods.records["default/db-0"].pod
+    pod = cluster.pods.records[PodKey("default/db-0")].pod
     found.budgets.spend(found.budgets.set_of(pod), pod.key)
     assert found.allowed_disruptions().tolist() == [1]
 
@@ -71,7 +72,7 @@ def test_an_eviction_that_was_decided_counts_until_the_budget_is_seen_anew() -> 
 def test_whom_a_budget_does_not_protect(budget: PodDisruptionBudget) -> None:
     cluster, found = running(budget, replicas=1)
 
-    assert found.budgets.sets.values[found.budgets.set_of(cluster.pods.records["default/db-0"].pod)] == ()
+    assert found.budgets.sets.values[found.budgets.set_of(cluster.pods.records[PodKey("default/db-0")].pod)] == ()
 
 
 def test_a_pod_that_breaks_one_budget_takes_nothing_from_the_next() -> None:

@@ -15,6 +15,7 @@ from mooring.errors import ConfigError
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Evict, Wait
 from mooring.model.events import PodLost, PodSeen
+from mooring.model.memory import Memory, moment
 from mooring.testing.builders import (
     make_cluster,
     make_config,
@@ -23,6 +24,7 @@ from mooring.testing.builders import (
     make_pod,
     make_profile,
     make_scheduler,
+    written_down,
 )
 
 LEAST_LOST = PreemptionCostArgs(least_work_lost=True)
@@ -227,6 +229,23 @@ def test_a_workload_that_was_preempted_often_is_spared_for_a_while() -> None:
 
     assert evicted_each_time(two_workloads(None), [10, 20, 30, 111]) == [web, web, web, web]
     assert evicted_each_time(two_workloads(profile), [10, 20, 30, 111]) == [web, web, db, web]
+
+
+def test_preemptions_count_after_a_restart() -> None:
+    profile = costs(mostPreemptionsPerWorkload=2, windowSeconds=100)
+    before, after, forgetful = (two_workloads(profile) for _ in range(3))
+    evicted_each_time(before, [10, 20])
+
+    remembered = written_down(before.remembered())
+    assert remembered == Memory(preemptions={"ReplicaSet/default/web": [moment(10), moment(20)]})
+    after.recall(remembered)
+
+    assert evicted_each_time(after, [30, 111]) == [["default/db"], ["default/web"]]
+    assert evicted_each_time(forgetful, [30]) == [["default/web"]]
+    unlimited = two_workloads(None)
+    unlimited.recall(remembered)
+    unlimited.cycle(30)
+    assert unlimited.remembered() == Memory()
 
 
 def test_one_decision_counts_once_however_many_pods_go() -> None:

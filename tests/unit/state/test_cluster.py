@@ -4,6 +4,7 @@ import pytest
 
 from mooring.errors import InvariantBroken
 from mooring.model.events import NodeLost, NodeSeen, ObjectSeen, PodLost, PodSeen
+from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
 from mooring.testing.builders import (
     GPU,
@@ -120,14 +121,14 @@ def test_terms_of_a_pod_make_the_labels_they_select_matter() -> None:
     cluster.observe(PodSeen(make_pod("far", affinity=make_affinity(away=[make_pod_term(labels={"app": "web"})]))))
 
     assert cluster.shapes_version > version
-    assert cluster.pods.records["default/pod-0"].shape.selected_labels == {"app": "web"}
+    assert cluster.pods.records[PodKey("default/pod-0")].shape.selected_labels == {"app": "web"}
 
 
 def test_a_bound_pod_cannot_be_assumed_elsewhere() -> None:
     cluster = make_cluster(nodes=make_nodes(2), pods=[make_pod("pod", node="node-0")])
 
     with pytest.raises(InvariantBroken, match=r"default/pod is bound already, to node-0"):
-        cluster.assume("default/pod", 1)
+        cluster.assume(PodKey("default/pod"), 1)
 
 
 def test_rollback_undoes_what_was_assumed_and_released() -> None:
@@ -135,12 +136,12 @@ def test_rollback_undoes_what_was_assumed_and_released() -> None:
     before = cluster.nodes.fingerprint()
 
     with cluster.what_if():
-        cluster.release("default/runs")
-        cluster.assume("default/waits", 0)
+        cluster.release(PodKey("default/runs"))
+        cluster.assume(PodKey("default/waits"), 0)
         assert cpu_taken(cluster) == {"node-0": 1000, "node-1": 0}
 
     assert cluster.nodes.fingerprint() == before
-    runs, waits = cluster.pods.records["default/runs"], cluster.pods.records["default/waits"]
+    runs, waits = cluster.pods.records[PodKey("default/runs")], cluster.pods.records[PodKey("default/waits")]
     assert (runs.node_name, runs.assumed, waits.node_name, waits.assumed) == ("node-0", False, "", False)
 
 
@@ -159,14 +160,14 @@ def test_what_raises_inside_a_trial_undoes_it_even_if_it_was_kept() -> None:
 
     def keep_and_fail() -> None:
         with cluster.what_if() as trial:
-            cluster.assume("default/waits", 0)
+            cluster.assume(PodKey("default/waits"), 0)
             trial.keep()
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         keep_and_fail()
 
-    assert cluster.pods.records["default/waits"].node_name == "" and not cluster.is_trying
+    assert cluster.pods.records[PodKey("default/waits")].node_name == "" and not cluster.is_trying
 
 
 def test_host_ports_are_held_and_given_back() -> None:
@@ -182,10 +183,22 @@ def test_changes_are_told_since_a_position() -> None:
     cluster = make_cluster(nodes=make_nodes(2), pods=make_pods(2))
     position = cluster.pod_changes.position
 
-    cluster.assume("default/pod-0", 1)
-    cluster.release("default/pod-0")
+    cluster.assume(PodKey("default/pod-0"), 1)
+    cluster.release(PodKey("default/pod-0"))
 
     changes = cluster.pod_changes.since(position)
     assert changes is not None
     _, rows, signs = changes
     assert (rows.tolist(), signs.tolist()) == ([1, 1], [1, -1])
+
+
+def test_without_a_seed_the_node_that_came_first_wins_ties_also_over_one_in_its_old_row() -> None:
+    cluster = Cluster(seed=None)
+    for name in ("b", "a", "c"):
+        cluster.observe(NodeSeen(make_node(name)))
+    cluster.observe(NodeLost("b"))
+    cluster.observe(NodeSeen(make_node("b")))
+
+    ties = {name: int(cluster.nodes.tie.values[row]) for name, row in cluster.nodes.row_of.items()}
+
+    assert sorted(ties, key=ties.__getitem__, reverse=True) == ["a", "c", "b"]

@@ -1,6 +1,7 @@
 """What shapes mean to somebody, shared by all who ask the same."""
 
 from mooring.model.events import PodSeen
+from mooring.model.keys import PodKey
 from mooring.state.effects import EffectStore
 from mooring.testing.builders import make_cluster, make_pod
 
@@ -16,7 +17,7 @@ def test_effects_handed_out_again_know_the_shapes_that_appeared_since() -> None:
     again = store.get("large", lambda shape: int(shape.request("cpu") > 1000), (0,))
 
     assert again.any
-    assert again.of(cluster.pods.records["default/large"].shape.id) == 1
+    assert again.of(cluster.pods.records[PodKey("default/large")].shape.id) == 1
 
 
 def test_effects_are_computed_anew_for_another_version_of_the_rest() -> None:

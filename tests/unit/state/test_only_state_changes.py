@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 import mooring
+from mooring.state.quota_tree import FlavorResource, QuotaTree, TreeNode
+from mooring.state.undo import Trial, UndoLog
+from mooring.testing.builders import make_cluster, make_node, make_pod
 
 SOURCES = Path(mooring.__file__).parent
 READERS = ("engine", "plugins", "actions", "report", "drivers", "assembly.py", "plugin.py")
@@ -79,3 +82,41 @@ def test_reading_and_the_clusters_own_methods_are_free() -> None:
     source = "cluster.assume(key, row)\nrow = cluster.pods.records[key].row\nself.held = None\nqueue.gangs.get(key)\n"
 
     assert list(writes_in(source, "actions/place/action.py")) == []
+
+
+def test_there_is_one_undo_log() -> None:
+    """Whatever is tried out, quota as well as places, is undone by the cluster's: nobody else makes one."""
+    makers = [
+        path.relative_to(SOURCES).as_posix()
+        for path in sorted(SOURCES.rglob("*.py"))
+        if "testing" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and names_in(node.func)[-1:] == ["UndoLog"]
+    ]
+
+    assert makers == ["state/placements.py"]
+
+
+def test_quota_and_places_are_tried_out_in_one_what_if() -> None:
+    cluster = make_cluster(nodes=[make_node("a", cpu=4)], pods=[make_pod("pod", cpu=1)])
+    tree = QuotaTree([TreeNode("queue", is_queue=True)], [FlavorResource("default", "cpu")], cluster.log)
+    (key,) = cluster.pods.records
+
+    with cluster.what_if():
+        tree.add(0, 0, 3)
+        cluster.assume(key, 0)
+
+    assert (tree.usage_of(0, 0), cluster.pods.records[key].node_name) == (0, "")
+
+
+def test_what_is_for_good_outlives_a_what_if_around_it() -> None:
+    log = UndoLog()
+    tree = QuotaTree([TreeNode("queue", is_queue=True)], [FlavorResource("default", "cpu")], log)
+
+    with Trial(log):
+        with log.for_good():
+            tree.add(0, 0, 3)
+        with Trial(log):
+            tree.add(0, 0, 1)
+
+    assert tree.usage_of(0, 0) == 3

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mooring.model.events import PodSeen
+from mooring.model.keys import PodKey
 from mooring.state.shapes import Shape
 from mooring.state.views import PodView
 from mooring.testing.builders import RACK, make_cluster, make_namespace, make_node, make_pod
@@ -17,7 +18,7 @@ def test_a_view_shows_what_is_there_now() -> None:
 
     cluster.observe(PodSeen(make_pod("old", node="b")))
     cluster.observe(PodSeen(make_pod("new")))
-    cluster.assume("default/new", 1)
+    cluster.assume(PodKey("default/new"), 1)
 
     shapes, rows = view.bound_pods()
     assert ([view.shape(shape).namespace for shape in shapes.tolist()], rows.tolist()) == (["default"] * 2, [1, 1])
@@ -25,7 +26,7 @@ def test_a_view_shows_what_is_there_now() -> None:
     assert (view.row_of("b"), view.row_of("c"), view.node_name(0), view.node_count, view.end) == (1, None, "a", 2, 2)
     assert [view.label_values(RACK)[code] for code in view.label_codes(RACK)[:2].tolist()] == ["r1", "r2"]
     assert view.rows(np.array([1], np.intp)).names == ["b"]
-    assert view.pod("default/new") == PodView.of(cluster.pods.records["default/new"])
+    assert view.pod("default/new") == PodView.of(cluster.pods.records[PodKey("default/new")])
     assert list(view.related.namespaces) == ["x"]
 
 

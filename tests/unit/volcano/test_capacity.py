@@ -5,6 +5,7 @@ import pytest
 from mooring.actions.volcano.demands import JobDemand, QueueSpec, Role
 from mooring.actions.volcano.sharing import Sharing
 from mooring.errors import InvariantBroken
+from mooring.state.undo import UndoLog
 from mooring.testing.share_builders import amounts, fill, make_share_job, make_share_queue, make_sharing
 
 GPU = "nvidia.com/gpu"
@@ -59,13 +60,22 @@ def test_the_root_can_be_limited_like_any_queue() -> None:
 
 
 def test_deserved_shares_lie_between_guarantee_and_reach() -> None:
-    sharing = make_tree(
-        vision={"deserved": 2, "guarantee": 3}, language={"deserved": 9, "capability": 5}, production={"deserved": 6}
-    )
+    queues = [
+        make_share_queue("vision", deserved=amounts(gpu=2), guarantee=amounts(gpu=3)),
+        make_share_queue("language", deserved=amounts(gpu=9), capability=amounts(gpu=5)),
+        make_share_queue("production", deserved=amounts(gpu=6)),
+    ]
+    sharing = make_sharing(queues, [], total=amounts(gpu=16), capacity=True)
 
-    found = {name: sharing.report(name).deserved[GPU] for name in ("vision", "language", "research", "production")}
-    assert found == {"vision": 3, "language": 5, "research": 8, "production": 6}
+    found = {name: sharing.report(name).deserved[GPU] for name in ("vision", "language", "production")}
+    assert found == {"vision": 3, "language": 5, "production": 6}
     assert sharing.report("root").deserved == {GPU: 14}
+
+
+def test_in_a_tree_what_is_written_is_deserved_though_a_parent_may_hold_less() -> None:
+    sharing = make_tree(research={"capability": 5}, language={"deserved": 9}, vision={"deserved": 2, "guarantee": 3})
+
+    assert [sharing.report(name).deserved[GPU] for name in ("language", "vision", "research")] == [9, 3, 12]
 
 
 def test_a_no_names_the_queue_the_resource_and_the_amounts() -> None:
@@ -205,4 +215,4 @@ def test_queues_that_are_no_tree_are_a_fault(queues: list[str], expected: str) -
     specs = [QueueSpec(name, parent=parent) for name, parent in (queue.split("/") for queue in queues)]
 
     with pytest.raises(InvariantBroken, match=expected):
-        Sharing(specs, amounts(gpu=1))
+        Sharing(specs, amounts(gpu=1), log=UndoLog())

@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.actions.volcano.past import PastUse
 from mooring.actions.volcano.settings import ShareSettings
+from mooring.model.memory import Memory
+from mooring.testing.builders import written_down
 from mooring.testing.share_builders import amounts, fill, make_share_job, make_share_queue, make_sharing
 
 GPU = "nvidia.com/gpu"
@@ -102,3 +106,43 @@ def test_the_past_is_kept_when_a_new_resource_turns_up() -> None:
     # All of the past was a's: its weight is max(0, 1/2 + 1/2 - 1).
     assert sharing.report("a").deserved == {GPU: 0, "cpu": 0}
     assert sharing.report("b").deserved == {GPU: 8, "cpu": 0}
+
+
+@given(
+    before=st.lists(st.tuples(st.floats(0, 1e6), st.integers(0, 12)), max_size=5),
+    away=st.floats(0, 1e6),
+)
+def test_what_is_written_down_counts_on_as_if_there_had_been_no_restart(
+    before: list[tuple[float, int]], away: float
+) -> None:
+    """What was held went on being held while nobody looked."""
+    queues = [make_share_queue("a"), make_share_queue("b")]
+    settings = ShareSettings(half_life_seconds=HOUR, k_value=0.5)
+    sharing = make_sharing(queues, [], total=amounts(gpu=12), settings=settings)
+    now = 0.0
+    for seconds, members in before:
+        sharing.forget("job")
+        if members:
+            sharing.add(make_share_job("job", "a", members=members))
+        fill(sharing)
+        now += seconds
+        sharing.pass_time(now)
+    use = sharing.remembered()
+    restarted = make_sharing(queues, [], total=amounts(gpu=12), settings=settings)
+    if use is not None:
+        restarted.recall(written_down(Memory(shared_queues={"Volcano": use})).shared_queues["Volcano"], now + away)
+    sharing.pass_time(now + away)
+
+    for name in ("a", "b"):
+        sharing.forget("job")
+        sharing.add(make_share_job(name, name, members=12))
+        restarted.add(make_share_job(name, name, members=12))
+    for name in ("a", "b"):
+        found, expected = restarted.report(name).deserved[GPU], sharing.report(name).deserved[GPU]
+        assert abs(found - expected) <= 1  # whole devices, of amounts that may be next to one half
+
+
+def test_nothing_is_written_down_where_nobody_looks_back() -> None:
+    sharing = make_sharing([make_share_queue("a")], [], total=amounts(gpu=12))
+    sharing.start_cycle(HOUR)
+    assert sharing.remembered() is None

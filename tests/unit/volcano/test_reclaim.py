@@ -223,27 +223,33 @@ def test_a_job_runs_for_the_minimum_runtime_before_anything_is_taken_from_it() -
     jobs = [*singles("greedy", 7, started=100.0), make_share_job("older", "greedy", held=1, started=50.0)]
     sharing = make_world(make_share_job("wants", "starving"), *jobs, minimum_runtime=60.0)
 
-    assert refusal(sharing, now=109.0) == "what others hold beyond their shares is not enough for job wants"
+    assert refusal(sharing, now=109.0) == "what could be taken for it has not run for long enough yet"
     assert victims(sharing, now=110.0) == [("older", (1,))]
     assert victims(sharing, now=160.0) == [("greedy-6", (1,))]
 
 
-def test_the_minimum_runtime_of_a_department_holds_for_its_teams() -> None:
+def test_the_minimum_runtime_is_that_of_the_queue_where_the_ways_part() -> None:
     queues = [
         make_share_queue("starving", deserved=HALF),
         make_share_queue("department", minimum_runtime=60.0),
         make_share_queue("slow", parent="department", deserved=amounts(gpu=1)),
         make_share_queue("quick", parent="department", deserved=amounts(gpu=1), minimum_runtime=0.0),
+        make_share_queue("small", parent="department", deserved=amounts(gpu=2)),
     ]
     jobs = [
-        *singles("slow", 5, started=100.0),
-        *singles("quick", 3, started=100.0),
+        *singles("slow", 4, started=100.0),
+        *singles("quick", 4, started=100.0),
         make_share_job("wants", "starving", members=2),
+        make_share_job("inside", "small", members=2),
     ]
     sharing = make_sharing(queues, jobs, total=TOTAL, capacity=True)
 
-    assert victims(sharing, now=120.0) == [("quick-2", (1,))]
-    assert victims(sharing, now=200.0) == [("slow-4", (1,))]
+    # Seen from outside it is the department's, whatever its teams say; among the teams their own counts.
+    refused = sharing.find_victims("wants", 120.0)
+    assert isinstance(refused, Refusal)
+    assert refused.again_at == 160.0
+    assert victims(sharing, now=160.0) == [("quick-3", (1,))]
+    assert victims(sharing, "inside", now=120.0) == [("quick-3", (1,))]
 
 
 def test_the_nearest_queue_in_the_tree_gives_first() -> None:

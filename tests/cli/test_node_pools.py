@@ -1,0 +1,114 @@
+"""Node pools as policy, as `mooring schedule` decides by them."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from mooring.cli.main import run
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - plugins:
+      multiPoint: {{enabled: [{{name: NodePools, weight: 100}}]}}
+    pluginConfig:
+      - name: NodePools
+        args: {{pools: [{pool}]}}
+"""
+
+
+def pod(name: str, cpu: str, namespace: str = "default") -> dict[str, object]:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"containers": [container]},
+    }
+
+
+def node(name: str, pool: str) -> dict[str, object]:
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"pool": pool}},
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+
+
+def place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pool: str, *pods: dict[str, object]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Where pods go on a node of the pool and one of nobody's, and what is said to those that wait."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "research"}}
+    (tmp_path / "cluster.yaml").write_text(
+        yaml.safe_dump_all([namespace, node("ours", "research"), node("other", "none"), *pods])
+    )
+    (tmp_path / "config.yaml").write_text(CONFIG.format(pool=pool))
+    files = ["-f", str(tmp_path / "cluster.yaml"), "--config", str(tmp_path / "config.yaml")]
+    assert run(["schedule", *files, "-q", "-o", "json"]) == 0
+    found = msgspec.json.decode(capsys.readouterr().out)
+    placed = {each["pod"]: each["node"] for each in found["placements"]}
+    return placed, {each["pod"]: each["message"].partition(" preemption:")[0] for each in found["waiting"]}
+
+
+def test_a_dedicated_pool_takes_its_own_pods_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pool = "{name: r, nodeLabels: {pool: research}, namespaces: [research], policy: Dedicated}"
+    pods = [pod("a", "3", "research"), pod("b", "2", "research"), pod("c", "1")]
+    placed, waiting = place(tmp_path, capsys, pool, *pods)
+    assert placed == {"a": "ours", "c": "other"}
+    assert waiting == {
+        "b": "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were outside of the pod's dedicated pool."
+    }
+    placed, waiting = place(tmp_path, capsys, pool, pod("a", "1", "research"), pod("c", "3"), pod("d", "2"))
+    assert placed == {"a": "ours", "c": "other"}
+    assert waiting == {
+        "d": "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were in a pool dedicated to others."
+    }
+
+
+def test_a_shared_pool_is_filled_first_by_its_own_pods_and_last_by_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool = "{name: r, nodeLabels: {pool: research}, namespaces: [research]}"
+    own = [pod("a", "2", "research"), pod("b", "2", "research"), pod("c", "2", "research")]
+    assert place(tmp_path, capsys, pool, *own)[0] == {"a": "ours", "b": "ours", "c": "other"}
+    others = [pod("a", "2"), pod("b", "2"), pod("c", "2")]
+    assert place(tmp_path, capsys, pool, *others)[0] == {"a": "other", "b": "other", "c": "ours"}
+
+
+def test_others_do_not_fill_what_a_pool_reserves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pool = "{name: r, nodeLabels: {pool: research}, namespaces: [research], policy: Reserved, reservedPercent: 50}"
+    pods = [pod("a", "2"), pod("b", "2"), pod("c", "1"), pod("d", "2"), pod("e", "1", "research")]
+    placed, waiting = place(tmp_path, capsys, pool, *pods)
+    assert placed == {"a": "other", "b": "other", "c": "ours", "e": "ours"}
+    assert waiting == {
+        "d": "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) kept the rest of their capacity for their pool."
+    }
+
+
+@pytest.mark.parametrize(
+    ("pool", "problem"),
+    [
+        ("{name: r, nodeLabels: {}, namespaces: [a]}", "nodeLabels: expected at least one label, found none"),
+        (
+            "{name: r, nodeLabels: {a: b}}",
+            "expected namespaces or podLabels, which say whose pool it is, found neither",
+        ),
+        (
+            "{name: r, nodeLabels: {a: b}, namespaces: [a], policy: Reserved}",
+            "reservedPercent: expected 1 or more with policy Reserved, else none, found 0",
+        ),
+    ],
+)
+def test_a_pool_that_makes_no_sense_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pool: str, problem: str
+) -> None:
+    (tmp_path / "config.yaml").write_text(CONFIG.format(pool=pool))
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump(node("n", "a")))
+    assert run(["schedule", "-f", str(tmp_path / "cluster.yaml"), "--config", str(tmp_path / "config.yaml")]) == 2
+    assert problem in capsys.readouterr().err

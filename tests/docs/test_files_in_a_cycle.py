@@ -1,0 +1,28 @@
+"""The journeys in the docs can be read: a cycle goes through few files, and every file that they name is there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+JOURNEYS = sorted((CHECKOUT / "docs").glob("journey-of-*.md"))
+
+
+def test_a_cycle_does_not_spread_over_more_files() -> None:
+    tool = CHECKOUT / "tools" / "files_in_a_cycle.py"
+    shown = subprocess.run([sys.executable, str(tool)], capture_output=True, text=True, check=True).stdout
+
+    job, gang = (int(count) for count in re.findall(r": (\d+) files", shown))
+    assert (job <= 72, gang <= 61) == (True, True), shown
+
+
+@pytest.mark.parametrize("page", JOURNEYS, ids=lambda page: page.stem)
+def test_every_file_that_a_journey_names_is_there(page: Path) -> None:
+    there = [path.as_posix() for path in (CHECKOUT / "src" / "mooring").rglob("*.py")]
+    named = set(re.findall(r"`([a-z_/]+\.py)`", page.read_text()))
+
+    assert named
+    assert sorted(name for name in named if not any(path.endswith(f"/{name}") for path in there)) == []

@@ -1,0 +1,179 @@
+"""Extenders of a KubeSchedulerConfiguration, asked over HTTP as people have them."""
+
+import json
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from control_plane import until
+from kube import Kube, node, pod
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders:
+- urlPrefix: http://127.0.0.1:{port}/scheduler
+  filterVerb: filter
+  prioritizeVerb: prioritize
+  weight: 5
+  nodeCacheCapable: true
+  httpTimeout: 5s
+  {more}
+"""
+
+
+class ExtenderServer(ThreadingHTTPServer):
+    """Lets pods have n1 and n2, and likes n2 best."""
+
+    asked: list[str]
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        server = self.server
+        assert isinstance(server, ExtenderServer)
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        verb = self.path.rpartition("/")[2]
+        server.asked.append(verb)
+        answer: Any = None
+        if verb == "filter":
+            answer = {"NodeNames": [name for name in body["NodeNames"] if name != "n0"], "FailedNodes": {"n0": "no"}}
+        elif verb == "prioritize":
+            answer = [{"Host": name, "Score": 10 if name == "n2" else 0} for name in body["NodeNames"]]
+        elif verb == "preempt":
+            allowed = {name: found for name, found in body["NodeNameToMetaVictims"].items() if name != "n1"}
+            answer = {"NodeNameToMetaVictims": allowed}
+        content = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def extender() -> Iterator[ExtenderServer]:
+    with ExtenderServer(("127.0.0.1", 0), Handler) as server:
+        server.asked = []
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_an_extender_decides_with_us_on_the_pods_that_concern_it(
+    cluster: Kube, extender: ExtenderServer, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.yaml"
+    more = "managedResources: [{name: example.com/fpga}]"
+    config.write_text(CONFIG.format(port=extender.server_port, more=more))
+    amounts: dict[str, Any] = {"example.com/fpga": "4"}
+    cluster.create(*(node(f"n{i}", **amounts) for i in range(3)))
+    cluster.run(f"--config={config}")
+    plain = pod("plain")
+    concerned = pod("concerned")
+    resources = {"requests": {"cpu": "1", "example.com/fpga": "1"}, "limits": {"example.com/fpga": "1"}}
+    concerned["spec"]["containers"][0]["resources"] = resources
+    cluster.create(plain)
+    cluster.wait_until_bound(["plain"])
+    assert extender.asked == []
+    cluster.create(concerned)
+    assert cluster.wait_until_bound(["concerned"]) == {"concerned": "n2"}
+    assert extender.asked[:2] == ["filter", "prioritize"]
+
+
+def test_one_that_may_be_ignored_and_does_not_answer_is(cluster: Kube, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG.format(port=9, more="ignorable: true"))
+    cluster.create(node("n0"))
+    cluster.run(f"--config={config}")
+    cluster.create(pod("one"))
+    cluster.wait_until_bound(["one"])
+
+
+def test_one_that_does_not_answer_keeps_its_pods_waiting(cluster: Kube, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG.format(port=9, more=""))
+    cluster.create(node("n0"))
+    scheduler = cluster.run(f"--config={config}")
+    cluster.create(pod("one"))
+    until(lambda: "extender http://127.0.0.1:9/scheduler/filter" in scheduler.log.read_text(), 30, scheduler.tail)
+    assert cluster.by_node() == {"": 1}
+
+
+def test_one_that_binds_is_left_to_bind(cluster: Kube, extender: ExtenderServer, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG.format(port=extender.server_port, more="bindVerb: bind"))
+    cluster.create(*(node(f"n{i}") for i in range(3)))
+    scheduler = cluster.run(f"--config={config}")
+    cluster.create(pod("one"))
+    until(lambda: "bind" in extender.asked, 30, scheduler.tail)
+    assert cluster.by_node() == {"": 1}
+
+
+def test_nobody_is_evicted_where_an_extender_does_not_let_it(
+    cluster: Kube, extender: ExtenderServer, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG.format(port=extender.server_port, more="preemptVerb: preempt"))
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 9}
+    cluster.create(urgent, *(node(f"n{i}", cpu=2) for i in range(3)))
+    cluster.create(*(pod(f"low-{i}", cpu="2", nodeName=f"n{i}") for i in range(3)))
+    cluster.run(f"--config={config}")
+    cluster.create(pod("high", cpu="2", priorityClassName="urgent"))
+    # n0 is filtered out, on n1 nobody may be evicted.
+    assert cluster.wait_until_bound(["high"]) == {"high": "n2"}
+    assert set(cluster.pods()) == {"low-0", "low-1", "high"}
+    assert "preempt" in extender.asked
+
+
+def test_an_extender_is_asked_over_https_and_verified_by_its_ca(
+    cluster: Kube, extender: ExtenderServer, tmp_path: Path
+) -> None:
+    certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    command = f"openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=extender -keyout {key} -out {certificate}"
+    names = ("-addext", "subjectAltName=DNS:extender")
+    subprocess.run([*command.split(), *names], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    context.verify_mode = ssl.CERT_REQUIRED  # and it wants to know who asks
+    context.load_verify_locations(certificate)
+    extender.socket = context.wrap_socket(extender.socket, server_side=True)
+    ours = f"{{caFile: {certificate}, certFile: {certificate}, keyFile: {key}, serverName: extender}}"
+    text = CONFIG.format(port=extender.server_port, more=f"enableHTTPS: true\n  tlsConfig: {ours}")
+    config = tmp_path / "config.yaml"
+    config.write_text(text.replace("http://", "https://"))
+    cluster.create(*(node(f"n{i}") for i in range(3)))
+    cluster.run(f"--config={config}")
+    cluster.create(pod("one"))
+    assert cluster.wait_until_bound(["one"]) == {"one": "n2"}
+
+
+def test_a_certificate_that_nobody_vouches_for_is_not_believed_unless_told_to(
+    cluster: Kube, extender: ExtenderServer, tmp_path: Path
+) -> None:
+    certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    command = f"openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=extender -keyout {key} -out {certificate}"
+    subprocess.run(command.split(), check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    extender.socket = context.wrap_socket(extender.socket, server_side=True)
+    config = tmp_path / "config.yaml"
+    text = CONFIG.replace("http://", "https://")
+    config.write_text(text.format(port=extender.server_port, more="tlsConfig: {insecure: false}"))
+    cluster.create(*(node(f"n{i}") for i in range(3)))
+    scheduler = cluster.run(f"--config={config}", name="wary")
+    cluster.create(pod("one"))
+    until(lambda: "ClientConnectorCertificateError" in scheduler.log.read_text(), 30, scheduler.tail)
+    assert scheduler.stop() == 0
+    config.write_text(text.format(port=extender.server_port, more="tlsConfig: {insecure: true}"))
+    cluster.run(f"--config={config}", name="trusting")
+    assert cluster.wait_until_bound(["one"]) == {"one": "n2"}

@@ -1,0 +1,166 @@
+"""What goes wrong before or beside scheduling: each time a clear line, or service that says what it lacks."""
+
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import yaml
+from control_plane import ADMIN, NOBODY, ControlPlane, free_port, until
+from kube import Kube, Refused, node, pod
+
+pytestmark = pytest.mark.live
+COUNTING_PREEMPTIONS = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig: [{name: PreemptionCost, args: {mostPreemptionsPerWorkload: 9}}]
+"""
+"""So that the scheduler has something to remember."""
+
+
+def run(*options: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "mooring", "run", "--leader-elect=false", *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def get(address: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://{address}", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except (urllib.error.URLError, OSError):
+        return 0, ""
+
+
+def test_a_user_without_rights_is_told_which_right_is_missing(plane: ControlPlane) -> None:
+    found = run(f"--kubeconfig={plane.nobody}")
+    assert found.returncode == 1
+    last = found.stderr.splitlines()[-1]
+    assert last.startswith("error: ") and 'User "nobody" cannot list resource' in last
+    assert NOBODY not in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (None, "expected a kubeconfig, found no such file"),
+        ("not: [a, kubeconfig", "expected a kubeconfig, found one that cannot be used"),
+        ("apiVersion: v1\nkind: Config\n", "expected a kubeconfig, found one that cannot be used"),
+    ],
+)
+def test_a_bad_kubeconfig_is_one_line(tmp_path: Path, content: str | None, expected: str) -> None:
+    path = tmp_path / "kubeconfig"
+    if content is not None:
+        path.write_text(content)
+    found = run(f"--kubeconfig={path}")
+    assert found.returncode == 2
+    assert found.stderr.count("\n") == 1
+    assert found.stderr.startswith(f"error: {path}: {expected}")
+
+
+def test_a_server_that_nobody_answers_at_ends_it(plane: ControlPlane) -> None:
+    server = f"https://127.0.0.1:{free_port()}"
+    found = run(f"--kubeconfig={plane.kubeconfig}", f"--master={server}")
+    assert found.returncode == 1
+    assert found.stderr.splitlines()[-1].startswith(f"error: {server}: ")
+    assert ADMIN not in found.stderr
+
+
+def test_a_cluster_without_kueue_says_so_and_is_ready_all_the_same(kube: Kube) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    kube.create(node("n0"))
+    scheduler = kube.run(f"--health-address={address}")
+    until(lambda: get(f"{address}/readyz")[0] == 200, 30, scheduler.tail)
+    assert "[~]kinds this cluster does not have ClusterQueue.kueue.x-k8s.io" in get(f"{address}/readyz")[1]
+    assert get(f"{address}/livez") == (200, "ok")
+    kube.create(*(pod(f"p{i}") for i in range(5)), pod("large", cpu="100"))
+    kube.wait_until_bound(f"p{i}" for i in range(5))
+
+    def measured(line: str) -> bool:
+        return line in get(f"{address}/metrics")[1].splitlines()
+
+    until(lambda: measured('scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 5.0'), 10)
+    until(lambda: measured('scheduler_pending_pods{queue="unschedulable"} 1.0'), 10)
+    assert measured('scheduler_cache_size{type="nodes"} 1.0')
+    assert measured('mooring_binds_total{outcome="bound"} 5.0')
+
+
+def test_the_second_of_two_waits_until_the_first_is_gone(kube: Kube) -> None:
+    kube.create(node("n0"))
+    quick = (
+        "--leader-elect-lease-duration=3s",
+        "--leader-elect-renew-deadline=2s",
+        "--leader-elect-retry-period=500ms",
+    )
+    first = kube.run(*quick, name="first", leads=True)
+    kube.create(pod("one"))
+    kube.wait_until_bound(["one"])
+    second = kube.run(*quick, name="second", leads=True)
+    until(lambda: "waiting for the lease" in second.tail(), 30)
+    kube.create(pod("two"))
+    kube.wait_until_bound(["two"])
+    assert "leading as" not in second.tail()
+    first.kill()
+    killed = time.monotonic()
+    kube.create(pod("three"))
+    kube.wait_until_bound(["three"])
+    assert time.monotonic() - killed >= 1.0  # not before the lease of the dead one is over
+    assert second.stop() == 0
+    lease = kube.call("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler")
+    assert lease["spec"]["holderIdentity"] == ""
+    assert lease["spec"]["leaseTransitions"] == 1
+
+
+def test_a_configuration_that_changes_is_taken_on_and_a_bad_one_is_not(kube: Kube, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    good = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    config.write_text(good)
+    kube.create(node("n0", cpu=2))
+    scheduler = kube.run(f"--config={config}")
+    kube.create(pod("one", cpu="1"), pod("two", cpu="1"), pod("three", cpu="1"))
+    until(lambda: kube.by_node() == {"n0": 2, "": 1}, 30)
+    config.write_text("kind: Nonsense\n")
+    scheduler.send(1)
+    until(lambda: "the configuration stays as it was" in scheduler.tail(), 20)
+    config.write_text(f"{good}profiles:\n- schedulerName: default-scheduler\n- schedulerName: other\n")
+    scheduler.send(1)
+    until(lambda: "scheduling for default-scheduler, other" in scheduler.tail(), 20)
+    kube.create(node("n1", cpu=2), pod("four", cpu="1", schedulerName="other"))
+    kube.wait_until_bound(["one", "two", "three", "four"])
+
+
+def test_the_rights_that_are_deployed_are_enough(kube: Kube, tmp_path: Path) -> None:
+    rights = Path(__file__).parents[2] / "deploy" / "manifests" / "rbac.yaml"
+    for found in yaml.safe_load_all(rights.read_text()):
+        kube.delete(found)
+        kube.create(found)
+    wanted = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    path = "/api/v1/namespaces/kube-system/serviceaccounts/mooring/token"
+    token = kube.call("POST", path, wanted)["status"]["token"]
+    document = yaml.safe_load(kube.kubeconfig.read_text())
+    document["users"][0]["user"] = {"token": token}
+    kube.kubeconfig = tmp_path / "mooring.kubeconfig"
+    kube.kubeconfig.write_text(yaml.safe_dump(document))
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 9}
+    kube.create(urgent, node("n0", cpu=2))
+    config = tmp_path / "config.yaml"
+    config.write_text(COUNTING_PREEMPTIONS)
+    remembered = "/api/v1/namespaces/kube-system/configmaps/mooring-memory-mooring"
+    with suppress(Refused):
+        kube.call("DELETE", remembered)
+    scheduler = kube.run(f"--config={config}", "--share-nodes", "--leader-elect-resource-name=mooring", leads=True)
+    kube.create(pod("low", cpu="2"))
+    kube.wait_until_bound(["low"])
+    kube.create(pod("high", cpu="2", priorityClassName="urgent"), pod("later", cpu="2"))
+    kube.wait_until_bound(["high"])
+    until(lambda: ("Scheduled", "Successfully assigned default/high to n0") in kube.events("high"), 10)
+    until(lambda: any(reason == "FailedScheduling" for reason, _ in kube.events("later")), 10)
+    assert scheduler.stop() == 0
+    assert "forbidden" not in scheduler.log.read_text()
+    assert "default/low" in kube.call("GET", remembered)["data"]["preemptions"]

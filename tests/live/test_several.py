@@ -1,0 +1,108 @@
+"""Several active schedulers on one cluster: by name on shared nodes, or each with a part of its own."""
+
+import re
+import statistics
+import time
+
+import pytest
+from control_plane import Program, free_port, until
+from kube import Kube, node, pod
+from test_chaos import millis
+from test_failures import get
+
+CPU = 2
+ROUNDS = 3
+MOST_LONGER = 3.0
+"""Two or three schedulers may take this much longer than one before it is a fault: they share the processors with the
+API server and with whatever else runs there. What they take is printed."""
+
+
+def allocated(kube: Kube) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for each in kube.pods().values():
+        place = each["spec"].get("nodeName")
+        if place:
+            found[place] = found.get(place, 0) + millis(each)
+    return found
+
+
+def binds(address: str) -> dict[str, float]:
+    """How many binds of a scheduler came to what so far."""
+    _, metrics = get(f"{address}/metrics")  # nothing while it starts
+    outcomes = re.finditer(r'^mooring_binds_total\{outcome="(\w+)"\} (\S+)$', metrics, re.MULTILINE)
+    return {found[1]: float(found[2]) for found in outcomes}
+
+
+def seconds_of_binding(addresses: list[str], count: int, program: Program) -> float:
+    """Wait for so many binds of all schedulers together; how long they took from the first one on."""
+    times: list[float] = []
+
+    def are_done() -> bool:
+        bound = sum(binds(address).get("bound", 0.0) for address in addresses)
+        if bound:
+            times.append(time.monotonic())
+        time.sleep(0.1)
+        return bound >= count
+
+    until(are_done, 200, program.tail)
+    return times[-1] - times[0]
+
+
+def schedule(kube: Kube, count: int, nodes: int) -> tuple[float, list[float]]:
+    """Let so many schedulers place a backlog of pods that fills the nodes to the last core.
+
+    Seconds from the first bind to the last, and the share of conflicts among the binds of each.
+    """
+    kube.clean()
+    names = [f"n{i:03}" for i in range(nodes)]
+    room = nodes * CPU * 2
+    kube.create(*(node(name, cpu=CPU) for name in names))
+    kube.create(*(pod(f"p{i}", cpu="500m", schedulerName=f"mooring-{i % count}") for i in range(room + 20)))
+    addresses = [f"127.0.0.1:{free_port()}" for _ in range(count)]
+    programs: list[Program] = []
+    for number, address in enumerate(addresses):
+        options = [f"--scheduler-name=mooring-{number}", f"--health-address={address}"]
+        programs.append(kube.run(*options, *(["--share-nodes"] if count > 1 else []), name=f"{count}-{number}"))
+    took = seconds_of_binding(addresses, room, programs[0])
+    assert allocated(kube) == dict.fromkeys(names, CPU * 1000)
+    assert all(re.search(r"(?m)^mooring_bind_conflict_ratio \S+$", get(f"{each}/metrics")[1]) for each in addresses)
+    outcomes = [binds(address) for address in addresses]
+    for program in programs:
+        assert program.stop(60) == 0, program.tail()
+    return took, [each.get("conflict", 0.0) / max(1.0, sum(each.values())) for each in outcomes]
+
+
+def shown(rates: list[float]) -> str:
+    return ", ".join(f"{rate:.1%}" for rate in rates)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_several_schedulers_on_the_same_nodes_overfill_none(cluster: Kube, count: int) -> None:
+    took, rates = schedule(cluster, count, 25)
+    print(f"{count} schedulers: {took:.1f} s; conflicts {shown(rates)}")
+
+
+@pytest.mark.live
+def test_several_schedulers_together_are_not_much_slower_than_one(kube: Kube) -> None:
+    times: dict[int, list[float]] = {1: [], 2: [], 3: []}
+    for _ in range(ROUNDS):
+        for count, found in times.items():
+            took, rates = schedule(kube, count, 250)
+            found.append(took)
+            print(f"{count} schedulers: 1000 pods in {took:.1f} s; conflicts {shown(rates)}")
+    alone, *together = (statistics.median(found) for found in times.values())
+    print(f"medians: alone {alone:.1f} s, two {together[0]:.1f} s, three {together[1]:.1f} s")
+    assert all(took < MOST_LONGER * alone for took in together)
+
+
+def test_each_scheduler_has_the_pods_and_nodes_of_its_part(cluster: Kube) -> None:
+    cluster.create(node("a0", labels={"pool": "a"}), node("b0", labels={"pool": "b"}))
+    quick = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "quick"}, "value": 5}
+    cluster.create(quick)
+    cluster.run("--node-pool=pool=b", "--only-priority-class=quick", name="b")
+    cluster.create(pod("ours", priorityClassName="quick"), pod("theirs"))
+    assert cluster.wait_until_bound(["ours"]) == {"ours": "b0"}
+    time.sleep(1)
+    assert cluster.by_node() == {"b0": 1, "": 1}
+    cluster.run("--node-pool=pool=a", "--only-namespace=default", name="a")
+    assert cluster.wait_until_bound(["theirs"]) == {"theirs": "a0"}

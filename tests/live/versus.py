@@ -1,0 +1,322 @@
+"""kube-scheduler and Mooring in turn, on one real API server and machine, beside a client that only sends the requests.
+
+    python tests/live/versus.py --nodes 1000 5000 --pods 5000          (make versus)
+
+Pods are created as fast as the server takes them, by a process of their own; another one watches when they are bound.
+The bare client (aiohttp, 64 requests in flight) is told of each pod as it is created and binds it at once, round robin,
+with the Scheduled event behind the binds, as a scheduler would that needs no time to think and nothing to read.
+
+`--rounds` lets all of them run again and again, in turn, and judges their medians: a machine that others use is not the
+same from one minute to the next. Prints a table; `-o` writes it as JSON.
+"""
+
+import argparse
+import asyncio
+import json
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import aiohttp
+from binaries import build
+from control_plane import ADMIN, ControlPlane, Program
+from kube import Kube, node, pod
+
+CREATORS, BINDERS = 32, 64
+LONGEST_SECONDS = 300.0
+WARM_UP = 500
+NAMES = ("bare", "kube-scheduler", "mooring")
+
+
+class Figures(NamedTuple):
+    name: str
+    nodes: int
+    pods: int
+    rate: float
+    """Pods a second, from the first creation to the last bind."""
+    p50: float
+    p99: float
+    """Seconds from creation to bound."""
+    cpu: float
+    """Of the scheduler or the bare client, in seconds."""
+
+
+class Session:
+    """A few connections to the API server, as cheap as Python has them."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+
+    async def __aenter__(self) -> "Session":
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=context),
+            headers={"Authorization": f"Bearer {ADMIN}", "Content-Type": "application/json"},
+            timeout=aiohttp.ClientTimeout(total=None),
+        )
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self._session.close()
+
+    async def post(self, path: str, body: Any) -> None:
+        async with self._session.post(self._server + path, data=json.dumps(body)) as answer:
+            text = await answer.read()
+            assert answer.status < 300, text[:300]
+
+    def watch(self, path: str) -> Any:
+        return self._session.get(self._server + path)
+
+
+# The processes of a run.
+
+
+async def create(server: str, count: int, prefix: str) -> None:
+    """Create pods; print each with the time at which it was sent, as soon as the server has it."""
+    names = deque(f"{prefix}-{i}" for i in range(count))
+    shapes = [("100m", 8), ("200m", 4), ("500m", 2), ("1", 1)]
+    sizes = [cpu for cpu, weight in shapes for _ in range(weight)]
+    async with Session(server) as session:
+
+        async def work() -> None:
+            while names:
+                name = names.popleft()
+                sent = time.time()
+                await session.post("/api/v1/namespaces/default/pods", pod(name, cpu=sizes[hash_of(name) % len(sizes)]))
+                print(f"{name} {sent:.6f}", flush=True)
+
+        await asyncio.gather(*(work() for _ in range(CREATORS)))
+
+
+async def observe(server: str, count: int, prefix: str, version: str) -> None:
+    """Print when each pod was seen bound; end with the last. A server that is short of time ends watches: go on."""
+    bound: set[str] = set()
+    async with Session(server) as session:
+        while len(bound) < count:
+            path = f"/api/v1/namespaces/default/pods?watch=true&resourceVersion={version}"
+            async with session.watch(path) as answer:
+                rest = b""
+                async for chunk in answer.content.iter_any():
+                    lines = (rest + chunk).split(b"\n")
+                    rest = lines.pop()
+                    now = time.time()
+                    for line in lines:
+                        found = json.loads(line)["object"]
+                        name, version = found["metadata"]["name"], found["metadata"]["resourceVersion"]
+                        if name.startswith(f"{prefix}-") and name not in bound and found["spec"].get("nodeName"):
+                            bound.add(name)
+                            print(f"{name} {now:.6f}", flush=True)
+                    if len(bound) >= count:
+                        return
+
+
+async def bind(server: str, count: int, nodes: int, *, backlog: bool) -> None:
+    """Bind every pod named on standard input as soon as it is named, and say so in an event when nothing is to bind.
+
+    A backlog is read as a whole first: names that trickle in would let events go before binds.
+    """
+    to_bind: deque[str] = deque()
+    to_say: deque[tuple[str, str]] = deque()
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    news = asyncio.Condition()
+    sent = said = 0
+
+    async with Session(server) as session:
+
+        async def work() -> None:
+            nonlocal sent, said
+            while said < count:
+                if to_bind:
+                    name, place = to_bind.popleft(), f"n{sent % nodes:05}"
+                    sent += 1
+                    await session.post(f"/api/v1/namespaces/default/pods/{name}/binding", binding(name, place))
+                    to_say.append((name, place))
+                elif to_say:
+                    said += 1
+                    name, place = to_say.popleft()
+                    await session.post("/apis/events.k8s.io/v1/namespaces/default/events", event(name, place))
+                else:
+                    async with news:
+                        try:
+                            await asyncio.wait_for(news.wait(), 0.05)
+                        except TimeoutError:
+                            continue
+
+        async def read() -> None:
+            while line := await reader.readline():
+                to_bind.append(line.split()[0].decode())
+                async with news:
+                    news.notify()
+
+        if backlog:
+            await read()
+        began = time.process_time()
+        await asyncio.gather(*([] if backlog else [read()]), *(work() for _ in range(BINDERS)))
+        print(time.process_time() - began, flush=True)
+
+
+def binding(name: str, place: str) -> dict[str, Any]:
+    target = {"apiVersion": "v1", "kind": "Node", "name": place}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+
+
+def event(name: str, place: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": f"{name}.{time.time_ns():x}", "namespace": "default"},
+        "eventTime": time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime()),
+        "reportingController": "bare",
+        "reportingInstance": "bare-1",
+        "action": "Binding",
+        "reason": "Scheduled",
+        "regarding": {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": name},
+        "note": f"Successfully assigned default/{name} to {place}",
+        "type": "Normal",
+    }
+
+
+def hash_of(name: str) -> int:
+    return sum(map(ord, name)) * 31
+
+
+# A run.
+
+
+def start(plane: ControlPlane, kube: Kube, name: str) -> Program | None:
+    if name == "bare":
+        return None
+    return plane.start("kube-scheduler") if name == "kube-scheduler" else kube.run(name="mooring")
+
+
+def measure(plane: ControlPlane, kube: Kube, name: str, nodes: int, pods: int, *, backlog: bool = False) -> Figures:
+    """Let one of them bind all pods, and clean up after it; those of a backlog are there before it starts."""
+    prefix = name
+    scheduler = None if backlog else start(plane, kube, name)
+    if scheduler is not None:
+        kube.create(pod("probe"))
+        kube.wait_until_bound(["probe"])
+        kube.delete(pod("probe"))
+    version = kube.call("GET", "/api/v1/namespaces/default/pods?limit=1")["metadata"]["resourceVersion"]
+    me = [sys.executable, __file__, "--server", plane.server, "--pods", str(pods), "--nodes", str(nodes)]
+    me += ["--backlog"] if backlog else []
+    before = scheduler.cpu_seconds() if scheduler is not None else 0.0
+    observer = subprocess.Popen([*me, "--as", "observe", prefix, version], stdout=subprocess.PIPE, text=True)
+    creator = subprocess.Popen([*me, "--as", "create", prefix], stdout=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    binder = subprocess.Popen([*me, "--as", "bind"], stdin=pipe, stdout=pipe, text=True) if name == "bare" else None
+    assert creator.stdout is not None and observer.stdout is not None
+    created: dict[str, float] = {}
+    lines = list(creator.stdout) if backlog else creator.stdout
+    if backlog:
+        scheduler = start(plane, kube, name)
+    for line in lines:
+        each, when = line.split()
+        created[each] = float(when)
+        if binder is not None:
+            assert binder.stdin is not None
+            binder.stdin.write(line)
+            binder.stdin.flush()
+    if binder is not None:
+        assert binder.stdin is not None
+        binder.stdin.close()
+    output, _ = observer.communicate(timeout=LONGEST_SECONDS)
+    bound = {each: float(when) for each, when in map(str.split, output.splitlines())}
+    cpu = scheduler.cpu_seconds() - before if scheduler is not None else 0.0
+    assert creator.wait() == 0 and len(created) == len(bound) == pods, (len(created), len(bound))
+    if binder is not None:
+        assert binder.wait() == 0 and binder.stdout is not None
+        cpu = float(binder.stdout.read())
+    if scheduler is not None:
+        scheduler.stop(60)  # its events come behind
+    waits = sorted(bound[each] - created[each] for each in created)
+    began = min(bound.values()) if backlog else min(created.values())
+    rate = pods / (max(bound.values()) - began)
+    kube.call("DELETE", "/api/v1/namespaces/default/pods?gracePeriodSeconds=0")
+    kube.call("DELETE", "/api/v1/namespaces/default/events")
+    return Figures(name, nodes, pods, rate, statistics.median(waits), waits[int(len(waits) * 0.99)], cpu)
+
+
+def show(figures: list[Figures]) -> None:
+    print(f"{'who':<16}{'nodes':>7}{'pods':>7}{'pods/s':>9}{'p50 s':>8}{'p99 s':>8}{'CPU s':>8}")
+    for found in figures:
+        numbers = f"{found.rate:9.0f}{found.p50:8.2f}{found.p99:8.2f}{found.cpu:8.1f}"
+        print(f"{found.name:<16}{found.nodes:>7}{found.pods:>7}{numbers}")
+
+
+def judge(figures: list[Figures]) -> bool:
+    """Whether Mooring is at least twice as fast as kube-scheduler, and nearly as fast as the bare client."""
+    by: dict[tuple[str, int], float] = {}
+    for name, nodes in {(found.name, found.nodes) for found in figures}:
+        rates = [found.rate for found in figures if (found.name, found.nodes) == (name, nodes)]
+        by[name, nodes] = statistics.median(rates)
+    good = True
+    for nodes in sorted({found.nodes for found in figures}):
+        if any((name, nodes) not in by for name in NAMES):
+            continue
+        ours, theirs, bare = by["mooring", nodes], by["kube-scheduler", nodes], by["bare", nodes]
+        print(f"{nodes} nodes: {ours / theirs:.2f} of kube-scheduler, {ours / bare:.2f} of the bare client")
+        good = good and ours >= 2 * theirs and ours >= 0.9 * bare
+    return good
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[1000, 5000])
+    parser.add_argument("--pods", type=int, default=5000)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES)
+    parser.add_argument(
+        "--backlog", action="store_true", help="all pods are there first; pods/s from the first bind on"
+    )
+    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--server", help=argparse.SUPPRESS)
+    parser.add_argument("--as", dest="role", nargs="+", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.role:
+        role, *rest = options.role
+        roles: dict[str, Callable[[], Any]] = {
+            "create": lambda: create(options.server, options.pods, rest[0]),
+            "observe": lambda: observe(options.server, options.pods, rest[0], rest[1]),
+            "bind": lambda: bind(options.server, options.pods, options.nodes[0], backlog=options.backlog),
+        }
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(roles[role]())
+        return 0
+    for program in ("etcd", "kube-apiserver", "kube-scheduler"):
+        build(program)
+    figures: list[Figures] = []
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory)
+        with ControlPlane(path / "plane") as plane, Kube(plane.kubeconfig, path) as kube:
+            there = 0
+            for nodes in sorted(options.nodes):
+                kube.create(*(node(f"n{i:05}") for i in range(there, nodes)))
+                there = nodes
+                measure(plane, kube, "bare", nodes, WARM_UP)  # whoever comes first would find a cold server
+                for name in [*options.only] * options.rounds:
+                    print(f"{name} on {nodes} nodes", file=sys.stderr, flush=True)
+                    figures.append(measure(plane, kube, name, nodes, options.pods, backlog=options.backlog))
+    show(figures)
+    good = judge(figures)
+    if options.output:
+        options.output.write_text(json.dumps([found._asdict() for found in figures], indent=2))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""Requests over connections that are kept, against servers that answer by a script."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mooring.drivers.live.connections import Connections, Reply
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+def play(script: list[list[bytes]], story: Callable[[Connections], Awaitable[None]]) -> list[int]:
+    """Run a story against a server that answers the n-th connection with these; an empty answer closes it.
+
+    Returns how many requests came on each connection.
+    """
+    asked: list[int] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        number = len(asked)
+        asked.append(0)
+        for each in script[number]:
+            try:
+                await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:
+                break
+            asked[number] += 1
+            if not each:
+                break
+            for piece in (each[:9], each[9:]):  # an answer may come in pieces
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0)
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        connections = Connections(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None)
+        async with server:
+            await story(connections)
+            connections.close()
+            await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+    return asked
+
+
+def test_a_connection_serves_one_request_after_another() -> None:
+    async def story(connections: Connections) -> None:
+        for _ in range(3):
+            assert await connections.send(REQUEST, 5) == Reply(200, b"ok", "")
+
+    assert play([[OK, OK, OK]], story) == [3]
+
+
+def test_requests_at_once_have_a_connection_each() -> None:
+    async def story(connections: Connections) -> None:
+        replies = await asyncio.gather(*(connections.send(REQUEST, 5) for _ in range(3)))
+        assert replies == [Reply(200, b"ok", "")] * 3
+
+    assert play([[OK], [OK], [OK]], story) == [1, 1, 1]
+
+
+def test_an_answer_in_chunks_is_put_together_and_a_refusal_says_when_to_come_back() -> None:
+    chunked = (
+        b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"3\r\nno,\r\n4\r\n not\r\n0\r\n\r\n"
+    )
+
+    async def story(connections: Connections) -> None:
+        assert await connections.send(REQUEST, 5) == Reply(429, b"no, not", "7")
+        assert await connections.send(REQUEST, 5) == Reply(200, b"ok", "")
+
+    assert play([[chunked, OK]], story) == [2]
+
+
+def test_a_server_that_wants_to_close_gets_the_next_request_on_another_connection() -> None:
+    closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+
+    async def story(connections: Connections) -> None:
+        assert await connections.send(REQUEST, 5) == Reply(200, b"ok", "")
+        assert await connections.send(REQUEST, 5) == Reply(200, b"ok", "")
+
+    assert play([[closing], [OK]], story) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [pytest.param(b"", id="none"), pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nha", id="half")],
+)
+def test_a_connection_that_breaks_takes_its_request_along_and_no_other(answer: bytes) -> None:
+    async def story(connections: Connections) -> None:
+        with pytest.raises(ConnectionError):
+            await connections.send(REQUEST, 5)
+        assert await connections.send(REQUEST, 5) == Reply(200, b"ok", "")
+
+    assert play([[answer], [OK]], story) == [1, 1]
+
+
+def test_something_that_is_no_answer_is_an_error_and_not_waited_for() -> None:
+    async def story(connections: Connections) -> None:
+        with pytest.raises(ConnectionError, match="no HTTP"):
+            await connections.send(REQUEST, 5)
+
+    assert play([[b"SSH-2.0-OpenSSH_9.9\r\n"]], story) == [1]
+
+
+def test_an_answer_that_comes_too_late_is_not_taken_for_the_next_one() -> None:
+    late = asyncio.Event()
+
+    async def run() -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            if not late.is_set():
+                late.set()
+                await asyncio.sleep(0.1)
+                writer.write(OK.replace(b"ok", b"no"))
+            else:
+                writer.write(OK)
+            writer.close()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        connections = Connections(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None)
+        async with server:
+            with pytest.raises(TimeoutError):
+                await connections.send(REQUEST, 0.02)
+            assert await connections.send(REQUEST, 5) == Reply(200, b"ok", "")
+            await asyncio.sleep(0.15)
+            connections.close()
+
+    asyncio.run(run())
+
+
+def test_nobody_there_is_an_error() -> None:
+    async def run() -> None:
+        with pytest.raises(ConnectionRefusedError):
+            await Connections("http://127.0.0.1:1", None).send(REQUEST, 5)
+
+    asyncio.run(run())
