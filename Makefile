@@ -5,14 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-# Fields of other projects' kinds and files, what `testing` ships, and what NumPy, plugins or tests reach by name.
-NOT_DEAD := src/mooring/(model/(api|gangs/dialects|jobs)|config|testing)/|reads_pod_|writeable|__call__|is_trying|unload|Arranged|pod_disruption_budgets
+# Fields of other projects' kinds and files, of results and of pages' data, what `testing` ships, and what NumPy, asyncio, httptools, plugins or tests reach by name.
+NOT_DEAD := src/mooring/(model/(api|devices/dialects|gangs/dialects|jobs)|config|report/simulation|testing)/|topology_match|reads_pod_|writeable|__call__|is_trying|unload|Arranged|pod_disruption_budgets|should_exit|capture_signals|compact|data_received|connection_lost|on_(header|body|message_complete)
 
 .DEFAULT_GOAL := help
-.PHONY: help install test fuzz demo lint format
+.PHONY: help install test test-live test-e2e versus fuzz demo screenshot lint format
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z0-9-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
 
 install: $(INSTALLED)  ## make .venv with Mooring and its tools in it
 
@@ -24,13 +24,26 @@ $(INSTALLED): pyproject.toml
 	@echo "ready: $(BIN)/mooring --help"
 
 test: install  ## run the tests on all cores
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+test-live: install  ## run the tests of the live driver on a real control plane (needs Go)
+	$(BIN)/python tests/live/binaries.py etcd kube-apiserver
+	$(BIN)/python -m pytest -m live tests/live
+
+versus: install  ## kube-scheduler and Mooring in turn on one real API server (needs Go)
+	$(BIN)/python tests/live/versus.py
+
+test-e2e: install  ## run Kubernetes' own end-to-end tests against the embedded control plane (needs Go; QUICK=1: some; GATES=1: all)
+	$(BIN)/python tests/e2e/run.py $(if $(QUICK),--quick) $(if $(GATES),--gates)
 
 fuzz: install  ## mutate the examples for some minutes: nothing may end in a traceback
 	$(BIN)/python -m pytest -n auto tests/fuzz --hypothesis-profile=thorough
 
-demo: install  ## place the pods of a GPU platform onto its nodes
-	$(BIN)/mooring schedule -f examples/ai-platform
+demo: install  ## bring up a cluster, let two teams share its GPUs; SERVE=1 leaves it running
+	$(BIN)/python examples/demo/demo.py $(if $(SERVE),--serve)
+
+screenshot: install  ## take the README's picture of the simulator's page (needs Chromium)
+	$(BIN)/python tools/screenshot.py
 
 lint: install  ## check style, types and layers
 	$(BIN)/ruff check .
