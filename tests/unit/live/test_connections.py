@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
-from mooring.drivers.live.connections import Connections, Reply
+from mooring.drivers.live.connections import Connections, Reply, _Wire
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -137,5 +138,33 @@ def test_nobody_there_is_an_error() -> None:
     async def run() -> None:
         with pytest.raises(ConnectionRefusedError):
             await Connections("http://127.0.0.1:1", None).send(REQUEST, 5)
+
+    asyncio.run(run())
+
+
+def test_a_request_that_is_cancelled_as_its_connection_comes_is_given_up() -> None:
+    async def run() -> None:
+        connections = Connections("http://127.0.0.1:1", None)
+        opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        async def connect() -> Any:
+            return await opened
+
+        connections._connect = connect  # type: ignore[method-assign]
+        request = asyncio.ensure_future(connections.send(REQUEST, 5))
+        await asyncio.sleep(0)
+        opened.set_result(None)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+
+    asyncio.run(run())
+
+
+def test_a_connection_that_was_closed_before_it_was_asked_is_an_error() -> None:
+    async def run() -> None:
+        wire = _Wire([], set())
+        with pytest.raises(ConnectionResetError):
+            await wire.ask(REQUEST, 5)
 
     asyncio.run(run())

@@ -26,8 +26,13 @@ class Seen:
 
     def __init__(self) -> None:
         self.there: dict[str, str] = {}
+        self.faults = 0
+        """How often to raise for the next object."""
 
     def put(self, resource: Resource, raw: msgspec.Raw) -> ObjectMeta:
+        if self.faults:
+            self.faults -= 1
+            raise RuntimeError("on purpose")
         found = decode_head(raw).metadata
         self.there[found.name] = found.resource_version
         return found
@@ -131,3 +136,16 @@ def test_a_place_that_the_server_has_forgotten_means_to_list_anew_and_to_take_aw
 
     follow(server, tmp_path, story)
     assert server.asked[3:5] == ["watch from 11", "list from 0"]
+
+
+def test_a_fault_of_ours_does_not_end_it(tmp_path: Path) -> None:
+    server = Server([], [("ADDED", node("d", 11))])
+
+    async def story(informer: Informer, seen: Seen) -> None:
+        await until(lambda: informer.relists == 1)
+        seen.faults = 1
+        await until(lambda: informer.relists == 2)
+        assert seen.there == {"a": "1", "b": "2", "c": "3"}
+
+    follow(server, tmp_path, story)
+    assert server.asked[2:5] == ["watch from 10", "watch from 10", "list from 0"]

@@ -68,9 +68,18 @@ class Carrier:
         if not claims and not workload and not decision.claims and not decision.instances:
             self._dispatcher.submit(Lane.BIND, lambda: self._bind(decision, pod))
             return
-        task = asyncio.ensure_future(self._prepare(decision, pod, claims, workload))
+        preparing = self._prepare(decision, pod, claims, workload)
+        task = asyncio.ensure_future(self._answered_for(decision, preparing))
         self._preparing.add(task)
         task.add_done_callback(self._preparing.discard)
+
+    async def _answered_for(self, decision: Bind | Evict, work: Awaitable[None]) -> None:
+        """A fault of ours must not leave the scheduler to wait for something that nobody does."""
+        try:
+            await work
+        except Exception as error:
+            _log.exception("%s of pod %s was given up", type(decision).__name__, decision.pod)
+            self._failed(decision, f"error: {type(error).__name__}: {error}")
 
     async def _prepare(self, decision: Bind, pod: Pod, claims: list[PersistentVolumeClaim], workload: str) -> None:
         """This may take minutes, so that it takes no place among the requests in flight."""
@@ -109,15 +118,11 @@ class Carrier:
                 _log.warning("devices of pod %s, which was not bound, could not be released: %s", decision.pod, problem)
 
     async def _bind(self, decision: Bind, pod: Pod) -> None:
-        async def may_send() -> bool:
-            return self.may_bind is None or await self.may_bind(decision, pod)
-
-        answer = None
-        if self.extenders is not None and await may_send():
-            answer = await self.extenders.bind(pod, decision.node)
-        if answer is None:
-            answer = await bind(self._client, self._dispatcher, pod, decision, may_send)
-        elif answer.outcome is Outcome.REFUSED:  # or it has bound the pod, and we have not heard of it
+        try:
+            answer = await self._ask_to_bind(decision, pod)
+        except Exception as error:  # of ours: the pod may be bound all the same
+            _log.exception("binding pod %s was given up", decision.pod)
+            answer = Answer(Outcome.REFUSED, f"error: {type(error).__name__}: {error}")
             answer = await find_out(self._client, pod, decision.node) or answer
         scheduler = pod.spec.scheduler_name
         if answer.outcome is Outcome.BOUND:
@@ -132,11 +137,26 @@ class Carrier:
         if answer.outcome is not Outcome.BOUND:
             self._failed(decision, answer.message)
 
+    async def _ask_to_bind(self, decision: Bind, pod: Pod) -> Answer:
+        async def may_send() -> bool:
+            return self.may_bind is None or await self.may_bind(decision, pod)
+
+        answer = None
+        if self.extenders is not None and await may_send():
+            answer = await self.extenders.bind(pod, decision.node)
+        if answer is None:
+            return await bind(self._client, self._dispatcher, pod, decision, may_send)
+        if answer.outcome is Outcome.REFUSED:  # or it has bound the pod, and we have not heard of it
+            return await find_out(self._client, pod, decision.node) or answer
+        return answer
+
     # Evicting.
 
     def evict(self, decision: Evict, pod: Pod, preemptor: Pod | None, workload: str) -> None:
         """Evict a pod, after its workload was suspended if that is why: else its controller would make another."""
-        self._dispatcher.submit(Lane.EVICT, lambda: self._evict(decision, pod, preemptor, workload))
+        self._dispatcher.submit(
+            Lane.EVICT, lambda: self._answered_for(decision, self._evict(decision, pod, preemptor, workload))
+        )
 
     async def _evict(self, decision: Evict, pod: Pod, preemptor: Pod | None, workload: str) -> None:
         if workload and not await self._admitted(workload):
@@ -176,8 +196,6 @@ class Carrier:
                 await asyncio.sleep(backoff.next(error.retry_after))
         return error
 
-    # Waiting.
-
     # Cutting.
 
     def cut(self, decision: Partition) -> None:
@@ -190,6 +208,8 @@ class Carrier:
             _log.warning(
                 "GPU %d of node %s could not be told to be cut: %s", decision.gpu, decision.node, problem.message
             )
+
+    # Waiting.
 
     def say(self, decision: Wait, pod: Pod) -> None:
         """Write why a pod waits into its status, and as an event; only the last word counts."""

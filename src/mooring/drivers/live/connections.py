@@ -39,7 +39,8 @@ class Connections:
         """Send a request and return its answer; raise OSError if there is none, TimeoutError if not in time."""
         wire = self._take()
         if wire is None:
-            wire = await asyncio.wait_for(self._connect(), seconds)
+            async with asyncio.timeout(seconds):  # wait_for swallows a cancellation that comes with the connection
+                wire = await self._connect()
         try:
             return await wire.ask(request, seconds)
         except asyncio.CancelledError:
@@ -85,13 +86,13 @@ class _Wire(asyncio.Protocol):
 
     def ask(self, request: bytes, seconds: float) -> "asyncio.Future[Reply]":
         loop = asyncio.get_running_loop()
-        self._answer = loop.create_future()
-        if self._transport is None:
+        answer = self._answer = loop.create_future()
+        if self._transport is None or self._transport.is_closing():
             self._fail(ConnectionResetError("the connection was closed"))
         else:
             self._timer = loop.call_later(seconds, self.drop, TimeoutError())
             self._transport.write(request)
-        return self._answer
+        return answer
 
     def drop(self, why: Exception) -> None:
         """Close it at once; who waits for an answer gets none."""

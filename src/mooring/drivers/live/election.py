@@ -105,7 +105,8 @@ class Election:
     async def _try(self) -> bool:
         """Acquire the lease, or renew it."""
         try:
-            return await asyncio.wait_for(self._acquire_or_renew(), self._settings.renew_deadline)
+            async with asyncio.timeout(self._settings.renew_deadline):
+                return await self._acquire_or_renew()
         except ApiError as error:
             if error.code in (401, 403) and not self.is_leader:
                 raise

@@ -106,7 +106,8 @@ class ExtenderClient:
                 annotations = {**(pod.metadata.annotations or {}), ANSWER: text}
                 self.tell(PodSeen(replace(pod, metadata=replace(pod.metadata, annotations=annotations))))
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(again.wait(), AGAIN_SECONDS)
+                async with asyncio.timeout(AGAIN_SECONDS):
+                    await again.wait()
 
     async def _ask(self, pod: Pod) -> ExtenderAnswer:
         nodes = {node.metadata.name: node for node in self._nodes()}

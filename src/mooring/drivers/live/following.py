@@ -1,7 +1,6 @@
 """All kinds of a cluster that scheduling reads, followed: one informer each, for those that the cluster has."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 
@@ -83,9 +82,13 @@ class Following:
         """Find kinds that come later."""
         while True:
             await asyncio.sleep(REDISCOVER_SECONDS)
-            with contextlib.suppress(ApiError):
+            try:
                 self.follow(await discover(self._client))
                 self._on_change()
+            except ApiError:  # it is asked again
+                pass
+            except Exception:
+                _log.exception("the kinds of this cluster could not be read")
 
     async def stop(self) -> None:
         for task in self._tasks:

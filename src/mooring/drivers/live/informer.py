@@ -101,6 +101,10 @@ class Informer:
                     self._version = ""
                 else:
                     self._say(f"{error.code} {error.reason}: {error.message}" if error.code else error.message)
+            except Exception as error:  # a kind that nobody follows any more would be a scheduler that sees nothing
+                _log.exception("%s is listed anew after a fault", self.resource.name)
+                self._version = ""
+                self._say(f"{type(error).__name__}: {error}")
             await asyncio.sleep(backoff.next(retry_after))
 
     def _say(self, problem: str) -> None:

@@ -134,7 +134,8 @@ class Sharing:
         """Claim what is held, as long as nobody cancels it."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), KEPT_SECONDS)
+                async with asyncio.timeout(KEPT_SECONDS):
+                    await self._wake.wait()
             self._wake.clear()
             if not self._held and self.claims.has_something_to_write:
                 await self._write([])  # say that we are there, and take out what others need not read any more

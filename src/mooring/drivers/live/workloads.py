@@ -103,6 +103,9 @@ class WorkloadCarrier:
                     await self._announce(decision)
         except ApiError as error:
             problem = error.message
+        except Exception as error:  # of ours: whoever waits for this must hear that it was not done
+            _log.exception("workload %s: %s was given up", decision.workload, type(decision).__name__)
+            problem = f"error: {type(error).__name__}: {error}"
         if self._under_way.get(decision.workload) is done:
             del self._under_way[decision.workload]
         done.set_result(not problem)

@@ -103,7 +103,8 @@ async def list_objects(exchange: Exchange, api: Api, target: Target, shape: Shap
 async def _wait_for(api: Api, revision: int) -> None:
     """Wait a little for a revision that someone has heard of and we have not; 504 if it does not come."""
     try:
-        await asyncio.wait_for(api.store.committed(revision), PATIENCE_SECONDS)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await api.store.committed(revision)
     except TimeoutError:
         raise too_large_revision(revision, api.store.revision) from None
 

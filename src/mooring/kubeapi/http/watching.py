@@ -86,7 +86,8 @@ async def _follow(exchange: Exchange, api: Api, watch: Watch, stream: "_Stream",
                     await stream.bookmark(api.store.published)
                 break
             try:
-                await asyncio.wait_for(woken.wait(), min(left, BOOKMARK_SECONDS))
+                async with asyncio.timeout(min(left, BOOKMARK_SECONDS)):
+                    await woken.wait()
             except TimeoutError:
                 if bookmarks and not watch.waiting:
                     await stream.bookmark(api.store.published)

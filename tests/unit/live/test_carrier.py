@@ -1,0 +1,88 @@
+"""Decisions carried out: whatever raises on the way, the scheduler hears of each that was not done."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mooring.drivers.live.binder import Outcome
+from mooring.drivers.live.carrier import Carrier
+from mooring.drivers.live.client import ApiError
+from mooring.drivers.live.dispatcher import Dispatcher
+from mooring.drivers.live.event_recorder import EventRecorder
+from mooring.model.api.pods import Pod
+from mooring.model.decisions import Bind, Decision, Evict
+from mooring.testing.builders import make_pod
+
+UNBOUND = b'{"metadata": {"uid": "u"}, "spec": {}}'
+ON_N1 = b'{"metadata": {"uid": "u"}, "spec": {"nodeName": "n1"}}'
+
+
+class BrokenClient:
+    """Raises what no server can make it raise, for all but questions about pods."""
+
+    def __init__(self, found: bytes) -> None:
+        self._found = found
+
+    async def get(self, path: str) -> bytes:
+        return self._found
+
+    async def post(self, path: str, body: bytes) -> bytes:
+        raise RuntimeError("a fault of ours")
+
+    async def request(self, method: str, path: str, *more: object) -> bytes:
+        if "/events" in path:
+            raise ApiError(404, "NotFound", "nobody reads events here")
+        raise RuntimeError("a fault of ours")
+
+
+def carry_out(story: Callable[[Carrier, Pod], None], found: bytes = UNBOUND) -> tuple[list[Decision], list[Outcome]]:
+    """What the scheduler is told of failures, and what became of binds."""
+    failed: list[Decision] = []
+    outcomes: list[Outcome] = []
+
+    async def never(workload: str) -> bool:
+        raise RuntimeError("a fault of ours")
+
+    async def play() -> None:
+        client: Any = BrokenClient(found)
+        dispatcher = Dispatcher()
+        carrier = Carrier(
+            client,
+            dispatcher,
+            EventRecorder(client, dispatcher),
+            failed=lambda decision, message: failed.append(decision),
+            bound=lambda decision, pod, answer: outcomes.append(answer.outcome),
+            find=lambda key: None,
+            admitted=never,
+        )
+        one = make_pod("p")
+        one.metadata.uid = "u"
+        story(carrier, one)
+        await dispatcher.drain(5)
+        await asyncio.sleep(0.01)
+
+    awaited: Awaitable[None] = play()
+    asyncio.run(asyncio.wait_for(awaited, 10))
+    return failed, outcomes
+
+
+def test_a_bind_that_raises_is_reported_if_the_pod_is_on_no_node() -> None:
+    decision = Bind("default/p", "n1")
+    found = carry_out(lambda carrier, one: carrier.bind(decision, one, [], ""))
+    assert found == ([decision], [Outcome.REFUSED])
+
+
+def test_a_bind_that_raises_is_none_that_failed_if_the_pod_is_on_its_node() -> None:
+    decision = Bind("default/p", "n1")
+    found = carry_out(lambda carrier, one: carrier.bind(decision, one, [], ""), ON_N1)
+    assert found == ([], [Outcome.BOUND])
+
+
+def test_what_raises_before_a_bind_is_reported() -> None:
+    decision = Bind("default/p", "n1")
+    assert carry_out(lambda carrier, one: carrier.bind(decision, one, [], "default/w")) == ([decision], [])
+
+
+def test_an_eviction_that_raises_is_reported() -> None:
+    decision = Evict("default/p", "n1", "default/q", "because")
+    assert carry_out(lambda carrier, one: carrier.evict(decision, one, None, "")) == ([decision], [])
