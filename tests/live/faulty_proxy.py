@@ -75,7 +75,12 @@ class FaultyProxy:
         context.verify_mode = ssl.CERT_NONE
         connector = aiohttp.TCPConnector(ssl=context, limit=0)
         async with aiohttp.ClientSession(
-            connector=connector, timeout=aiohttp.ClientTimeout(total=None), auto_decompress=False
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=None),
+            auto_decompress=False,
+            skip_auto_headers=(
+                "Accept-Encoding",
+            ),  # else long answers come packed, and nobody asked
         ) as session:
             self._session = session
             app = web.Application(client_max_size=1 << 26)

@@ -62,17 +62,19 @@ class Following:
         return self.informers["", "Pod"].version
 
     async def synced(self) -> None:
-        """Wait until every kind was listed once; a kind that we may not list is done without, unless it is needed."""
+        """Wait until every kind was listed once. One that we may not list, or that cannot be listed in time, is done
+        without, but none that is needed: who does not see the pods there are would place others over them."""
         started = asyncio.get_running_loop().time()
         while True:
             open_ = [found for found in self.informers.values() if not found.synced.is_set()]
+            needed = [found for found in open_ if (found.resource.kind.group, found.resource.kind.name) in REQUIRED]
             denied = [found for found in open_ if found.problem.startswith(("401", "403"))]
-            for found in denied:
-                if (found.resource.kind.group, found.resource.kind.name) in REQUIRED:
+            for found in needed:
+                if found in denied:
                     raise MooringError(f"{found.resource.name} cannot be listed: {found.problem}")
             if len(open_) == len(denied):
                 break
-            if asyncio.get_running_loop().time() - started > SYNC_SECONDS:
+            if not needed and asyncio.get_running_loop().time() - started > SYNC_SECONDS:
                 _log.warning("starting without: %s", ", ".join(found.resource.name for found in open_))
                 break
             await asyncio.sleep(0.02)
