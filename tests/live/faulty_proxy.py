@@ -78,9 +78,7 @@ class FaultyProxy:
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=None),
             auto_decompress=False,
-            skip_auto_headers=(
-                "Accept-Encoding",
-            ),  # else long answers come packed, and nobody asked
+            skip_auto_headers=("Accept-Encoding",),  # else long answers come packed, and nobody asked
         ) as session:
             self._session = session
             app = web.Application(client_max_size=1 << 26)
