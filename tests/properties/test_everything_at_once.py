@@ -5,6 +5,10 @@ happens: nobody is evicted who does not run, nobody twice, nothing is tried out 
 nothing is assumed without a decision.
 """
 
+import importlib
+import inspect
+import pkgutil
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -14,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import mooring.state
 from mooring.assembly import assemble
 from mooring.config.settings import Settings
 from mooring.engine.plugin import Depends, Filter, Mask, Permit, Reserve, Score, Scores
@@ -299,3 +304,53 @@ def test_whoever_met_a_fault_is_tried_again(seed: int) -> None:
     waiting = {key for key, pod in world.pods.items() if not pod.spec.node_name}
     lost = [key for key in sorted(waiting) if key not in queue and cluster.pods.records[PodKey(key)].row == UNBOUND]
     assert not lost, f"{lost} wait, and nobody knows of them"
+
+
+def classes_of_the_state() -> Iterator[type]:
+    for found in pkgutil.walk_packages(mooring.state.__path__, "mooring.state."):
+        module = importlib.import_module(found.name)
+        yield from (each for each in vars(module).values() if inspect.isclass(each) and each.__module__ == found.name)
+
+
+def guard(cls: type, writers: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Note who sets attributes of these objects from outside the room of the state, under whatever name."""
+    plain = cls.__setattr__
+
+    def set_attribute(self: object, name: str, value: object) -> None:
+        frame = sys._getframe(1)
+        while frame.f_code is set_attribute.__code__ and frame.f_back is not None:
+            frame = frame.f_back
+        room = frame.f_globals["__name__"]
+        # A class that builds upon one of the state's sets its own attributes.
+        if not room.startswith("mooring.state") and frame.f_locals.get("self") is not self:
+            writers.add(f"{room}:{frame.f_lineno} {cls.__name__}.{name}")
+        plain(self, name, value)
+
+    monkeypatch.setattr(cls, "__setattr__", set_attribute)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_happens_only_the_state_changes_the_state(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    writers: set[str] = set()
+    guarded = list(classes_of_the_state())
+    for cls in guarded:
+        guard(cls, writers, monkeypatch)
+    choose = seeded(seed)
+    world = World(choose, with_faults=seed % 2 == 0, with_permits=seed % 3 == 0)
+    for _ in range(14):
+        for _ in range(choose(4)):
+            world.happen()
+        world.cycle()
+
+    assert len(guarded) > 50
+    assert writers == set()
+
+
+def test_a_write_from_outside_the_state_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    writers: set[str] = set()
+    world = World(seeded(0), with_faults=False, with_permits=False)
+    guard(type(world.scheduler.cluster), writers, monkeypatch)
+    world.scheduler.cluster.nodes_version += 1
+
+    assert len(writers) == 1
