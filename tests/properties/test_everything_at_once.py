@@ -314,7 +314,7 @@ def classes_of_the_state() -> Iterator[type]:
 
 def guard(cls: type, writers: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Note who sets attributes of these objects from outside the room of the state, under whatever name."""
-    plain = cls.__setattr__
+    plain: Any = cls.__setattr__
 
     def set_attribute(self: object, name: str, value: object) -> None:
         frame = sys._getframe(1)
