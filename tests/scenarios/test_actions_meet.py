@@ -1,5 +1,6 @@
 """Several actions meet the same pods: nobody is evicted who does not run, nobody twice, whoever it is for."""
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -144,3 +145,31 @@ def test_a_what_if_that_was_undone_does_not_move_the_start_of_the_sample() -> No
         return [found for found in scheduler.cycle(2.0) if isinstance(found, Bind)]
 
     assert decide(asks=True) == decide(asks=False)
+
+
+def calls_in_a_cycle(running: int) -> int:
+    """How many functions are called to place one pod of a Volcano queue, beside so many that run."""
+    documents = [volcano_queue("mine"), volcano_queue("other"), *(gpu_node(f"n{i}", 100) for i in range(10))]
+    documents += [gpu_pod(f"runs-{i}", queue=("mine", "other")[i % 2], on=f"n{i % 10}") for i in range(running)]
+    scheduler = started(documents)
+    scheduler.cycle(1.0)
+    calls = Counter[str]()
+
+    def count(frame: object, event: str, detail: object) -> None:
+        calls[event] += 1
+
+    for second in (2.0, 3.0):  # the first of them is the first of its shape
+        name = f"new-{second:g}"
+        scheduler.handle(PodSeen(make_pod(name, gpu=1, annotations={"scheduling.volcano.sh/queue-name": "mine"})))
+        calls.clear()
+        sys.setprofile(count)
+        try:
+            decisions = scheduler.cycle(second)
+        finally:
+            sys.setprofile(None)
+        assert [found.pod for found in decisions if isinstance(found, Bind)] == [f"default/{name}"]
+    return calls["call"]
+
+
+def test_a_pod_of_a_volcano_queue_costs_no_more_where_more_pods_run() -> None:
+    assert calls_in_a_cycle(running=800) <= 1.1 * calls_in_a_cycle(running=40)
