@@ -9,7 +9,7 @@ import asyncio
 import logging
 import math
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from mooring.config.extenders import Extender
@@ -24,6 +24,7 @@ from mooring.drivers.live.extenders import ExtenderClient
 from mooring.drivers.live.mirror import Mirror
 from mooring.drivers.live.node_claims import Claim
 from mooring.drivers.live.pod_groups import PodGroupStatus
+from mooring.drivers.live.refusals import Refusals
 from mooring.drivers.live.sharing import Sharing
 from mooring.drivers.live.volumes import reserved_claims
 from mooring.drivers.live.workloads import WorkloadCarrier
@@ -43,8 +44,6 @@ LATEST_BINDS = 200
 MOST_CONFLICTS = 0.1
 """Of the latest binds: where more are conflicts, fewer pods are decided on at a time."""
 LONGEST_PAUSE = 60.0
-FIRST_PENALTY, LONGEST_PENALTY = 0.5, 30.0
-"""Seconds before a pod whose binds are refused again and again is tried again."""
 LATE_AT_ONCE = 5
 """So often in a row a pod may come too late and be tried again at once: among many others, that happens."""
 SETTLE_SECONDS = 30.0
@@ -68,8 +67,7 @@ class Live(Driver):
         self._to_ask: dict[str, list[Evict]] = {}
         """What extenders are to be asked about first, by preemptor."""
         self._asking: set[asyncio.Task[None]] = set()
-        self._refusals: Counter[str] = Counter()
-        """How often in a row the binds of a pod were refused, by its uid."""
+        self._refusals = Refusals()
         self.recorder = EventRecorder(client, dispatcher)
         self._workloads = WorkloadCarrier(
             client, dispatcher, scheduler.cluster.tenants, failed=self._fail, find_pod=mirror.pod
@@ -272,7 +270,7 @@ class Live(Driver):
 
     def _bound(self, decision: Bind, pod: Pod, answer: Answer) -> None:
         if answer.outcome is Outcome.BOUND:
-            self._refusals.pop(pod.metadata.uid, None)
+            self._refusals.forget(pod.metadata.uid)
             self._pod_groups.bound(pod)
         else:
             _log.warning("pod %s was not bound to %s: %s", decision.pod, decision.node, answer.message)
@@ -340,14 +338,11 @@ class Live(Driver):
         pod = self.find(key)
         if self._sharing is not None and isinstance(decision, Bind) and pod is not None:
             self._sharing.withdraw(decision, pod)
-        who = pod.metadata.uid if pod is not None else key
-        self._refusals[who] += 1
-        times = self._refusals[who]
-        if times <= at_once:
+        penalty = self._refusals.note(pod.metadata.uid if pod is not None else key, time.monotonic(), at_once)
+        if penalty:
+            asyncio.get_running_loop().call_later(penalty, self._tell, failure)
+        else:
             self._tell(failure)
-            return
-        penalty = min(FIRST_PENALTY * 2.0 ** (times - at_once - 1), LONGEST_PENALTY)
-        asyncio.get_running_loop().call_later(penalty, self._tell, failure)
 
     def _tell(self, event: Event) -> None:
         self.scheduler.handle(event)

@@ -12,6 +12,8 @@ from mooring.model.api.pods import Pod
 
 GROUP_KIND = ("scheduling.k8s.io", "PodGroup")
 CONDITION = "PodGroupInitiallyScheduled"
+MOST_KEPT = 20_000
+"""Groups of which it is kept in mind what was written; of one that is forgotten, it may be written again."""
 SCHEDULED, UNSCHEDULABLE = ("True", "Scheduled"), ("False", "Unschedulable")
 _log = logging.getLogger(__name__)
 
@@ -54,7 +56,10 @@ class PodGroupStatus:
         path = self.served[GROUP_KIND].path(namespace, name, "status")
         try:
             await self._client.request("PATCH", path, encode({"status": {"conditions": [condition]}}), STRATEGIC_PATCH)
+            self._written.pop(key, None)
             self._written[key] = (status, message)
+            if len(self._written) > MOST_KEPT:
+                del self._written[next(iter(self._written))]
         except ApiError as error:
             if error.code != 404:
                 _log.warning("the status of PodGroup %s/%s could not be written: %s", namespace, name, error.message)
