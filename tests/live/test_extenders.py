@@ -31,6 +31,8 @@ class ExtenderServer(ThreadingHTTPServer):
     """Lets pods have n1 and n2, and likes n2 best."""
 
     asked: list[str]
+    nonsense: Any = None
+    """What to answer whatever is asked."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -48,7 +50,7 @@ class Handler(BaseHTTPRequestHandler):
         elif verb == "preempt":
             allowed = {name: found for name, found in body["NodeNameToMetaVictims"].items() if name != "n1"}
             answer = {"NodeNameToMetaVictims": allowed}
-        content = json.dumps(answer).encode()
+        content = json.dumps(server.nonsense or answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -177,3 +179,54 @@ def test_a_certificate_that_nobody_vouches_for_is_not_believed_unless_told_to(
     config.write_text(text.format(port=extender.server_port, more="tlsConfig: {insecure: true}"))
     cluster.run(f"--config={config}", name="trusting")
     assert cluster.wait_until_bound(["one"]) == {"one": "n2"}
+
+
+def test_they_are_asked_about_our_pods_when_their_gates_are_open(
+    cluster: Kube, extender: ExtenderServer, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG.format(port=extender.server_port, more=""))
+    cluster.create(*(node(f"n{i}") for i in range(3)))
+    scheduler = cluster.run(f"--config={config}")
+    cluster.create(pod("foreign", schedulerName="another"), pod("held", schedulingGates=[{"name": "example.com/wait"}]))
+    scheduler.wait_until_it_says("scheduling for")
+    cluster.create(pod("free"))
+    cluster.wait_until_bound(["free"])
+    assert extender.asked == ["filter", "prioritize"]
+    path, open_ = "/api/v1/namespaces/default/pods/held", {"spec": {"schedulingGates": None}}
+    cluster.call("PATCH", path, open_, "application/merge-patch+json")
+    assert cluster.wait_until_bound(["held"]) == {"held": "n2"}
+
+
+def test_a_new_configuration_brings_its_own_extenders(cluster: Kube, extender: ExtenderServer, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG.format(port=9, more=""))
+    cluster.create(*(node(f"n{i}") for i in range(3)))
+    scheduler = cluster.run(f"--config={config}")
+    cluster.create(pod("one"))
+    until(lambda: "extender http://127.0.0.1:9/scheduler/filter" in scheduler.log.read_text(), 30, scheduler.tail)
+    cluster.create(node("n3"))
+    config.write_text(CONFIG.format(port=extender.server_port, more=""))
+    scheduler.send(1)
+    assert cluster.wait_until_bound(["one"]) == {"one": "n2"}
+
+
+@pytest.mark.parametrize("may_be_ignored", [True, False])
+def test_an_answer_of_another_form_is_none(
+    cluster: Kube, extender: ExtenderServer, tmp_path: Path, may_be_ignored: bool
+) -> None:
+    config = tmp_path / "config.yaml"
+    extender.nonsense = ["not", {"what": "was asked for"}]
+    config.write_text(CONFIG.format(port=extender.server_port, more="ignorable: true" if may_be_ignored else ""))
+    cluster.create(node("n0"))
+    scheduler = cluster.run(f"--config={config}")
+    cluster.create(pod("one"))
+    if may_be_ignored:
+        cluster.wait_until_bound(["one"])
+    else:
+        until(lambda: "its answer is not of the form" in scheduler.log.read_text(), 30, scheduler.tail)
+        assert cluster.by_node() == {"": 1}
+        extender.nonsense = None
+        extender.asked.clear()
+        cluster.create(node("n1"))
+        assert cluster.wait_until_bound(["one"]) == {"one": "n1"}

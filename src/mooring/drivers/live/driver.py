@@ -30,6 +30,7 @@ from mooring.drivers.live.volumes import reserved_claims
 from mooring.drivers.live.workloads import WorkloadCarrier
 from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
+from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Notice, Partition, Suspend, Wait
 from mooring.model.events import Event
@@ -171,9 +172,9 @@ class Live(Driver):
         await self._wake.wait()
         timer.cancel()
 
-    async def replace(self, make: Callable[[], Scheduler]) -> None:
-        """Go on with another scheduler: what this one has decided is done and seen before, or known to the other, and
-        nobody who waits is forgotten."""
+    async def replace(self, make: Callable[[], Scheduler], extenders: Sequence[Extender] = ()) -> None:
+        """Go on with another scheduler, and with these extenders: what this one has decided is done and seen before, or
+        known to the other, and nobody who waits is forgotten."""
         self._is_paused = True
         try:
             deadline = time.monotonic() + SETTLE_SECONDS
@@ -185,6 +186,9 @@ class Live(Driver):
             self.scheduler.recall(remembered)
             self.scheduler.take_over(underway)  # volumes or devices may take minutes
             self._workloads.tenants = self.scheduler.cluster.tenants
+            if self.extenders is not None:
+                await self.extenders.close()
+            self.ask_extenders(extenders)
             self.begin()
         finally:
             self._is_paused = False
@@ -279,12 +283,18 @@ class Live(Driver):
 
     def ask_extenders(self, extenders: Sequence[Extender]) -> None:
         """Ask these about pods before anything is decided on them."""
-        self.extenders = self._carrier.extenders = None
-        if extenders:
-            nodes = self.scheduler.cluster.nodes
-            self.extenders = ExtenderClient(extenders, lambda: [nodes.node(row) for row in nodes.row_of.values()])
+        self.extenders = ExtenderClient(extenders, self._nodes, self._is_ours) if extenders else None
+        self._carrier.extenders = self.extenders
+        if self.extenders is not None:
             self.extenders.tell = self._tell
-            self._carrier.extenders = self.extenders
+
+    def _nodes(self) -> list[Node]:
+        nodes = self.scheduler.cluster.nodes
+        return [nodes.node(row) for row in nodes.row_of.values()]
+
+    def _is_ours(self, pod: Pod) -> bool:
+        """Whether a pod waits for us, and not at a gate."""
+        return pod.spec.scheduler_name in self.scheduler.profiles and not pod.spec.scheduling_gates
 
     # Nodes that other schedulers use as well.
 

@@ -10,7 +10,8 @@ import logging
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
@@ -31,21 +32,38 @@ REFUSED_SECONDS = 30.0
 MOST_SCORE = 10
 """What an extender gives its best node."""
 _log = logging.getLogger(__name__)
+Found = TypeVar("Found")
 
 
 class ExtenderFailed(Exception):
     """An extender that may not be ignored did not answer as it should."""
 
 
+class _Asked:
+    """A pod that they are asked about, as it was last seen, and what they said of it."""
+
+    def __init__(self, pod: Pod) -> None:
+        self.pod, self.answer = pod, ""
+        self.again = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+
+    def seen(self) -> PodSeen:
+        """The pod as the scheduler is told of it: with their answer."""
+        metadata = self.pod.metadata
+        annotations = {**(metadata.annotations or {}), ANSWER: self.answer}
+        return PodSeen(replace(self.pod, metadata=replace(metadata, annotations=annotations)))
+
+
 class ExtenderClient:
     """Asks the extenders of a configuration."""
 
-    def __init__(self, extenders: Sequence[Extender], nodes: Callable[[], Iterable[Any]]) -> None:
-        """`nodes` gives the nodes as they were last seen."""
-        self._extenders, self._nodes = extenders, nodes
+    def __init__(
+        self, extenders: Sequence[Extender], nodes: Callable[[], Iterable[Any]], is_ours: Callable[[Pod], bool]
+    ) -> None:
+        """`nodes` gives the nodes as they were last seen; `is_ours` says whether a pod waits for this scheduler."""
+        self._extenders, self._nodes, self._is_ours = extenders, nodes, is_ours
         self._session: aiohttp.ClientSession | None = None
-        self._asking: dict[str, asyncio.Task[None]] = {}
-        self._again: dict[str, asyncio.Event] = {}
+        self._asked: dict[str, _Asked] = {}
         self._refused: dict[tuple[str, str], float] = {}
         """Pods and nodes on which nobody may be evicted for them, and until when that counts."""
         self._tls: dict[str, ssl.SSLContext | bool] = {}
@@ -69,45 +87,48 @@ class ExtenderClient:
         if not isinstance(event, PodSeen):
             return event
         pod = event.pod
-        if pod.spec.node_name or pod.is_terminal or not self.concerned(pod):
+        if pod.spec.node_name or pod.is_terminal or not self._is_ours(pod) or not self.concerned(pod):
             self._forget(pod.key)
             return event
-        if pod.key not in self._asking:
-            self._asking[pod.key] = asyncio.ensure_future(self._follow(pod))
+        asked = self._asked.get(pod.key)
+        if asked is not None and asked.pod.metadata.uid == pod.metadata.uid:
+            if not _is_same_question(asked.pod, pod):
+                asked.again.set()
+            asked.pod = pod
+            return asked.seen() if asked.answer else None
+        self._forget(pod.key)
+        asked = self._asked[pod.key] = _Asked(pod)
+        asked.task = asyncio.ensure_future(self._follow(asked))
         return None
 
     def _forget(self, key: str) -> None:
-        task = self._asking.pop(key, None)
-        self._again.pop(key, None)
-        if task is not None:
-            task.cancel()
+        asked = self._asked.pop(key, None)
+        if asked is not None and asked.task is not None:
+            asked.task.cancel()
 
     async def close(self) -> None:
-        for task in self._asking.values():
-            task.cancel()
+        for key in list(self._asked):
+            self._forget(key)
         if self._session is not None:
             await self._session.close()
 
-    async def _follow(self, pod: Pod) -> None:
+    async def _follow(self, asked: _Asked) -> None:
         """Ask about one pod, until it is bound or gone."""
-        said = ""
-        again = self._again[pod.key] = asyncio.Event()
         while True:
-            again.clear()
+            asked.again.clear()
             try:
                 async with self._turn:
-                    answer = await self._ask(pod)
+                    answer = await self._ask(asked.pod)
             except ExtenderFailed as error:
-                _log.warning("pod %s: %s", pod.key, error)
+                _log.warning("pod %s: %s", asked.pod.key, error)
                 answer = ExtenderAnswer([])
             text = encode(answer).decode()
-            if text != said:
-                said = text
-                annotations = {**(pod.metadata.annotations or {}), ANSWER: text}
-                self.tell(PodSeen(replace(pod, metadata=replace(pod.metadata, annotations=annotations))))
+            if text != asked.answer:
+                asked.answer = text
+                self.tell(asked.seen())
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(AGAIN_SECONDS):
-                    await again.wait()
+                    await asked.again.wait()
 
     async def _ask(self, pod: Pod) -> ExtenderAnswer:
         nodes = {node.metadata.name: node for node in self._nodes()}
@@ -118,18 +139,17 @@ class ExtenderClient:
         weights = 0
         for extender in self.concerned(pod):
             if extender.filter_verb and left:
-                found = await self._send(extender, extender.filter_verb, _args(extender, pod, left, nodes))
-                left = _kept(found, left)
+                body = _args(extender, pod, left, nodes)
+                kept = await self._send(extender, extender.filter_verb, body, partial(_kept, names=left))
+                left = left if kept is None else kept
             if extender.prioritize_verb and left:
-                found = await self._send(extender, extender.prioritize_verb, _args(extender, pod, left, nodes))
+                body = _args(extender, pod, left, nodes)
+                scores = await self._send(extender, extender.prioritize_verb, body, _priorities) or {}
                 weights += extender.weight
-                for each in found or ():
-                    score = each.get("Score", each.get("score", 0)) * extender.weight
-                    name = each.get("Host", each.get("host", ""))
-                    totals[name] = totals.get(name, 0) + score
+                for name, score in scores.items():
+                    totals[name] = totals.get(name, 0) + score * extender.weight
         scale = 100 // MOST_SCORE
-        scores = {name: min(100, total * scale // weights) for name, total in totals.items()} if weights else {}
-        return ExtenderAnswer(left, scores)
+        return ExtenderAnswer(left, {name: min(100, total * scale // weights) for name, total in totals.items()})
 
     # Evicting.
 
@@ -142,16 +162,21 @@ class ExtenderClient:
         refused: set[str] = set()
         for extender in self.preempts(pod):
             try:
-                found = await self._send(extender, extender.preempt_verb, _preemption(extender, pod, victims))
+                agreed = await self._send(
+                    extender,
+                    extender.preempt_verb,
+                    _preemption(extender, pod, victims),
+                    lambda found: set(_field(found, "NodeNameToMetaVictims") or ()),
+                )
             except ExtenderFailed as error:
                 _log.warning("pod %s: %s", pod.key, error)
                 return False
-            if found is not None:
-                refused |= victims.keys() - (_field(found, "NodeNameToMetaVictims") or {}).keys()
+            if agreed is not None:
+                refused |= victims.keys() - agreed
         until = time.monotonic() + REFUSED_SECONDS
         self._refused |= {(pod.key, node): until for node in refused}
-        if refused and pod.key in self._again:
-            self._again[pod.key].set()
+        if refused and pod.key in self._asked:
+            self._asked[pod.key].again.set()
         return not refused
 
     # Binding.
@@ -166,8 +191,8 @@ class ExtenderClient:
                 continue
             problem = "it did not answer"
             try:
-                found = await self._send(extender, extender.bind_verb, body)
-                problem = problem if found is None and extender.ignorable else _field(found or {}, "Error")
+                said = await self._send(extender, extender.bind_verb, body, lambda found: _field(found, "Error") or "")
+                problem = problem if said is None and extender.ignorable else said or ""
             except ExtenderFailed as error:
                 problem = str(error)
             if not problem:
@@ -183,8 +208,8 @@ class ExtenderClient:
             found = self._tls[extender.url_prefix] = _tls_of(extender)
         return found
 
-    async def _send(self, extender: Extender, verb: str, body: Any) -> Any:
-        """Ask one; None from one that may be ignored and did not answer."""
+    async def _send(self, extender: Extender, verb: str, body: Any, read: Callable[[Any], Found]) -> Found | None:
+        """Ask one, and read its answer; None for none, and from one that may be ignored and did not answer well."""
         if self._session is None:
             self._session = aiohttp.ClientSession()
         url = f"{extender.url_prefix.rstrip('/')}/{verb}"
@@ -204,11 +229,15 @@ class ExtenderClient:
             problem = _field(found, "Error") if isinstance(found, dict) and verb == extender.filter_verb else ""
             if problem:
                 raise ExtenderFailed(f"extender {url}: {problem}")
-            return found
+            return None if found is None else read(found)
         except (aiohttp.ClientError, TimeoutError, OSError, msgspec.MsgspecError) as error:
             if extender.ignorable:
                 return None
             raise ExtenderFailed(f"extender {url}: {type(error).__name__}") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            if extender.ignorable:
+                return None
+            raise ExtenderFailed(f"extender {url}: its answer is not of the form that is expected") from error
         except ExtenderFailed:
             if extender.ignorable:
                 return None
@@ -244,14 +273,23 @@ def _args(extender: Extender, pod: Pod, names: list[str], nodes: dict[str, Any])
 
 def _kept(found: Any, names: list[str]) -> list[str]:
     """The nodes that an extender did not refuse, in our order."""
-    if found is None:  # it may be ignored
-        return names
     listed = _field(found, "NodeNames")
     if listed is None:
         nodes = _field(found, "Nodes") or {}
         listed = [each["metadata"]["name"] for each in _field(nodes, "items") or ()]
     allowed = set(listed)
     return [name for name in names if name in allowed]
+
+
+def _priorities(found: Any) -> dict[str, int]:
+    """What an extender thinks of nodes."""
+    return {str(_field(each, "Host")): int(_field(each, "Score") or 0) for each in found}
+
+
+def _is_same_question(one: Pod, other: Pod) -> bool:
+    """Whether a pod has not changed in what is asked about it."""
+    before, now = one.metadata, other.metadata
+    return (one.spec, before.labels, before.annotations) == (other.spec, now.labels, now.annotations)
 
 
 def _field(found: Any, name: str) -> Any:

@@ -274,7 +274,7 @@ class Run:
             except MooringError as error:
                 _log.error("the configuration stays as it was: %s", error)
                 continue
-            await live.replace(self._new_scheduler)
+            await live.replace(self._new_scheduler, self._assembly.config.extenders or ())
             _log.info("the configuration was read again; scheduling for %s", ", ".join(self._assembly.profiles))
 
     # Health.
