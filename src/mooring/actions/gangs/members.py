@@ -64,14 +64,17 @@ def _waiting(gang: GangEntry, part: GangRecord) -> list[Entry]:
 
 
 def _needed_of(gang: GangEntry, part: GangRecord) -> list[Entry]:
+    return completing_members(part, part.bound(), _waiting(gang, part))
+
+
+def completing_members(part: GangRecord, present: Sequence[PodRecord], waiting: Sequence[Entry]) -> list[Entry]:
+    """Of members that wait those that make a gang whole beside those present: the first of each role, then of all."""
     declared = part.gang
     assert declared is not None, "a gang that is to start has been declared"
-    waiting = _waiting(gang, part)
-    bound = part.bound()
-    missing = declared.minimum - len(bound) - len(part.done)
+    missing = declared.minimum - len(present) - len(part.done)
     if not declared.roles:
-        return waiting[: max(0, missing)]
-    have = part.by_role(record.key for record in bound)
+        return list(waiting[: max(0, missing)])
+    have = part.by_role(record.key for record in present)
     chosen = dict[PodKey, Entry]()
     for role in declared.roles:
         of_role = [entry for entry in waiting if part.roles[entry.record.key] == role.name]

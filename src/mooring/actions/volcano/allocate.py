@@ -8,13 +8,13 @@ found no node may reclaim, or preempt in its own queue (`mooring.actions.volcano
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from mooring.actions.gangs.members import needed_members
 from mooring.actions.gangs.placing import GangOutcome, GangPlacer, bind_all
 from mooring.actions.place.batches import Outcome
 from mooring.actions.volcano.following import Following
 from mooring.actions.volcano.jobs import Members
+from mooring.actions.volcano.members import first_misfit, members_of_turn
 from mooring.actions.volcano.settings import ShareSettings
-from mooring.actions.volcano.shared_jobs import SharedJob, role_key
+from mooring.actions.volcano.shared_jobs import SharedJob, in_turn, is_best_effort, role_key
 from mooring.actions.volcano.sharing import Offer, Sharing
 from mooring.engine.action import Action, Cycle
 from mooring.engine.binding import decision_to_bind
@@ -93,16 +93,25 @@ class Share(Action):
         self.followed.let_in()
         sharing.start_cycle(now)
         no_node = dict[str, str]()
+        backfilled = dict[str, Members]()
         while (offer := sharing.next_job()) is not None:
             job = jobs[offer.job]
-            made, message = self._take_turn(cycle, job, offer)
+            made, message, misfit = self._take_turn(cycle, job, offer)
             decisions += made
             if message:
                 no_node[job.key] = message
-                sharing.refuse(job.key, message)
+                if misfit is None:
+                    sharing.refuse(job.key, message)
+                else:
+                    sharing.limit(job.key, *misfit, message)
             else:
-                sharing.allocate(job.key, _members(cycle.cluster, job, made), now)
-        # 3. Who asks for nothing but a place gets one, whatever its queue deserves.
+                members, best_effort = _split(_members(cycle.cluster, job, made), job)
+                sharing.allocate(job.key, members, now)
+                if any(best_effort):
+                    backfilled[job.key] = best_effort
+        # 3. Who asks for nothing but a place gets one, whatever its queue deserves, and counts in shares only now.
+        for key, members in backfilled.items():
+            sharing.allocate(key, members, now)
         for job in jobs.values() if self.settings.backfills else ():
             if job.key not in refused:
                 made, message = self._backfill(cycle, job, sharing)
@@ -121,32 +130,43 @@ class Share(Action):
         self.unplaced.sort(key=lambda job: (-job.priority, job.created, job.key))
         return decisions
 
-    def _take_turn(self, cycle: Cycle, job: SharedJob, offer: Offer) -> tuple[list[Decision], str]:
-        """Place what was offered: the members that make a gang whole, or one more."""
-        if job.gang is not None:
-            return self._start(cycle, job, job.gang, needed_members(job.gang, cycle.cluster.gangs))
-        entry = _next_spare(cycle.cluster, job, offer)
-        return ([], "its members are not there") if entry is None else self._grow(cycle, job, entry)
+    def _take_turn(
+        self, cycle: Cycle, job: SharedJob, offer: Offer
+    ) -> tuple[list[Decision], str, tuple[int, int] | None]:
+        """Place what was offered: the members that make a gang whole, or one more.
+
+        With why that was not possible, and which role has fewer places than members, if others may do instead.
+        """
+        entries = members_of_turn(cycle.cluster, job, offer.members)
+        if not entries:
+            return [], "its members are not there", None
+        if job.gang is None:
+            made, message = self._grow(cycle, job, entries[0])
+        else:
+            made, message = self._start(cycle, job, job.gang, entries)
+        tries_others = message and job.takes_turns and all(entry in job.waiting for entry in entries)
+        misfit = first_misfit(cycle.cluster, job, entries, self._placer.batches) if tries_others else None
+        return made, message, misfit
 
     def _backfill(self, cycle: Cycle, job: SharedJob, sharing: Sharing) -> tuple[list[Decision], str]:
         """Place the members that ask for nothing: a gang that needs no others, then one by one."""
-        waiting = [entry for entry in job.waiting if _is_best_effort(entry)]
+        waiting = [entry for entry in job.waiting if is_best_effort(entry.record)]
         if not waiting or sharing.is_closed(job.queue):
             return [], ""
         decisions: list[Decision] = []
         if job.gang is not None:
-            needed = needed_members(job.gang, cycle.cluster.gangs)
-            if not all(map(_is_best_effort, needed)):
+            needed = members_of_turn(cycle.cluster, job, (0,) * len(job.members))
+            if not needed or not all(is_best_effort(entry.record) for entry in needed):
                 return [], ""
             decisions, message = self._start(cycle, job, job.gang, needed)
             if message:
                 return [], message
-        for entry in [entry for entry in job.spares if _is_best_effort(entry)]:
+        messages: list[str] = []
+        for entry in [entry for entry in job.spares if is_best_effort(entry.record)]:
             made, message = self._grow(cycle, job, entry)
             decisions += made
-            if message:
-                return decisions, message
-        return decisions, ""
+            messages += [message] if message else []
+        return decisions, next(iter(messages), "")
 
     def _start(
         self, cycle: Cycle, job: SharedJob, gang: GangEntry, needed: Sequence[Entry]
@@ -230,15 +250,18 @@ def _family_of(cluster: Cluster, turn: Turn) -> Family | None:
     return None if queue is None else queue.family
 
 
-def _is_best_effort(entry: Entry) -> bool:
-    return not any(entry.record.shape.requests.values())
-
-
 def _members(cluster: Cluster, job: SharedJob, made: Iterable[Decision]) -> Members:
     """How many members of each role have their place: all that were bound, or are let wait in it."""
     pods = (cluster.pods.records[PodKey(found.pod)] for found in made if isinstance(found, Bind | Wait))
     bound = Counter(role_key(cluster, record) for record in pods)
     return tuple(bound[role] for role in job.members)
+
+
+def _split(members: Members, job: SharedJob) -> tuple[Members, Members]:
+    """Those that ask for something, and those that do not."""
+    are_best_effort = [is_best_effort(records[0]) for records in job.members.values()]
+    pairs = list(zip(members, are_best_effort, strict=True))
+    return tuple(0 if best else count for count, best in pairs), tuple(count if best else 0 for count, best in pairs)
 
 
 def _spares(queue: Queue, job: SharedJob) -> list[Entry]:
@@ -249,10 +272,4 @@ def _spares(queue: Queue, job: SharedJob) -> list[Entry]:
     mine = [entry for entry in found if entry.record.key in members]
     for entry in mine:
         del queue.shared[entry.arrival]
-    return mine
-
-
-def _next_spare(cluster: Cluster, job: SharedJob, offer: Offer) -> Entry | None:
-    """The member of the role that is offered one more place."""
-    wanted = [key for key, count in zip(job.members, offer.members, strict=True) if count]
-    return next((entry for entry in job.spares if role_key(cluster, entry.record) in wanted), None)
+    return in_turn(mine, job.root)

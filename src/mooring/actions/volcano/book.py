@@ -53,6 +53,8 @@ class Book:
         self.aside: dict[int, str] = {}
         """Queues that are out of this cycle, and why."""
         self._parked: dict[str, Job] = {}
+        self._limited: dict[str, Job] = {}
+        """Those of which some members are out of this cycle."""
         self.outside: dict[str, Job] = {}
         """The jobs that wait to be let in."""
         self._measure()
@@ -125,6 +127,7 @@ class Book:
         del self.jobs[key]
         self.applications.leave(job)
         self._parked.pop(key, None)
+        self._limited.pop(key, None)
         self.outside.pop(key, None)
         self.ledger.add_demand(job.leaf, job.in_demand, -1)
         if job.is_enqueued:
@@ -169,7 +172,7 @@ class Book:
     # Lines
 
     def _line_up(self, job: Job) -> None:
-        if not job.is_enqueued or not job.wants_more:
+        if not job.is_enqueued or not any(job.next_members()):
             job.line_key = None
             return
         key = job_key(job, self._settings)
@@ -190,6 +193,14 @@ class Book:
         self._parked[job.key] = job
         self._update_order(job.leaf)
 
+    def limit(self, job: Job, role: int, most_held: int, why: str) -> None:
+        """Until the next cycle no more than so many members of this role have a place."""
+        job.refusal = why
+        job.most_held[role] = most_held
+        self._limited[job.key] = job
+        self._line_up(job)
+        self._update_order(job.leaf)
+
     def set_aside(self, leaf: int, why: str) -> None:
         """A whole queue is out until the next cycle."""
         self.aside[leaf] = why
@@ -199,9 +210,11 @@ class Book:
         """Everybody in line again."""
         self.aside.clear()
         self.shares.settle()
-        parked, self._parked = self._parked, {}
-        for job in parked.values():
+        left_out = {**self._parked, **self._limited}
+        self._parked, self._limited = {}, {}
+        for job in left_out.values():
             job.refusal = ""
+            job.most_held.clear()
             self._line_up(job)
         self.rebuild_order()
 

@@ -105,6 +105,9 @@ class JobDemand:
     queue: str
     roles: tuple[Role, ...]
     min_members: int = 1
+    turns: tuple[int, ...] = ()
+    """The roles of members that wait, one for each member, in the order in which they are tried one by one; empty: all
+    that it needs at once, role by role."""
     priority: int = 0
     created: float = 0.0
     started: float | None = None

@@ -1,6 +1,7 @@
 """A job while shares are decided: how many of its members have a place, and what it is offered or gives back next."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from mooring.actions.volcano.demands import LARGEST_DEMAND, JobDemand
@@ -8,6 +9,8 @@ from mooring.actions.volcano.resources import Amount, ResourceTable
 
 Members = tuple[int, ...]
 """How many members, by role."""
+
+NOBODY_LIMITED: Mapping[int, int] = MappingProxyType({})
 
 
 class Job:
@@ -18,6 +21,10 @@ class Job:
         self.key = demand.key
         self.leaf = leaf
         self.held = [role.held for role in demand.roles]
+        self.turns = list(demand.turns)
+        """The roles of members that wait, in the order in which they are tried; empty where that is role by role."""
+        self.most_held: dict[int, int] = {}
+        """By role, how many members find a node in this cycle, where not all do."""
         self.share = 0.0
         self.is_enqueued = demand.is_enqueued
         self.started = demand.started
@@ -79,7 +86,9 @@ class Job:
         return [role.members if role.is_best_effort else count for role, count in zip(roles, held, strict=True)]
 
     def _is_whole(self, held: Sequence[int]) -> bool:
-        present = self._present(held)
+        return self._are_enough(self._present(held))
+
+    def _are_enough(self, present: Sequence[int]) -> bool:
         return sum(present) >= self.demand.min_members and all(
             count >= role.minimum for count, role in zip(present, self.demand.roles, strict=True)
         )
@@ -88,8 +97,35 @@ class Job:
     def wanted(self) -> Members:
         """What to place next: all that is missing for the job to be whole, then one member at a time."""
         if self._wanted is None:
-            self._wanted = self._next_members(self.held)
+            self._wanted = self._first_turns() if self.turns else self._next_members(self.held)
         return self._wanted
+
+    def next_members(self, may: Callable[[Amount], bool] | None = None) -> Members:
+        """What to place in this turn: as wanted, but without members that find no node, or for whom `may` says no.
+
+        None at all if the job would not be whole with the others.
+        """
+        if may is None and not self.most_held:
+            return self.wanted
+        return self._first_turns(self.most_held, may)
+
+    def _first_turns(
+        self, most_held: Mapping[int, int] = NOBODY_LIMITED, may: Callable[[Amount], bool] | None = None
+    ) -> Members:
+        """Those that come first in order until the job is whole; one, if it is."""
+        present, more = self._present(self.held), [0] * len(self.held)
+        is_whole = self._are_enough(present)
+        for index in self.turns:
+            if present[index] >= most_held.get(index, present[index] + 1):
+                continue
+            more[index] += 1
+            if may is not None and not may(self.amount(tuple(more))):
+                more[index] -= 1
+                continue
+            present[index] += 1
+            if is_whole or self._are_enough(present):
+                return tuple(more)
+        return (0,) * len(more)
 
     def _next_members(self, held: Sequence[int]) -> Members:
         roles = self.demand.roles
@@ -117,6 +153,10 @@ class Job:
     def add(self, members: Members, sign: int = 1) -> None:
         for index, count in enumerate(members):
             self.held[index] += sign * count
+            if sign < 0 and self.demand.turns:
+                self.turns += [index] * count
+            for _ in range(min(count, self.turns.count(index)) if sign > 0 else 0):
+                self.turns.remove(index)
         self._count()
 
     def _count(self) -> None:

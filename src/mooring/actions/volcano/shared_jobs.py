@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mooring.actions.gangs.members import NO_RANK
 from mooring.actions.volcano.demands import JobDemand, Role
 from mooring.actions.volcano.queues import column_amounts
 from mooring.engine.queue.parked import Turn
@@ -45,6 +46,8 @@ class SharedJob:
     user: User = NOBODY
     leaving: list[PodRecord] = field(default_factory=list)
     """Those that still run, and are being evicted."""
+    takes_turns: bool = False
+    """Whether its members are tried one by one in their order, as Volcano does, not all that it needs at once."""
 
     @property
     def min_resources(self) -> dict[str, int]:
@@ -60,6 +63,18 @@ class SharedJob:
     @property
     def waiting(self) -> list[Entry]:
         return [*(self.gang.entries.values() if self.gang is not None else ()), *self.spares]
+
+    def _turns(self) -> tuple[int, ...]:
+        """The roles of those that wait and ask for something, in their order; nothing if all are alike."""
+        waiting = [entry for entry in self.waiting if not is_best_effort(entry.record)] if self.takes_turns else []
+        if len({entry.record.shape.id for entry in waiting}) < 2 and not self._has_roles:
+            return ()
+        role_of = {record.key: index for index, found in enumerate(self.members.values()) for record in found}
+        return tuple(role_of[entry.record.key] for entry in in_turn(waiting, self.root))
+
+    @property
+    def _has_roles(self) -> bool:
+        return self.root is not None and self.root.gang is not None and bool(self.root.gang.roles)
 
     def demand(self, cluster: Cluster, *, is_let_in: bool = True) -> JobDemand:
         """The job as shares see it; whether it was let in counts only for one that waits and says what it needs."""
@@ -91,6 +106,7 @@ class SharedJob:
             queue=self.queue,
             roles=tuple(roles),
             min_members=minimum,
+            turns=self._turns(),
             priority=self.priority,
             created=self.created,
             started=min(known, default=None),
@@ -176,6 +192,7 @@ def _gang_job(cluster: Cluster, root: GangRecord, turns: Sequence[Turn], family:
     if root.gang is None or queue is None or queue.family is not family or table.root_of(root) is not root:
         return None
     job = SharedJob(root.key, queue.name, 0, root.gang.created or 0.0, root)
+    job.takes_turns = family is Family.VOLCANO and not root.gang.of_gangs
     waiting: dict[PodKey, Entry] = {}
     for turn in turns:
         if isinstance(turn, GangEntry):
@@ -208,6 +225,19 @@ def _gang_priority(gang: Gang, members: Mapping[RoleKey, Sequence[PodRecord]]) -
     if gang.priority is not None:
         return gang.priority
     return max((record.priority for records in members.values() for record in records), default=0)
+
+
+def in_turn(entries: Iterable[Entry], root: GangRecord | None) -> list[Entry]:
+    """Members in the order in which they are tried: the more important first, then by rank, then as they came."""
+    ranks = root.ranks if root is not None else {}
+    return sorted(
+        entries, key=lambda entry: (-entry.record.priority, ranks.get(entry.record.key, NO_RANK), entry.arrival)
+    )
+
+
+def is_best_effort(record: PodRecord) -> bool:
+    """Whether a pod asks for nothing but a place."""
+    return not any(record.shape.requests.values())
 
 
 def role_key(cluster: Cluster, record: PodRecord) -> RoleKey:

@@ -4,13 +4,14 @@ A driver tells what happened (`add`, `remove`, `release`, `set_total`) and runs 
 
 1. `start_cycle(now)`: work out anew what queues deserve; everybody may be tried again.
 2. `next_job()`: the best queue's best job and what to place of it, or None when nobody is left. Answer each offer with
-   `allocate` (it has its place) or `refuse` (no node takes it).
+   `allocate` (it has its place), `refuse` (no node takes it) or `limit` (no node takes so many of one role).
 3. `find_victims(key, now)`: for a job that was refused though its queue holds less than it deserves.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from mooring.actions.volcano.past import PastUse
 from mooring.actions.volcano.preempt_victims import PreemptWithinQueue
 from mooring.actions.volcano.proportion import deserved_by_weight, deserved_in_rounds
 from mooring.actions.volcano.reclaim_victims import Fits, Reclaim, Reclamation
-from mooring.actions.volcano.resources import Columns, ResourceTable
+from mooring.actions.volcano.resources import Amount, Columns, ResourceTable
 from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.errors import InvariantBroken
 from mooring.model.memory import SharedUse, moment
@@ -130,15 +131,30 @@ class Sharing:
                 continue
             job = book.lines[leaf].head()
             assert job is not None, "a queue takes part only while somebody is in its line"
-            refusal = checks.allocatable(leaf, job.amount(job.wanted)) or checks.firm(job)
-            refusal = refusal or book.applications.refuse(job)
+            members = job.next_members()
+            refusal = checks.allocatable(leaf, job.amount(members))
+            if refusal is not None and job.turns:
+                members = job.next_members(partial(self._may_have, leaf))
+                refusal = None if any(members) else refusal
+            refusal = refusal or checks.firm(job) or book.applications.refuse(job)
             if refusal is None:
-                return Offer(job.key, book.tree.name(leaf), job.wanted)
+                return Offer(job.key, book.tree.name(leaf), members)
             book.park(job, refusal.message)
+
+    def _may_have(self, leaf: int, amount: Amount) -> bool:
+        return self.book.checks.allocatable(leaf, amount) is None
 
     def refuse(self, key: str, why: str) -> None:
         """The job does not get a place in this cycle."""
         self.book.park(self._job(key), why)
+
+    def limit(self, key: str, role: int, most_held: int, why: str) -> None:
+        """Of one role of the job no more than so many find a node in this cycle; others may do instead."""
+        job = self._job(key)
+        if not job.turns or job.most_held.get(role, most_held + 1) <= most_held:
+            self.book.park(job, why)
+        else:
+            self.book.limit(job, role, most_held, why)
 
     def allocate(self, key: str, members: Members | None = None, now: float | None = None) -> None:
         """So many members of the job have their place: all that it wants next, if nothing else is said."""
@@ -391,4 +407,5 @@ def _by_name(names: Sequence[str], row: npt.NDArray[Any]) -> dict[str, Any]:
 def _as_demand(job: Job) -> JobDemand:
     """The job as it stands now, to be taken in again."""
     roles = tuple(replace(role, held=held) for role, held in zip(job.demand.roles, job.held, strict=True))
-    return replace(job.demand, roles=roles, started=job.started, is_enqueued=job.is_enqueued)
+    turns = tuple(job.turns)
+    return replace(job.demand, roles=roles, turns=turns, started=job.started, is_enqueued=job.is_enqueued)

@@ -1,0 +1,55 @@
+"""Which pods a turn is about, once it is decided how many members of which roles."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from mooring.actions.gangs.members import completing_members, needed_members
+from mooring.actions.place.batches import Batches
+from mooring.actions.volcano.jobs import Members
+from mooring.actions.volcano.shared_jobs import SharedJob, in_turn, is_best_effort, role_key
+from mooring.engine.queue.queue import Entry
+from mooring.state.cluster import Cluster
+
+
+def members_of_turn(cluster: Cluster, job: SharedJob, members: Members) -> list[Entry]:
+    """So many members of each role, the first in order; for a gang also those without requests that make it whole.
+
+    Those without requests wait for nobody's share, so they count as present when it is decided how many others the gang
+    starts with. Here they start together with these. Empty if the gang would not be whole.
+    """
+    left = Counter(dict(zip(job.members, members, strict=True)))
+    if job.gang is None:
+        return _first_of(cluster, in_turn(job.spares, job.root), left)
+    if not job.takes_turns or job.root is None:
+        return needed_members(job.gang, cluster.gangs)
+    waiting = in_turn(job.gang.entries.values(), job.root)
+    chosen = _first_of(cluster, waiting, left)
+    present = [*job.root.bound(), *(entry.record for entry in chosen)]
+    best_effort = [entry for entry in waiting if is_best_effort(entry.record)]
+    chosen += completing_members(job.root, present, best_effort)
+    present = [*job.root.bound(), *(entry.record for entry in chosen)]
+    return chosen if job.root.is_whole(present) else []
+
+
+def _first_of(cluster: Cluster, waiting: Sequence[Entry], left: Counter[tuple[str, str, int]]) -> list[Entry]:
+    chosen: list[Entry] = []
+    for entry in waiting:
+        role = role_key(cluster, entry.record)
+        if left[role] > 0:
+            left[role] -= 1
+            chosen.append(entry)
+    return chosen
+
+
+def first_misfit(cluster: Cluster, job: SharedJob, entries: Sequence[Entry], batches: Batches) -> tuple[int, int] | None:
+    """The role of the first of some members that finds no node if they are placed one by one, and how many of that role
+    then have one, with those that run; None if all find one."""
+    roles = list(job.members)
+    with cluster.what_if():
+        for entry in entries:
+            row = batches.choose(cluster, entry.profile, entry.record.shape)
+            if row < 0:
+                role = role_key(cluster, entry.record)
+                return roles.index(role), sum(record.row >= 0 for record in job.members[role])
+            cluster.assume(entry.record.key, row)
+    return None
