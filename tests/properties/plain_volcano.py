@@ -25,6 +25,7 @@ class Task:
     cpu: int = 0
     memory: int = 0
     role: str = ""
+    priority: int = 0
     runs: bool = False
     has_place: bool = False
 
@@ -51,6 +52,8 @@ class Job:
     tasks: list[Task]
     priority: int = 0
     role_minimums: dict[str, int] = field(default_factory=dict)
+    refused_roles: set[str] = field(default_factory=set)
+    """Whose pods found no room: nobody else of that role is tried in this session."""
 
     def counted(self) -> list[Task]:
         """Who counts for the minimum: whoever has a place, and best-effort pods, which will be backfilled."""
@@ -68,6 +71,17 @@ class Job:
             return True
         have = [task.role for task in self.counted()]
         return all(have.count(role) >= least for role, least in self.role_minimums.items())
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether others are tried after somebody found no room."""
+        if self.minimum == len(self.tasks):
+            return False
+        if self.minimum < sum(self.role_minimums.values()):
+            others = [task for task in self.tasks if not task.has_place and task.role not in self.refused_roles]
+            return sum(task.has_place for task in self.tasks) + len(others) >= self.minimum
+        have = [task.role for task in self.counted()]
+        return all(have.count(role) >= self.role_minimums.get(role, 0) for role in self.refused_roles)
 
     @property
     def is_valid(self) -> bool:
@@ -167,7 +181,7 @@ class Session:
         return (-job.priority, job.has_enough, share, job.created)
 
     def _allocate(self) -> None:
-        waiting = {job.name: [task for task in job.tasks if _is_to_allocate(task)] for job in self.world.jobs}
+        waiting = {job.name: _to_allocate(job) for job in self.world.jobs}
         jobs = {
             queue.name: [job for job in self.world.jobs if job.queue == queue.name and job.is_valid and waiting[job.name]]
             for queue in self.world.queues
@@ -191,7 +205,12 @@ class Session:
         given: list[Task] = []
         while waiting:
             task = waiting.pop(0)
-            if not self._may_have(queue, task) or not self._has_room(task):
+            if not self._may_have(queue, task) or task.role in job.refused_roles:
+                continue
+            if not self._has_room(task):
+                job.refused_roles |= {task.role} - {""}
+                if not job.goes_on:
+                    break
                 continue
             self._place(job, task)
             given.append(task)
@@ -237,8 +256,10 @@ def _share(held: float, deserved: float) -> float:
     return held / deserved if deserved else float(held > 0)
 
 
-def _is_to_allocate(task: Task) -> bool:
-    return not task.has_place and not task.is_best_effort
+def _to_allocate(job: Job) -> list[Task]:
+    """Those that wait and ask for something, the more important first."""
+    waiting = [task for task in job.tasks if not task.has_place and not task.is_best_effort]
+    return sorted(waiting, key=lambda task: -task.priority)
 
 
 # Worlds by chance, and as manifests
@@ -257,7 +278,24 @@ def random_world(random: Random, *, shapes: int = 1, with_roles: bool = False, b
         _random_job(random, number, random.choice(queues).name, shapes, with_roles)
         for number in range(random.randint(1, 6))
     ]
-    return World(total, queues, jobs, by_weight)
+    world = World(total, queues, jobs, by_weight)
+    for job in jobs:
+        if random.random() < 0.3:
+            _let_run(world, job, random.randint(job.minimum, len(job.tasks)))
+    return world
+
+
+def _let_run(world: World, job: Job, count: int) -> None:
+    """Let the first pods of a job run, if it is whole with them and there is room for them."""
+    running = job.tasks[:count]
+    roles = [task.role for task in running]
+    are_enough = all(roles.count(role) >= least for role, least in job.role_minimums.items())
+    held = Session(world).node
+    for task in running:
+        held = {name: value + task.request[name] for name, value in held.items()}
+    if are_enough and all(held[name] <= world.total[name] for name in RESOURCES):
+        for task in running:
+            task.runs = task.has_place = True
 
 
 def _random_job(random: Random, number: int, queue: str, shapes: int, with_roles: bool) -> Job:
@@ -265,16 +303,20 @@ def _random_job(random: Random, number: int, queue: str, shapes: int, with_roles
     with_requests, best_effort = random.randint(0, 5), random.choice((0, 1, 2, 4))
     asking = [random.choice(kinds) for _ in range(with_requests)] + [(0, 0)] * best_effort or [kinds[0]]
     random.shuffle(asking)
-    roles = ("a", "b") if with_roles else ("",)
+    roles = dict(zip(kinds, "abc", strict=False)) if with_roles else {}
     tasks = [
-        Task(f"j{number}-w-{index}", cpu, memory, random.choice(roles)) for index, (cpu, memory) in enumerate(asking)
+        Task(f"j{number}-w-{index}", cpu, memory, roles.get((cpu, memory), random.choice([*roles.values(), ""])))
+        for index, (cpu, memory) in enumerate(asking)
     ]
     minimum = random.randint(1, len(tasks))
     minimums: dict[str, int] = {}
     if with_roles and random.random() < 0.7:
-        counts = {role: sum(task.role == role for task in tasks) for role in roles}
+        counts = {role: sum(task.role == role for task in tasks) for role in roles.values()}
         minimums = {role: random.randint(1, count) for role, count in counts.items() if count}
         minimum = max(minimum, random.choice((1, sum(minimums.values()))))
+    if random.random() < 0.2:
+        for task in tasks:
+            task.priority = random.choice((0, 10))
     return Job(f"j{number}", queue, minimum, number, tasks, random.choice((0, 0, 0, 10)), minimums)
 
 
@@ -282,19 +324,15 @@ def manifests(world: World) -> Iterator[dict[str, Any]]:
     """The same world as people would write it."""
     allocatable = {CPU: f"{world.total[CPU]:.0f}m", MEMORY: f"{world.total[MEMORY]:.0f}", PODS: "110"}
     yield {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": allocatable}}
-    yield {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": "urgent"},
-        "value": 10,
-    }
+    for value in (0, 10):
+        api = "scheduling.k8s.io/v1"
+        yield {"apiVersion": api, "kind": "PriorityClass", "metadata": {"name": f"p{value}"}, "value": value}
     for queue in world.queues:
         spec = {"weight": queue.weight, "deserved": _quantities(queue.deserved)}
         yield _volcano("Queue", queue.name, queue.created, {**spec, "capability": _quantities(queue.capability)})
     for job in world.jobs:
         group = {"minMember": job.minimum, "queue": job.queue, "minTaskMember": job.role_minimums}
-        urgency = {"priorityClassName": "urgent"} if job.priority else {}
-        yield _volcano("PodGroup", job.name, job.created, {**group, **urgency})
+        yield _volcano("PodGroup", job.name, job.created, {**group, "priorityClassName": f"p{job.priority}"})
         for task in job.tasks:
             requests = {CPU: f"{task.cpu}m", MEMORY: f"{task.memory}Mi"} if not task.is_best_effort else {}
             main = {"name": "main", "image": "main:1", "resources": {"requests": requests}}
@@ -305,7 +343,11 @@ def manifests(world: World) -> Iterator[dict[str, Any]]:
                 "apiVersion": "v1",
                 "kind": "Pod",
                 "metadata": {**_metadata(task.name, job.created), "annotations": annotations},
-                "spec": {"containers": [main], **urgency, **({"nodeName": "n"} if task.runs else {})},
+                "spec": {
+                    "containers": [main],
+                    "priorityClassName": f"p{task.priority}",
+                    **({"nodeName": "n"} if task.runs else {}),
+                },
             }
 
 

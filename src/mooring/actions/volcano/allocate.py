@@ -100,10 +100,7 @@ class Share(Action):
             decisions += made
             if message:
                 no_node[job.key] = message
-                if misfit is None:
-                    sharing.refuse(job.key, message)
-                else:
-                    sharing.limit(job.key, *misfit, message)
+                sharing.refuse(job.key, message, misfit)
             else:
                 members, best_effort = _split(_members(cycle.cluster, job, made), job)
                 sharing.allocate(job.key, members, now)
@@ -130,22 +127,20 @@ class Share(Action):
         self.unplaced.sort(key=lambda job: (-job.priority, job.created, job.key))
         return decisions
 
-    def _take_turn(
-        self, cycle: Cycle, job: SharedJob, offer: Offer
-    ) -> tuple[list[Decision], str, tuple[int, int] | None]:
+    def _take_turn(self, cycle: Cycle, job: SharedJob, offer: Offer) -> tuple[list[Decision], str, dict[int, int]]:
         """Place what was offered: the members that make a gang whole, or one more.
 
-        With why that was not possible, and which role has fewer places than members, if others may do instead.
+        With why that was not possible, and of which roles how many find a node, if others may do instead.
         """
         entries = members_of_turn(cycle.cluster, job, offer.members)
         if not entries:
-            return [], "its members are not there", None
+            return [], "its members are not there", {}
         if job.gang is None:
             made, message = self._grow(cycle, job, entries[0])
         else:
             made, message = self._start(cycle, job, job.gang, entries)
         tries_others = message and job.takes_turns and all(entry in job.waiting for entry in entries)
-        misfit = first_misfit(cycle.cluster, job, entries, self._placer.batches) if tries_others else None
+        misfit = first_misfit(cycle.cluster, job, entries, self._placer.batches) if tries_others else {}
         return made, message, misfit
 
     def _backfill(self, cycle: Cycle, job: SharedJob, sharing: Sharing) -> tuple[list[Decision], str]:

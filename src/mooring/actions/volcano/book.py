@@ -193,10 +193,10 @@ class Book:
         self._parked[job.key] = job
         self._update_order(job.leaf)
 
-    def limit(self, job: Job, role: int, most_held: int, why: str) -> None:
-        """Until the next cycle no more than so many members of this role have a place."""
+    def limit(self, job: Job, most_held: Mapping[int, int], why: str) -> None:
+        """Until the next cycle no more than so many members of these roles have a place."""
         job.refusal = why
-        job.most_held[role] = most_held
+        job.most_held.update(most_held)
         self._limited[job.key] = job
         self._line_up(job)
         self._update_order(job.leaf)

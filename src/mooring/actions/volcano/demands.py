@@ -90,6 +90,8 @@ class Role:
     """How many of them the job cannot be without."""
     held: int = 0
     """How many of them run, or have their place."""
+    kind: str = ""
+    """Roles of one kind stand in for one another: together they have the sum of their minimums. Empty: none does."""
 
     @property
     def is_best_effort(self) -> bool:

@@ -21,6 +21,7 @@ class Job:
         self.key = demand.key
         self.leaf = leaf
         self.held = [role.held for role in demand.roles]
+        self._kinds = _kinds_of(demand)
         self.turns = list(demand.turns)
         """The roles of members that wait, in the order in which they are tried; empty where that is role by role."""
         self.most_held: dict[int, int] = {}
@@ -39,6 +40,8 @@ class Job:
         self._wanted: Members | None = None
         self.is_whole = False
         """Whether enough members have their place for the job to run."""
+        self.has_enough = False
+        """The same by their number alone, whatever their roles."""
         self.spare = 0
         """How many members it holds beyond those in all that it needs."""
         nothing = [0] * len(self.held)
@@ -90,7 +93,7 @@ class Job:
 
     def _are_enough(self, present: Sequence[int]) -> bool:
         return sum(present) >= self.demand.min_members and all(
-            count >= role.minimum for count, role in zip(present, self.demand.roles, strict=True)
+            sum(present[index] for index in indices) >= minimum for indices, minimum in self._kinds
         )
 
     @property
@@ -137,8 +140,11 @@ class Job:
                     more[index] = 1
                     break
             return tuple(more)
-        for index, role in enumerate(roles):
-            more[index] = max(0, role.minimum - held[index])
+        for indices, minimum in self._kinds:
+            lacking = minimum - sum(held[index] for index in indices)
+            for index in indices:
+                more[index] = max(0, min(lacking, roles[index].members - held[index]))
+                lacking -= more[index]
         missing = self.demand.min_members - sum(held) - sum(more)
         for index, role in enumerate(roles):
             extra = max(0, min(missing, role.members - held[index] - more[index]))
@@ -161,7 +167,8 @@ class Job:
 
     def _count(self) -> None:
         self._wanted = None
-        self.is_whole = self._is_whole(self.held)
+        present = self._present(self.held)
+        self.is_whole, self.has_enough = self._are_enough(present), sum(present) >= self.demand.min_members
         self.spare = sum(self.held) - self.demand.min_members if self.is_whole else 0
 
     def surplus(self, held: Sequence[int]) -> list[Members]:
@@ -170,12 +177,25 @@ class Job:
             return []
         roles = self.demand.roles
         spare = sum(held) - self.demand.min_members
+        kind_of = {index: indices for indices, _ in self._kinds for index in indices}
+        left = {indices: sum(held[index] for index in indices) - minimum for indices, minimum in self._kinds}
         found: list[Members] = []
         for index in reversed(range(len(roles))):
-            count = min(held[index] - roles[index].minimum, spare - len(found))
+            count = max(0, min(held[index], left.get(kind_of.get(index, ()), spare), spare - len(found)))
+            if index in kind_of:
+                left[kind_of[index]] -= count
             one = tuple(int(index == other) for other in range(len(roles)))
             found += [one] * count
         return found
+
+
+def _kinds_of(demand: JobDemand) -> list[tuple[tuple[int, ...], int]]:
+    """The roles that have a minimum together, and that minimum."""
+    by_kind: dict[str | int, list[int]] = {}
+    for index, role in enumerate(demand.roles):
+        by_kind.setdefault(role.kind or index, []).append(index)
+    minimums = {kind: sum(demand.roles[index].minimum for index in found) for kind, found in by_kind.items()}
+    return [(tuple(found), minimums[kind]) for kind, found in by_kind.items() if minimums[kind]]
 
 
 def refuse_demand(demand: JobDemand) -> str:

@@ -9,6 +9,7 @@ from mooring.actions.volcano.jobs import Members
 from mooring.actions.volcano.shared_jobs import SharedJob, in_turn, is_best_effort, role_key
 from mooring.engine.queue.queue import Entry
 from mooring.state.cluster import Cluster
+from mooring.state.pods import UNBOUND
 
 
 def members_of_turn(cluster: Cluster, job: SharedJob, members: Members) -> list[Entry]:
@@ -41,15 +42,20 @@ def _first_of(cluster: Cluster, waiting: Sequence[Entry], left: Counter[tuple[st
     return chosen
 
 
-def first_misfit(cluster: Cluster, job: SharedJob, entries: Sequence[Entry], batches: Batches) -> tuple[int, int] | None:
-    """The role of the first of some members that finds no node if they are placed one by one, and how many of that role
-    then have one, with those that run; None if all find one."""
-    roles = list(job.members)
+def first_misfit(cluster: Cluster, job: SharedJob, entries: Sequence[Entry], batches: Batches) -> dict[int, int]:
+    """How many members have a node when the first of some that are placed one by one finds none, by role.
+
+    Only of its own role: as in Volcano, nobody of that name is tried after it. Empty if all find a node.
+    """
     with cluster.what_if():
         for entry in entries:
             row = batches.choose(cluster, entry.profile, entry.record.shape)
             if row < 0:
-                role = role_key(cluster, entry.record)
-                return roles.index(role), sum(record.row >= 0 for record in job.members[role])
+                refused = role_key(cluster, entry.record)
+                return {
+                    index: sum(record.row != UNBOUND for record in records)
+                    for index, (role, records) in enumerate(job.members.items())
+                    if role == refused or (refused[1] and role[:2] == refused[:2])
+                }
             cluster.assume(entry.record.key, row)
-    return None
+    return {}

@@ -6,7 +6,7 @@ that hold jobs; the ones above them only have shares.
 
 Queues by hierarchical dominant shares: see `hierarchical.py`.
 
-Jobs of one queue: higher priority, then those that are not whole yet, then the smaller dominant share, then the oldest,
+Jobs of one queue: higher priority, then those with too few members, then the smaller dominant share, then the oldest,
 then by key.
 """
 
@@ -22,7 +22,7 @@ from mooring.actions.volcano.standings import Key, Tournament
 from mooring.actions.volcano.tree import QueueTree
 
 JobKey = tuple[Any, ...]
-"""Urgency, whether it is whole, its share, its age, its key: the smallest has the next turn."""
+"""Urgency, whether it has its minimum of members, its share, its age, its key: the smallest has the next turn."""
 
 
 class QueueOrder(Protocol):
@@ -98,7 +98,7 @@ def job_key(job: Job, settings: ShareSettings) -> JobKey:
     if demand.application:  # its line orders applications, and has them by their own standing
         return (-demand.priority, demand.created, demand.key)
     by_share, urgency = settings.orders_jobs_by_share, demand.priority if settings.orders_jobs_by_priority else 0
-    return (-urgency, job.is_whole, job.share if by_share else 0.0, demand.created, demand.key)
+    return (-urgency, job.has_enough, job.share if by_share else 0.0, demand.created, demand.key)
 
 
 class Line:

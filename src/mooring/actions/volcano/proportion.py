@@ -20,6 +20,7 @@ cluster in the past, and k a constant, the weight becomes max(0, W + k * (W - U)
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +31,9 @@ from mooring.model.values.requests import PODS
 
 Floats = npt.NDArray[np.float64]
 
-ROUNDING = 1e-4
-"""Less than this is nothing."""
+ROUNDING = {"cpu": 0.1, "memory": 0.1, PODS: 0.1}
+ROUNDING_OF_OTHERS = 1e-4
+"""Less than this is nothing: a tenth of the unit that Volcano counts in, which is a thousandth for what is not here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ def deserved_in_rounds(tree: QueueTree, demand: Columns) -> Floats:
     """Divide the cluster among the queues below the root, each one's share among its children, and so on."""
     weights = np.array([spec.weight for spec in tree.specs])
     counts = np.array([name != PODS for name in tree.resources.names] or [True])
+    rounding = np.array([ROUNDING.get(name, ROUNDING_OF_OTHERS) for name in tree.resources.names] or [0.1])
     deserved: Floats = tree.guarantee.astype(np.float64)
     deserved[ROOT_ROW] = tree.capability[ROOT_ROW]
     has_jobs = [any(asked) for asked in demand.tolist()]
@@ -55,14 +58,23 @@ def deserved_in_rounds(tree: QueueTree, demand: Columns) -> Floats:
         if len(below):
             most = np.minimum(tree.real_capability[below], demand[below]).astype(np.float64)
             least = tree.guarantee[below].astype(np.float64)
-            deserved[below] = _in_rounds(deserved[row], weights[below], least, most, demand[below], counts)
+            rounds = Rounds(weights[below], least, most, demand[below])
+            deserved[below] = _in_rounds(deserved[row], rounds, counts, rounding)
     return deserved
 
 
-def _in_rounds(
-    amount: Floats, weights: Floats, least: Floats, most: Floats, request: Columns, counts: npt.NDArray[np.bool_]
-) -> Floats:
+class Rounds(NamedTuple):
+    """Queues that divide something, shape (queues,) and (queues, resources)."""
+
+    weights: Floats
+    least: Floats
+    most: Floats
+    request: Columns
+
+
+def _in_rounds(amount: Floats, queues: Rounds, counts: npt.NDArray[np.bool_], rounding: Floats) -> Floats:
     """Divide amounts (resources,) among queues; `counts` are the resources of which a rest is offered again."""
+    weights, least, most, request = queues
     deserved = np.zeros_like(least)
     is_open = np.ones(len(weights), dtype=bool)
     rest = amount.astype(np.float64)
@@ -71,9 +83,9 @@ def _in_rounds(
         part = weights[is_open] / weights[is_open].sum()
         after = np.maximum(np.minimum(before + part[:, None] * rest, most[is_open]), least[is_open])
         deserved[is_open] = after
-        is_open[is_open] = ~((request[is_open] <= after + ROUNDING).all(axis=1) | (after == before).all(axis=1))
+        is_open[is_open] = ~((request[is_open] <= after + rounding).all(axis=1) | (after == before).all(axis=1))
         left = np.maximum(0.0, rest - (after - before).sum(axis=0))
-        if (left[counts] < ROUNDING).all() or (left == rest).all():
+        if (left < rounding)[counts].all() or (left == rest).all():
             break
         rest = left
     return deserved

@@ -95,7 +95,8 @@ class SharedJob:
             owed = min(minimum_of.get((part_key, role_name), 0), len(records))
             minimum_of[part_key, role_name] = minimum_of.get((part_key, role_name), 0) - owed
             held = sum(record.row != UNBOUND for record in records)
-            roles.append(Role({**records[0].shape.requests, PODS: 1}, len(records), owed, held))
+            kind = f"{part_key}/{role_name}"
+            roles.append(Role({**records[0].shape.requests, PODS: 1}, len(records), owed, held, kind))
         records = [record for found in self.members.values() for record in found]
         if not self.waiting:
             minimum = min(minimum, len(records))  # what runs of a gang in part is held all the same

@@ -4,7 +4,7 @@ A driver tells what happened (`add`, `remove`, `release`, `set_total`) and runs 
 
 1. `start_cycle(now)`: work out anew what queues deserve; everybody may be tried again.
 2. `next_job()`: the best queue's best job and what to place of it, or None when nobody is left. Answer each offer with
-   `allocate` (it has its place), `refuse` (no node takes it) or `limit` (no node takes so many of one role).
+   `allocate` (it has its place) or `refuse` (no node takes it).
 3. `find_victims(key, now)`: for a job that was refused though its queue holds less than it deserves.
 """
 
@@ -144,17 +144,16 @@ class Sharing:
     def _may_have(self, leaf: int, amount: Amount) -> bool:
         return self.book.checks.allocatable(leaf, amount) is None
 
-    def refuse(self, key: str, why: str) -> None:
-        """The job does not get a place in this cycle."""
-        self.book.park(self._job(key), why)
+    def refuse(self, key: str, why: str, most_held: Mapping[int, int] | None = None) -> None:
+        """The job does not get a place in this cycle.
 
-    def limit(self, key: str, role: int, most_held: int, why: str) -> None:
-        """Of one role of the job no more than so many find a node in this cycle; others may do instead."""
-        job = self._job(key)
-        if not job.turns or job.most_held.get(role, most_held + 1) <= most_held:
-            self.book.park(job, why)
+        `most_held`: of these roles no more than so many members find a node; others may do instead.
+        """
+        job, limits = self._job(key), most_held or {}
+        if job.turns and any(job.most_held.get(role, most + 1) > most for role, most in limits.items()):
+            self.book.limit(job, limits, why)
         else:
-            self.book.limit(job, role, most_held, why)
+            self.book.park(job, why)
 
     def allocate(self, key: str, members: Members | None = None, now: float | None = None) -> None:
         """So many members of the job have their place: all that it wants next, if nothing else is said."""
