@@ -139,8 +139,9 @@ class Share(Action):
             made, message = self._grow(cycle, job, entries[0])
         else:
             made, message = self._start(cycle, job, job.gang, entries)
-        tries_others = message and job.takes_turns and all(entry in job.waiting for entry in entries)
-        misfit = first_misfit(cycle.cluster, job, entries, self._placer.batches) if tries_others else {}
+        misfit: dict[int, int] = {}
+        if message and offer.has_others and job.waits(entries):
+            misfit = first_misfit(cycle.cluster, job, entries, self._placer.batches)
         return made, message, misfit
 
     def _backfill(self, cycle: Cycle, job: SharedJob, sharing: Sharing) -> tuple[list[Decision], str]:

@@ -7,10 +7,10 @@ holds more than it deserves gives back. The room is held for the one it was free
 import math
 from collections.abc import Sequence
 
-from mooring.actions.gangs.members import needed_members
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.actions.volcano.allocate import Share
 from mooring.actions.volcano.checks import Refusal
+from mooring.actions.volcano.members import members_of_turn
 from mooring.actions.volcano.reclaim_victims import Victim
 from mooring.actions.volcano.shared_jobs import SharedJob
 from mooring.engine.action import Action, Cycle
@@ -41,7 +41,7 @@ class Reclaim(Action):
 
     def _reclaim_for(self, job: SharedJob, cluster: Cluster, queue: Queue, now: float) -> list[Decision]:
         sharing = self._share.sharing
-        entries = _next_members(job, cluster)
+        entries = [] if sharing is None else members_of_turn(cluster, job, sharing.wanted(job.key))
         if sharing is None or not entries:
             return []
         found = sharing.find_victims(job.key, now, lambda victims: bool(self._rows(job, entries, victims, cluster)))
@@ -104,8 +104,3 @@ def _leaving(cluster: Cluster) -> set[PodKey]:
     """The pods that leave already for somebody who holds their room: it must not be counted against anybody twice."""
     found = (leaving for nomination in cluster.nominations() for leaving in nomination.victims)
     return {leaving.key for leaving in found if not cluster.is_out_of_the_way(leaving)}
-
-
-def _next_members(job: SharedJob, cluster: Cluster) -> list[Entry]:
-    """What the job's turn was about: the members that make it whole, or one more."""
-    return needed_members(job.gang, cluster.gangs) if job.gang is not None else job.spares[:1]

@@ -23,6 +23,9 @@ from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
 from mooring.state.pods import UNBOUND, PodRecord
 
+TASK_PRIORITY = "volcano.sh/task-priority"
+"""An annotation of pods: how important one is among those of its own gang."""
+
 RoleKey = tuple[str, str, int]
 """Part of the gang, role there, shape."""
 
@@ -64,17 +67,19 @@ class SharedJob:
     def waiting(self) -> list[Entry]:
         return [*(self.gang.entries.values() if self.gang is not None else ()), *self.spares]
 
+    def waits(self, entries: Iterable[Entry]) -> bool:
+        """Whether all of these still wait: none has been set aside after a fault."""
+        waiting = {entry.record.key for entry in self.waiting}
+        return all(entry.record.key in waiting for entry in entries)
+
     def _turns(self) -> tuple[int, ...]:
         """The roles of those that wait and ask for something, in their order; nothing if all are alike."""
-        waiting = [entry for entry in self.waiting if not is_best_effort(entry.record)] if self.takes_turns else []
-        if len({entry.record.shape.id for entry in waiting}) < 2 and not self._has_roles:
+        asking = {index: found for index, found in enumerate(self.members.values()) if not is_best_effort(found[0])}
+        if not self.takes_turns or len(asking) < 2:
             return ()
-        role_of = {record.key: index for index, found in enumerate(self.members.values()) for record in found}
+        role_of = {record.key: index for index, found in asking.items() for record in found}
+        waiting = [entry for entry in self.waiting if entry.record.key in role_of]
         return tuple(role_of[entry.record.key] for entry in in_turn(waiting, self.root))
-
-    @property
-    def _has_roles(self) -> bool:
-        return self.root is not None and self.root.gang is not None and bool(self.root.gang.roles)
 
     def demand(self, cluster: Cluster, *, is_let_in: bool = True) -> JobDemand:
         """The job as shares see it; whether it was let in counts only for one that waits and says what it needs."""
@@ -232,8 +237,13 @@ def in_turn(entries: Iterable[Entry], root: GangRecord | None) -> list[Entry]:
     """Members in the order in which they are tried: the more important first, then by rank, then as they came."""
     ranks = root.ranks if root is not None else {}
     return sorted(
-        entries, key=lambda entry: (-entry.record.priority, ranks.get(entry.record.key, NO_RANK), entry.arrival)
+        entries, key=lambda entry: (-_task_priority(entry.record), ranks.get(entry.record.key, NO_RANK), entry.arrival)
     )
+
+
+def _task_priority(record: PodRecord) -> int:
+    given = (record.pod.metadata.annotations or {}).get(TASK_PRIORITY, "")
+    return int(given) if given.removeprefix("-").isdecimal() and given.isascii() else record.priority
 
 
 def is_best_effort(record: PodRecord) -> bool:

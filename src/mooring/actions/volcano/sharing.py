@@ -43,6 +43,8 @@ class Offer:
     job: str
     queue: str
     members: Members
+    has_others: bool = False
+    """Whether members of other roles may do instead, where no node takes these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ class Sharing:
                 refusal = None if any(members) else refusal
             refusal = refusal or checks.firm(job) or book.applications.refuse(job)
             if refusal is None:
-                return Offer(job.key, book.tree.name(leaf), members)
+                return Offer(job.key, book.tree.name(leaf), members, bool(job.turns))
             book.park(job, refusal.message)
 
     def _may_have(self, leaf: int, amount: Amount) -> bool:
@@ -357,6 +359,10 @@ class Sharing:
         return left
 
     # Answers
+
+    def wanted(self, key: str) -> Members:
+        """What a job is to have next: all that it needs to be whole, then one member at a time."""
+        return self._job(key).wanted
 
     def is_closed(self, queue: str) -> bool:
         """Whether the queue, or one above it, takes no jobs."""
