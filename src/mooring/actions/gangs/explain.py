@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mooring.actions.gangs.explain_groups import GroupRoom, group_room
-from mooring.actions.gangs.members import all_members, grouped, needed_members, unit_of
+from mooring.actions.gangs.members import all_members, grouped, members_to_start, unit_of
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.actions.gangs.reservation import Reservation
 from mooring.engine.queue.gangs import what_is_missing
@@ -60,7 +60,7 @@ def explain_gang(
     if declared is None or explanation.message:
         return explanation
     explanation.message = placer.place_message(cluster, gang)
-    needed = {entry.record.key for entry in needed_members(gang, cluster.gangs)}
+    needed = {entry.record.key for entry in members_to_start(cluster, gang)}
     groups = grouped(all_members(gang, cluster.gangs), cluster.gangs)
     whole = unit_of(gang.root, groups, cluster.gangs)
     explanation.groups = [group_room(cluster, placer.located, whole, group, needed) for group in groups]

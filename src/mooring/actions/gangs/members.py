@@ -10,6 +10,7 @@ from typing import Any
 from mooring.engine.profile import Profile
 from mooring.engine.queue.gangs import complete_parts, parts_to_start
 from mooring.engine.queue.queue import Entry, GangEntry
+from mooring.engine.queue.shared import Family, gang_queue
 from mooring.model.keys import GangKey, PodKey
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
@@ -54,6 +55,15 @@ def needed_members(gang: GangEntry, table: GangTable, besides: Container[GangKey
         return needed
     whole = (part for part in complete_parts(gang.root, gang.entries, table) if part.is_whole())
     return [entry for part in whole for entry in _waiting(gang, part)][:1]
+
+
+def members_to_start(cluster: Cluster, gang: GangEntry) -> list[Entry]:
+    """What has to fit for a gang to start. In queues of Volcano's, members without requests count first."""
+    root, queue = gang.root, gang_queue(cluster, gang.root)
+    if queue is None or queue.family is not Family.VOLCANO or root.gang is None or root.gang.of_gangs:
+        return needed_members(gang, cluster.gangs)
+    waiting = sorted(_waiting(gang, root), key=lambda entry: any(entry.record.shape.requests.values()))
+    return completing_members(root, root.bound(), waiting) or waiting[:1]
 
 
 def _waiting(gang: GangEntry, part: GangRecord) -> list[Entry]:

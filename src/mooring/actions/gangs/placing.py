@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from mooring.actions.gangs.members import Group, KnownRefusals, all_members, grouped, likeness, needed_members
+from mooring.actions.gangs.members import (
+    Group,
+    KnownRefusals,
+    all_members,
+    grouped,
+    likeness,
+    members_to_start,
+    needed_members,
+)
 from mooring.actions.gangs.room import RoomColumns
 from mooring.actions.gangs.search import Search, domain_keys, wants_others
 from mooring.actions.gangs.topology.located import Located
@@ -131,7 +139,7 @@ class GangPlacer:
         message = _lacks_resources(cluster, gang)
         if not message:
             with cluster.what_if():
-                message = self.try_together(cluster, gang, needed_members(gang, cluster.gangs)) or ""
+                message = self.try_together(cluster, gang, members_to_start(cluster, gang)) or ""
         return message and f"gang {gang.name}: {message}"
 
     def try_together(self, cluster: Cluster, gang: GangEntry, entries: Sequence[Entry]) -> str | None:

@@ -165,7 +165,8 @@ class Sharing:
             missing = tuple(role.members - held for role, held in zip(job.demand.roles, job.held, strict=True))
             if any(more > left for more, left in zip(members, missing, strict=True)):
                 raise InvariantBroken(f"job {key} has {missing} members without a place and cannot place {members}")
-        job.refusal = ""
+        if not self.book.is_parked(key):  # why others of it wait stays true when one is backfilled
+            job.refusal = ""
         if job.started is None:
             job.started = now
         self.book.change(job, members, 1)
