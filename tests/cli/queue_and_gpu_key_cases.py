@@ -149,6 +149,16 @@ QUEUE_AND_GPU_CASES += [
         "a b",
     ),
     Case(
+        "volcano.sh/task-priority",
+        SMALL
+        + VOLCANO_QUEUES
+        + group("volcano", "g", "{minMember: 1, queue: qa}")
+        + pod("g0", annotations="scheduling.k8s.io/group-name: g", cpu="2")
+        + pod("g1", annotations="scheduling.k8s.io/group-name: g, volcano.sh/task-priority: '5'", cpu="2"),
+        "g1",
+        "g0",
+    ),
+    Case(
         "volcano.sh/preemptable",
         SMALL
         + VOLCANO_QUEUES
