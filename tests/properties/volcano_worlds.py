@@ -12,7 +12,7 @@ Kind = tuple[int, int]
 BEST_EFFORT = (0, 0)
 
 
-def random_world(random: Random, *, shapes: int = 1, with_roles: bool = False, by_weight: bool = True) -> list[Manifest]:
+def random_world(random: Random, *, shapes: int, with_roles: bool, by_weight: bool) -> list[Manifest]:
     """Some pods ask for nothing, some run; those of one role that ask for anything ask for the same."""
     amounts = {"cpu": str(random.randint(6, 20)), "memory": f"{random.randint(8, 40)}Mi", "pods": "110"}
     world: list[Manifest] = [
