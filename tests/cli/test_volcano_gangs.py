@@ -134,3 +134,20 @@ def test_what_is_backfilled_does_not_hide_why_the_others_wait(mooring: Call, wri
     outcome = mooring("schedule", "-f", file, "--as", "volcano")
 
     assert "2 pods: queue ml deserves 4 cpu and holds 4; 1 more asked for" in outcome.out
+
+
+def test_a_group_that_is_not_let_in_is_not_backfilled_either(mooring: Call, write: Call) -> None:
+    group = """
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: g}
+spec: {minMember: 1, queue: ml, minResources: {cpu: 6}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: g-a-0, annotations: {scheduling.k8s.io/group-name: g}}
+spec: {schedulerName: volcano, containers: [{name: main, image: i}]}"""
+
+    assert placed(mooring, write(node(4) + QUEUE + group)) == {}
+    assert placed(mooring, write(node(8) + QUEUE + group)) == {"g-a": 1}

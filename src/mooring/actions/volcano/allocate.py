@@ -147,7 +147,7 @@ class Share(Action):
     def _backfill(self, cycle: Cycle, job: SharedJob, sharing: Sharing) -> tuple[list[Decision], str]:
         """Place the members that ask for nothing: a gang that needs no others, then one by one."""
         waiting = [entry for entry in job.waiting if is_best_effort(entry.record)]
-        if not waiting or sharing.is_closed(job.queue):
+        if not waiting or sharing.is_closed(job.queue) or not sharing.is_let_in(job.key):
             return [], ""
         decisions: list[Decision] = []
         if job.gang is not None:

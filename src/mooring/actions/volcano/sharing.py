@@ -365,6 +365,10 @@ class Sharing:
         """What a job is to have next: all that it needs to be whole, then one member at a time."""
         return self._job(key).wanted
 
+    def is_let_in(self, key: str) -> bool:
+        """Whether the job may have anything at all: not, if it says what it needs and waits for room for that."""
+        return self._job(key).is_enqueued
+
     def is_closed(self, queue: str) -> bool:
         """Whether the queue, or one above it, takes no jobs."""
         return bool(self.book.tree.closed_by[self.book.tree.row_of[queue]])
