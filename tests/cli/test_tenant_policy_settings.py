@@ -207,3 +207,14 @@ def test_who_will_lose_quota_is_told_as_long_before_as_the_window_says(
     assert (first[2], before[2]) == ([], [])
     _, before, _ = story(config, there, NOTHING, after="7h")
     assert before[2] == expected
+
+
+def test_a_field_that_has_to_be_there_is_asked_for_by_its_name(mooring: Call, write: Call) -> None:
+    policy = write("apiVersion: config.mooring.dev/v1alpha1\nkind: TenantPolicy\nquotaWindows: [{}]\n", "policy.yaml")
+
+    outcome = mooring("schedule", "-f", write(NODE), "--config", policy)
+
+    assert (outcome.code, outcome.err) == (
+        2,
+        f"error: {policy}: quotaWindows[0].queue: expected a value, found none\n",
+    )

@@ -170,6 +170,7 @@ def _check_names(config: SchedulerConfig, source: str) -> None:
 
 
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
+_MISSING = re.compile(r"Object missing required field `(?P<key>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
 _AT = re.compile(r" - at `\$\.?(?P<at>[^`]*)`$")
 
 
@@ -185,6 +186,10 @@ def convert(document: Any, to: type[T], source: str, prefix: str = "") -> T:
             known = _keys_at(to, unknown["at"] or "")
             expected = f"a known key{suggestion(unknown['key'], known)}"
             raise ConfigError(source, at, expected=expected, found=f'"{unknown["key"]}"') from error
+        missing = _MISSING.match(text)
+        if missing:
+            at = _join(prefix, missing["at"] or "", missing["key"])
+            raise ConfigError(source, at, expected="a value", found="none") from error
         where = _AT.search(text)
         message = _AT.sub("", text)
         expected, _, found = message.partition(", got ")
