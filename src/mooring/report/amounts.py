@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 
 from mooring.actions.admit.lifecycle.conditions import quantity_text
-from mooring.model.values.requests import CPU
+from mooring.model.values.requests import CPU, MEMORY
 
 
-def in_units(resource: str, amount: int) -> float:
-    """A column's amount as cores, bytes or a count.
+def in_units(resource: str, amount: int, parts: int = 1) -> float:
+    """A column's amount as cores, bytes or a count; `parts` of a count make one.
 
     >>> in_units("cpu", 1500), in_units("cpu", 2000), in_units("nvidia.com/gpu", 8)
     (1.5, 2, 8)
     """
-    unit = 1000 if resource == CPU else 1
+    unit = 1000 if resource == CPU else parts
     return amount // unit if amount % unit == 0 else amount / unit
 
 
@@ -21,7 +21,11 @@ def amount_text(resource: str, number: float) -> str:
 
     >>> amount_text("cpu", 1.5), amount_text("memory", 3 << 30), amount_text("nvidia.com/gpu", 8)
     ('1500m', '3Gi', '8')
+    >>> amount_text("nvidia.com/gpu", 3.5)
+    '3.5'
     """
+    if resource not in (CPU, MEMORY) and number != round(number):
+        return f"{number:g}"
     return quantity_text(resource, round(number * 1000) if resource == CPU else round(number))
 
 

@@ -17,20 +17,21 @@ def kai_shares(tree: QueueTree, demand: Columns, past: Past | None = None) -> Fl
         deserved[ROOT_ROW, column] = tree.total[column]
         for row, children in enumerate(tree.children):
             claims = [_claim(tree, demand, past, child, column) for child in children]
-            shares = fair_shares(float(deserved[row, column]), claims, k_value)
+            parts = tree.resources.parts.get(tree.resources.names[column], 1)
+            shares = fair_shares(float(deserved[row, column]) / parts, claims, k_value)
             for child in children:
-                deserved[child, column] = shares[tree.name(child)]
+                deserved[child, column] = shares[tree.name(child)] * parts
     return deserved
 
 
 def _claim(tree: QueueTree, demand: Columns, past: Past | None, row: int, column: int) -> Claim:
     spec, name = tree.specs[row], tree.resources.names[column]
-    quota = spec.deserved.get(name, 0)
+    quota, parts = spec.deserved.get(name, 0), tree.resources.parts.get(name, 1)  # rounding is by whole ones
     return Claim(
         spec.name,
-        request=float(demand[row, column]),
-        quota=NO_LIMIT if quota >= UNLIMITED else float(quota),
-        limit=float(spec.capability.get(name, NO_LIMIT)),
+        request=float(demand[row, column]) / parts,
+        quota=NO_LIMIT if quota >= UNLIMITED else quota / parts,
+        limit=spec.capability[name] / parts if name in spec.capability else NO_LIMIT,
         weight=spec.weights.get(name, 0.0),
         priority=spec.priority,
         created=spec.created,

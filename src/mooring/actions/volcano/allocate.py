@@ -14,7 +14,7 @@ from mooring.actions.volcano.following import Following
 from mooring.actions.volcano.jobs import Members
 from mooring.actions.volcano.members import first_misfit, members_of_turn
 from mooring.actions.volcano.settings import ShareSettings
-from mooring.actions.volcano.shared_jobs import SharedJob, in_turn, is_best_effort, role_key
+from mooring.actions.volcano.shared_jobs import SharedJob, in_turn, role_key
 from mooring.actions.volcano.sharing import Offer, Sharing
 from mooring.engine.action import Action, Cycle
 from mooring.engine.binding import decision_to_bind
@@ -146,19 +146,19 @@ class Share(Action):
 
     def _backfill(self, cycle: Cycle, job: SharedJob, sharing: Sharing) -> tuple[list[Decision], str]:
         """Place the members that ask for nothing: a gang that needs no others, then one by one."""
-        waiting = [entry for entry in job.waiting if is_best_effort(entry.record)]
+        waiting = [entry for entry in job.waiting if job.is_best_effort(entry.record)]
         if not waiting or sharing.is_closed(job.queue) or not sharing.is_let_in(job.key):
             return [], ""
         decisions: list[Decision] = []
         if job.gang is not None:
             needed = members_of_turn(cycle.cluster, job, (0,) * len(job.members))
-            if not needed or not all(is_best_effort(entry.record) for entry in needed):
+            if not needed or not all(job.is_best_effort(entry.record) for entry in needed):
                 return [], ""
             decisions, message = self._start(cycle, job, job.gang, needed)
             if message:
                 return [], message
         messages: list[str] = []
-        for entry in [entry for entry in job.spares if is_best_effort(entry.record)]:
+        for entry in [entry for entry in job.spares if job.is_best_effort(entry.record)]:
             made, message = self._grow(cycle, job, entry)
             decisions += made
             messages += [message] if message else []
@@ -255,7 +255,7 @@ def _members(cluster: Cluster, job: SharedJob, made: Iterable[Decision]) -> Memb
 
 def _split(members: Members, job: SharedJob) -> tuple[Members, Members]:
     """Those that ask for something, and those that do not."""
-    are_best_effort = [is_best_effort(records[0]) for records in job.members.values()]
+    are_best_effort = [job.is_best_effort(records[0]) for records in job.members.values()]
     pairs = list(zip(members, are_best_effort, strict=True))
     return tuple(0 if best else count for count, best in pairs), tuple(count if best else 0 for count, best in pairs)
 

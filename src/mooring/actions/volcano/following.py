@@ -8,7 +8,7 @@ Only past use is remembered: it is a sum over time.
 from collections.abc import Iterable, Mapping, Sequence
 
 from mooring.actions.elastic_quota.queues import compile_quotas
-from mooring.actions.kai.queues import compile_kai_queues
+from mooring.actions.kai.queues import PARTS, compile_kai_queues
 from mooring.actions.volcano.demands import QueueSpec
 from mooring.actions.volcano.queues import compile_queues
 from mooring.actions.volcano.settings import ShareSettings
@@ -33,8 +33,8 @@ class Following:
         self.refused: dict[str, str] = {}
         """Why jobs can never have a turn as things are, by key: these are not in the book."""
         self._queues = queues_of(cluster, family)
-        self._total = total_of(cluster)
-        self.sharing = Sharing(self._queues, self._total, settings, log=cluster.log)
+        self._total = total_of(cluster, family)
+        self.sharing = Sharing(self._queues, self._total, settings, log=cluster.log, parts=parts_of(family))
         self._versions = self._current_versions()
         self._with_turns: set[str] = set()
         self._let_in: set[str] = set()
@@ -88,7 +88,7 @@ class Following:
         before, self._versions = self._versions, self._current_versions()
         if before == self._versions:
             return set()
-        total, queues = total_of(self.cluster), queues_of(self.cluster, self._family)
+        total, queues = total_of(self.cluster, self._family), queues_of(self.cluster, self._family)
         if total != self._total:
             self._total = total
             self.sharing.set_total(total)
@@ -157,19 +157,24 @@ def queues_of(cluster: Cluster, family: Family) -> list[QueueSpec]:
             )
 
 
-def total_of(cluster: Cluster) -> dict[str, int]:
+def total_of(cluster: Cluster, family: Family) -> dict[str, int]:
     """What all nodes have: of each resource, and places for pods, which count in shares like a resource."""
-    nodes = cluster.rows()
+    nodes, parts = cluster.rows(), parts_of(family)
     names = [name for name in cluster.nodes.resources.values if name]
-    amounts = {name: min(exact_sum(nodes.allocatable(name)), LARGEST_SUM) for name in names}
+    amounts = {name: min(exact_sum(nodes.allocatable(name)) * parts.get(name, 1), LARGEST_SUM) for name in names}
     return {**amounts, PODS: int(nodes.allowed_pods.sum())}
+
+
+def parts_of(family: Family) -> Mapping[str, int]:
+    """Of which resources a family's queues count parts of one, and how many parts one has."""
+    return PARTS if family is Family.KAI else {}
 
 
 def idle_of(cluster: Cluster, factor: float) -> dict[str, int]:
     """So many times what all nodes have, without what runs there."""
     nodes = cluster.rows()
     used = {name: exact_sum(nodes.requested(name)) for name in cluster.nodes.resources.values if name}
-    return {name: int(total * factor) - used.get(name, 0) for name, total in total_of(cluster).items()}
+    return {name: int(total * factor) - used.get(name, 0) for name, total in total_of(cluster, Family.VOLCANO).items()}
 
 
 def _all_inside(children: Mapping[GangKey, Iterable[GangKey]], key: GangKey) -> Iterable[GangKey]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from mooring.actions.gangs.members import completing_members, needed_members
 from mooring.actions.place.batches import Batches
 from mooring.actions.volcano.jobs import Members
-from mooring.actions.volcano.shared_jobs import SharedJob, in_turn, is_best_effort, role_key
+from mooring.actions.volcano.shared_jobs import SharedJob, in_turn, role_key
 from mooring.engine.queue.queue import Entry
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND
@@ -26,7 +26,7 @@ def members_of_turn(cluster: Cluster, job: SharedJob, members: Members) -> list[
     waiting = in_turn(job.gang.entries.values(), job.root)
     chosen = _first_of(cluster, waiting, left)
     present = [*job.root.bound(), *(entry.record for entry in chosen)]
-    best_effort = [entry for entry in waiting if is_best_effort(entry.record)]
+    best_effort = [entry for entry in waiting if job.is_best_effort(entry.record)]
     chosen += completing_members(job.root, present, best_effort)
     present = [*job.root.bound(), *(entry.record for entry in chosen)]
     return chosen if job.root.is_whole(present) else []

@@ -22,8 +22,10 @@ Amount: TypeAlias = Mapping[int, int]
 class ResourceTable:
     """The names of all resources in play, each with its column, in the order given."""
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], parts: Mapping[str, int] | None = None) -> None:
+        """`parts`: of which resources amounts count parts of one, and how many parts one has."""
         self.names = tuple(dict.fromkeys(names))
+        self.parts = parts or {}
         self.column_of = {name: column for column, name in enumerate(self.names)}
         self.width = max(1, len(self.names))
 
@@ -46,7 +48,8 @@ class ResourceTable:
         >>> table.show(0, 1500), table.show(0, 2000), table.show(1, 8), table.show(2, 16 << 30)
         ('1500m', '2', '8', '16Gi')
         """
-        return quantity_text(self.names[column], amount)
+        name = self.names[column]
+        return f"{amount / self.parts[name]:g}" if name in self.parts else quantity_text(name, amount)
 
 
 def flat(columns: npt.NDArray[np.int64]) -> "memoryview[int]":

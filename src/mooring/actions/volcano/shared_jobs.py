@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mooring.actions.gangs.members import NO_RANK
+from mooring.actions.kai.queues import kai_amounts
 from mooring.actions.volcano.demands import JobDemand, Role
 from mooring.actions.volcano.queues import column_amounts
 from mooring.engine.queue.parked import Turn
@@ -49,6 +50,7 @@ class SharedJob:
     user: User = NOBODY
     leaving: list[PodRecord] = field(default_factory=list)
     """Those that still run, and are being evicted."""
+    family: Family = Family.VOLCANO
     takes_turns: bool = False
     """Whether its members are tried one by one in their order, as Volcano does, not all that it needs at once."""
 
@@ -67,6 +69,11 @@ class SharedJob:
     def waiting(self) -> list[Entry]:
         return [*(self.gang.entries.values() if self.gang is not None else ()), *self.spares]
 
+    def is_best_effort(self, record: PodRecord) -> bool:
+        """Whether a pod asks for nothing that its queue counts, but a place."""
+        has_part = self.family is Family.KAI and record.shape.card_request is not None
+        return not has_part and not any(record.shape.requests.values())
+
     def waits(self, entries: Iterable[Entry]) -> bool:
         """Whether all of these still wait: none has been set aside after a fault."""
         waiting = {entry.record.key for entry in self.waiting}
@@ -74,7 +81,9 @@ class SharedJob:
 
     def _turns(self) -> tuple[int, ...]:
         """The roles of those that wait and ask for something, in their order; nothing if all are alike."""
-        asking = {index: found for index, found in enumerate(self.members.values()) if not is_best_effort(found[0])}
+        asking = {
+            index: found for index, found in enumerate(self.members.values()) if not self.is_best_effort(found[0])
+        }
         if not self.takes_turns or len(asking) < 2:
             return ()
         role_of = {record.key: index for index, found in asking.items() for record in found}
@@ -101,7 +110,8 @@ class SharedJob:
             minimum_of[part_key, role_name] = minimum_of.get((part_key, role_name), 0) - owed
             held = sum(record.row != UNBOUND for record in records)
             kind = f"{part_key}/{role_name}"
-            roles.append(Role({**records[0].shape.requests, PODS: 1}, len(records), owed, held, kind))
+            request = {**requests_of(cluster, records[0], self.family), PODS: 1}
+            roles.append(Role(request, len(records), owed, held, kind))
         records = [record for found in self.members.values() for record in found]
         if not self.waiting:
             minimum = min(minimum, len(records))  # what runs of a gang in part is held all the same
@@ -121,7 +131,7 @@ class SharedJob:
             groups=self.user.groups,
             min_resources=self.min_resources,
             is_enqueued=is_let_in or not self.min_resources or any(role.held for role in roles),
-            leaving=_sum(record.shape.requests for record in self.leaving),
+            leaving=_sum(requests_of(cluster, record, self.family) for record in self.leaving),
             is_firm=not may_go or not all(is_preemptible(record.pod) for record in records),
             is_preemptible=may_go and all(_may_be_evicted(record) for record in records),
             takes_from_nobody=any(entry.record.pod.spec.preemption_policy == NEVER for entry in self.waiting),
@@ -179,7 +189,7 @@ def _pod_job(cluster: Cluster, key: PodKey, turns: Sequence[Turn], family: Famil
     if queue is None or queue.family is not family:
         return None
     created = timestamp_seconds(record.pod.metadata.creation_timestamp)
-    job = SharedJob(key, queue.name, record.priority, created or 0.0)
+    job = SharedJob(key, queue.name, record.priority, created or 0.0, family=family)
     if family is Family.YUNIKORN:
         job.application, job.user = application_of(record.pod), user_of(record.pod)
     job.spares = [turn for turn in turns if isinstance(turn, Entry)]
@@ -197,7 +207,7 @@ def _gang_job(cluster: Cluster, root: GangRecord, turns: Sequence[Turn], family:
     queue = gang_queue(cluster, root)
     if root.gang is None or queue is None or queue.family is not family or table.root_of(root) is not root:
         return None
-    job = SharedJob(root.key, queue.name, 0, root.gang.created or 0.0, root)
+    job = SharedJob(root.key, queue.name, 0, root.gang.created or 0.0, root, family=family)
     job.takes_turns = family is Family.VOLCANO and not root.gang.of_gangs
     waiting: dict[PodKey, Entry] = {}
     for turn in turns:
@@ -246,9 +256,9 @@ def _task_priority(record: PodRecord) -> int:
     return int(given) if given.removeprefix("-").isdecimal() and given.isascii() else record.priority
 
 
-def is_best_effort(record: PodRecord) -> bool:
-    """Whether a pod asks for nothing but a place."""
-    return not any(record.shape.requests.values())
+def requests_of(cluster: Cluster, record: PodRecord, family: Family) -> Mapping[str, int]:
+    """What a pod counts for in a queue of this family."""
+    return kai_amounts(cluster, record.shape) if family is Family.KAI else record.shape.requests
 
 
 def role_key(cluster: Cluster, record: PodRecord) -> RoleKey:

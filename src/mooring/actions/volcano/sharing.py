@@ -70,8 +70,9 @@ class Sharing:
         settings: ShareSettings | None = None,
         *,
         log: UndoLog,
+        parts: Mapping[str, int] | None = None,
     ) -> None:
-        """`log` is the one by which what is tried out is undone."""
+        """`log` is the one by which what is tried out is undone; `parts` tells of which resources amounts are parts."""
         self._log = log
         self.settings = settings or ShareSettings()
         self._queues = tuple(queues)
@@ -79,7 +80,8 @@ class Sharing:
         named = {
             name for spec in self._queues for part in (spec.capability, spec.deserved, spec.guarantee) for name in part
         }
-        self.book = Book(self._queues, ResourceTable(sorted(named | set(total))), total, self.settings, self._log)
+        table = ResourceTable(sorted(named | set(total)), parts)
+        self.book = Book(self._queues, table, total, self.settings, self._log)
         self._past: PastUse | None = None
         if self.settings.half_life_seconds is not None:
             width = self.book.resources.width
@@ -245,7 +247,7 @@ class Sharing:
 
     def with_queues(self, queues: Iterable[QueueSpec]) -> "Sharing":
         """The same without any job for other queues; what those of the same name had in the past counts on."""
-        new = Sharing(queues, self._total, self.settings, log=self._log)
+        new = Sharing(queues, self._total, self.settings, log=self._log, parts=self.book.resources.parts)
         if self._past is not None and new._past is not None:
             rows = {
                 new.book.tree.row_of[name]: row
@@ -306,7 +308,7 @@ class Sharing:
         if known.knows(names):
             return
         jobs = self.demands()
-        table = ResourceTable([*known.names, *sorted(set(names) - set(known.names))])
+        table = ResourceTable([*known.names, *sorted(set(names) - set(known.names))], known.parts)
         self.book = Book(self._queues, table, self._total, self.settings, self._log)
         for demand in jobs:
             self.book.put(demand)

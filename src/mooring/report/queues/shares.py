@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mooring.actions.volcano.allocate import Share, has_queues
 from mooring.actions.volcano.demands import QueueSpec
-from mooring.actions.volcano.following import queues_of, total_of
+from mooring.actions.volcano.following import parts_of, queues_of, total_of
 from mooring.actions.volcano.shared_jobs import SharedJob, shared_jobs
 from mooring.actions.volcano.sharing import Sharing
 from mooring.actions.volcano.tree import ROOT_ROW
@@ -60,7 +60,12 @@ class Standing:
 
     def shown(self, amounts: Mapping[str, int]) -> dict[str, float]:
         """Amounts of what queues name or jobs ask for: of the cluster's other resources there is nothing to say."""
-        return {name: in_units(name, amount) for name, amount in amounts.items() if amount and name in self.in_play}
+        return self.in_units({name: amount for name, amount in amounts.items() if amount and name in self.in_play})
+
+    def in_units(self, amounts: Mapping[str, int]) -> dict[str, float]:
+        """Amounts in the units that people think in."""
+        parts = self.sharing.book.resources.parts
+        return {name: in_units(name, amount, parts.get(name, 1)) for name, amount in amounts.items()}
 
 
 def standing_of(scheduler: Scheduler, family: Family) -> Standing | None:
@@ -74,11 +79,11 @@ def standing_of(scheduler: Scheduler, family: Family) -> Standing | None:
     jobs = shared_jobs(cluster, waiting_turns, family)
     known, queues = actions[0].sharing, queues_of(cluster, family)
     sharing = (
-        Sharing(queues, total_of(cluster), actions[0].settings, log=cluster.log)
+        Sharing(queues, total_of(cluster, family), actions[0].settings, log=cluster.log, parts=parts_of(family))
         if known is None
         else known.with_queues(queues)
     )
-    sharing.set_total(total_of(cluster))
+    sharing.set_total(total_of(cluster, family))
     running, waiting = Counter[str](), Counter[str]()
     for job in jobs.values():
         sharing.add(job.demand(cluster))
@@ -115,7 +120,7 @@ def _status(standing: Standing, spec: QueueSpec, kind: str) -> SharedQueueStatus
         allocated=standing.shown(report.allocated),
         deserved=standing.shown(report.deserved),
         demand=standing.shown(report.demand),
-        capability={name: in_units(name, amount) for name, amount in spec.capability.items()},
+        capability=standing.in_units(spec.capability),
         dominant_share=part,
         dominant_resource=resource,
         running_pods=standing.running[spec.name],
