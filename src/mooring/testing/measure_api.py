@@ -5,27 +5,28 @@ without controllers and nodes: the figures compare with an API server and its et
 """
 
 import asyncio
-import base64
-import json
 import os
-import ssl
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from mooring.drivers.live.client import Client
+from mooring.drivers.live.connection import connect
+from mooring.drivers.live.dispatcher import START
 from mooring.errors import MooringError
 from mooring.testing.tally import Measurement
 from mooring.testing.workloads import Workload, make_nodes, make_pods
 
-CONNECTIONS = 16
-"""Requests that the one client has under way at once."""
+IN_FLIGHT = START
+"""Requests that the one client has under way at once: as many as Mooring has when it begins to bind."""
 START_SECONDS = 120.0
+_encode = msgspec.json.Encoder().encode
 Report = Callable[[str, int, int], None]
 
 
@@ -108,17 +109,6 @@ def _cpu_seconds(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _context(kubeconfig: dict[str, Any]) -> ssl.SSLContext:
-    authority = base64.b64decode(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"])
-    user = kubeconfig["users"][0]["user"]
-    context = ssl.create_default_context(cadata=authority.decode())
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(base64.b64decode(user["client-certificate-data"]) + base64.b64decode(user["client-key-data"]))
-        file.flush()
-        context.load_cert_chain(file.name)
-    return context
-
-
 class _Bound(NamedTuple):
     """What it took, in seconds."""
 
@@ -132,38 +122,27 @@ class _Bound(NamedTuple):
 async def _bind_all(
     kubeconfig: Path, names: list[tuple[str, str]], nodes: int, report: Report, server_cpu: Callable[[], float]
 ) -> _Bound:
-    """Bind every pod, then list all."""
-    import aiohttp
-    import yaml
-
-    config = yaml.safe_load(kubeconfig.read_text())
-    url = config["clusters"][0]["cluster"]["server"]
+    """Bind every pod, then list all, through the client that Mooring itself has for a cluster."""
     each: list[float] = []
     coming = iter(enumerate(names))
 
-    async def work(session: aiohttp.ClientSession) -> None:
+    async def work(client: Client) -> None:
         for number, (namespace, name) in coming:
-            body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}}
-            body["target"] = {"kind": "Node", "name": f"node-{number % nodes}"}
+            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}}
+            binding["target"] = {"kind": "Node", "name": f"node-{number % nodes}"}
             started = time.perf_counter()
-            where = f"{url}/api/v1/namespaces/{namespace}/pods/{name}/binding"
-            async with session.post(where, data=json.dumps(body), headers={"Content-Type": "application/json"}) as said:
-                answer = await said.read()
-            if said.status != 201:
-                raise MooringError(f"bind {name}: {answer.decode()}")
+            await client.post(f"/api/v1/namespaces/{namespace}/pods/{name}/binding", _encode(binding))
             each.append(time.perf_counter() - started)
             if number % 1_000 == 0:
                 report("binding", number, len(names))
 
-    connector = aiohttp.TCPConnector(ssl=_context(config), limit=CONNECTIONS)
-    async with aiohttp.ClientSession(connector=connector) as session:
+    async with Client(await connect(kubeconfig), "mooring-bench") as client:
         started, own_cpu = time.perf_counter(), time.process_time()
-        await asyncio.gather(*(work(session) for _ in range(CONNECTIONS)))
+        await asyncio.gather(*(work(client) for _ in range(IN_FLIGHT)))
         seconds, own_cpu = time.perf_counter() - started, time.process_time() - own_cpu
         spent = server_cpu()
         started = time.perf_counter()
-        async with session.get(f"{url}/api/v1/pods") as said:
-            data = await said.read()
+        data = await client.get("/api/v1/pods")
         listed = time.perf_counter() - started
     _check(data, len(names))
     return _Bound(seconds, each, spent, own_cpu, listed)
