@@ -1,7 +1,9 @@
 """A cluster to try: the control plane in this process, Mooring scheduling it from a process of its own."""
 
 import asyncio
+import gc
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -15,12 +17,17 @@ from mooring.kubeapi.auth.kubeconfig import write_kubeconfig
 from mooring.kubeapi.cluster import Cluster, Place
 from mooring.kubeapi.manifests import apply_manifests, make_nodes, read_manifests
 from mooring.kubeapi.nodes.registration import register
+from mooring.kubeapi.readiness import Readiness
 from mooring.kubeapi.status import Object
 from mooring.model.loading.documents import Document
 
 log = logging.getLogger(__name__)
 USUAL_NODES = 5
 STOP_SECONDS = 5.0
+LOOK_SECONDS = 0.1
+"""How often we look whether a scheduler that is starting has ended."""
+PATIENCE_SECONDS = 60
+"""How long it may take to start before the cluster is called up without it."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -95,24 +102,45 @@ async def _serve(
         loop.add_signal_handler(number, stopped.set)
     await cluster.start()
     scheduler: subprocess.Popen[bytes] | None = None
+    is_up = True
     try:
         _fill(cluster, nodes, manifests)
         write_kubeconfig(settings.kubeconfig, cluster.kubeconfig())
-        if settings.schedules:
-            scheduler = _start_scheduler(settings)
         await cluster.store.committed(cluster.store.revision)
-        tell(cluster)
+        if settings.schedules:
+            with Readiness() as readiness:
+                scheduler = _start_scheduler(settings, readiness)
+                is_up = await _is_scheduling(scheduler, readiness, stopped)
+        gc.collect()
+        gc.freeze()  # what a cluster starts with stays, and may be a million objects
+        if is_up:
+            tell(cluster)
         while not stopped.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stopped.wait(), 1.0)
-            if scheduler is not None and scheduler.poll() is not None and not stopped.is_set():
+            if scheduler is not None and scheduler.poll() is not None:
                 log.error("the scheduler ended with %s", scheduler.returncode)
                 return 1
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), 1.0)
     finally:
         if scheduler is not None:
             _end(scheduler)
         await cluster.stop()
     return 0
+
+
+async def _is_scheduling(scheduler: subprocess.Popen[bytes], readiness: Readiness, stopped: asyncio.Event) -> bool:
+    """Wait until the scheduler follows the cluster; False if it ended instead, or we are to stop."""
+    waited = 0.0
+    while not stopped.is_set() and scheduler.poll() is None:
+        try:
+            await asyncio.wait_for(readiness.wait(), LOOK_SECONDS)
+        except TimeoutError:
+            waited += LOOK_SECONDS
+            if waited < PATIENCE_SECONDS:
+                continue
+            log.warning("the scheduler has not said in %d s that it follows the cluster", PATIENCE_SECONDS)
+        return True
+    return False
 
 
 def _fill(cluster: Cluster, nodes: int, manifests: list[tuple[Document, Object]]) -> None:
@@ -125,7 +153,7 @@ def _fill(cluster: Cluster, nodes: int, manifests: list[tuple[Document, Object]]
         raise
 
 
-def _start_scheduler(settings: UpSettings) -> subprocess.Popen[bytes]:
+def _start_scheduler(settings: UpSettings, readiness: Readiness) -> subprocess.Popen[bytes]:
     """Mooring itself, as it runs against any cluster."""
     command = [sys.executable, "-m", "mooring", "run", "--kubeconfig", str(settings.kubeconfig), "--v", "0"]
     command += ["--leader-elect", "false"]
@@ -133,7 +161,12 @@ def _start_scheduler(settings: UpSettings) -> subprocess.Popen[bytes]:
         command += ["--config", str(settings.config)]
     ends_with_us = _end_with_parent if sys.platform == "linux" else None
     return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True, preexec_fn=ends_with_us
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, **readiness.environment},
+        start_new_session=True,
+        preexec_fn=ends_with_us,
     )
 
 

@@ -169,7 +169,8 @@ def _check(data: bytes, pods: int) -> None:
 
 
 def _serve(data: str, kubeconfig: str) -> None:
-    """The server of a measurement, in a process of its own."""
+    """The server of a measurement, in a process of its own that collects garbage as `mooring up` does."""
+    import gc
     import signal
 
     import uvloop
@@ -177,9 +178,13 @@ def _serve(data: str, kubeconfig: str) -> None:
     from mooring.kubeapi.auth.kubeconfig import write_kubeconfig
     from mooring.kubeapi.cluster import Cluster, Place
 
+    gc.set_threshold(50_000, 20, 20)
+
     async def serve() -> None:
         cluster = Cluster(Place(Path(data)), with_controllers=False)
         await cluster.start()
+        gc.collect()
+        gc.freeze()
         write_kubeconfig(Path(kubeconfig), cluster.kubeconfig())
         stopped = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)

@@ -31,6 +31,7 @@ from mooring.drivers.live.measuring import Measuring
 from mooring.drivers.live.memory import KeptMemory
 from mooring.drivers.live.mirror import Mirror
 from mooring.drivers.live.node_claims import NodeClaims
+from mooring.drivers.live.notify import notify_ready
 from mooring.drivers.live.part import Part
 from mooring.drivers.live.sharing import Sharing
 from mooring.engine.cycle import Scheduler
@@ -153,8 +154,10 @@ class Run:
                 await health.start()
             following.follow(served)
             live.served = following.served
-            if await self._unless_stopped(following.synced()) and await self._elected(client):
-                await self._schedule(live, mirror, following, client)
+            if await self._unless_stopped(following.synced()):
+                notify_ready()
+                if await self._elected(client):
+                    await self._schedule(live, mirror, following, client)
         finally:
             for task in background:
                 task.cancel()
