@@ -20,7 +20,6 @@ NOT_APPLIED = {
     "devices/device-plugin.yaml": "for --config",
     "projects/yunikorn/queues.yaml": "for --config",
     "devices/time-slicing.yaml": "with device-plugin.yaml: simulated nodes offer what they say, plugins do not run",
-    "devices/mig-mix.yaml": "simulated nodes have no agent that cuts their GPUs, and pods wait until theirs is cut",
     "devices/nvlink-and-nic/3-gpu-breaks.yaml": "whether the work on that GPU is done by then is a matter of chance",
     "gangs/two-gangs/2-first-completes.yaml": "for `mooring schedule --then`; here Jobs complete by themselves",
 }
@@ -50,6 +49,7 @@ STORIES = {
     "data-locality": Story(pending=1),
     "demo": Story(pending=12),
     "devices/compute-domain.yaml": Story(),
+    "devices/mig-mix.yaml": Story(),
     "devices/nvlink-and-nic": Story(),
     "devices/nvlink-domains.yaml": Story(),
     "devices/one-card-three-ways.yaml": Story(pending=1, or_pending=2),

@@ -14,10 +14,8 @@ from mooring.engine.action import Action, Cycle
 from mooring.model.api.nodes import Node
 from mooring.model.decisions import Decision, Instance, Partition, Written
 from mooring.model.devices.cards import Sharing
+from mooring.model.devices.dialects.device_plugin import SPEC
 from mooring.state.cluster import Cluster
-
-SPEC = "nos.nebuly.com/spec-gpu"
-"""The annotations of a node in which its agent is told how many instances of each profile each GPU is to have."""
 
 
 class PartitionGpus(Action):

@@ -27,6 +27,7 @@ from mooring.kubeapi.controllers.ttl_after_finished import TTLAfterFinished
 from mooring.kubeapi.controllers.volcano_jobs import VolcanoJobs
 from mooring.kubeapi.controllers.volume_protection import VolumeProtection
 from mooring.kubeapi.controllers.volumes import Volumes
+from mooring.kubeapi.nodes.gpu_cutter import GpuCutter
 from mooring.kubeapi.nodes.heartbeats import Heartbeats
 from mooring.kubeapi.nodes.kubelets import USUAL_TIMINGS, Kubelets
 from mooring.model.kubelet.plan import Timings
@@ -64,6 +65,7 @@ def make_controllers(
         Endpoints(context),
         # Nodes, and the pods on them.
         Heartbeats(context),
+        GpuCutter(context),
         Kubelets(context, timings=timings, seed=seed),
         NodeLifecycle(context),
         TaintEviction(context),

@@ -4,6 +4,7 @@ from worlds import Object, World, template
 
 from mooring.kubeapi.controllers.node_lifecycle import NodeLifecycle
 from mooring.kubeapi.controllers.taint_eviction import TaintEviction
+from mooring.kubeapi.nodes.gpu_cutter import GpuCutter
 
 
 def make_world() -> World:
@@ -228,3 +229,61 @@ def test_an_annotation_that_cannot_be_read_is_said_so() -> None:
     assert event["reason"] == "UnreadableAnnotation"
     assert event["message"].startswith("annotation mooring.dev/duration: expected a duration such as 90s")
     assert event["message"].endswith("found 'soon'")
+
+
+CUT = "nos.nebuly.com/spec-gpu"
+
+
+def instances(world: World) -> dict[str, dict[str, str]]:
+    """By field of the status, the instances of GPUs that the node has."""
+    status = world.api.get("nodes", None, "node-0")["status"]
+    return {
+        field: {name: amount for name, amount in status[field].items() if "mig-" in name}
+        for field in ("capacity", "allocatable")
+    }
+
+
+def cut_on_demand(world: World) -> None:
+    def change(node: Object) -> None:
+        node["metadata"].setdefault("labels", {})["nos.nebuly.com/gpu-partitioning"] = "mig"
+
+    change_node(world, change)
+
+
+def test_a_node_offers_the_instances_that_its_gpus_are_told_to_be_cut_into() -> None:
+    world = World(GpuCutter)
+    cut_on_demand(world)
+    for gpu, profile, count in ((0, "1g.10gb", "7"), (1, "1g.10gb", "1"), (1, "3g.40gb", "2"), (2, "3g.40gb", "lots")):
+        change_node(world, annotate(f"{CUT}-{gpu}-{profile}", count))
+    world.run(1)
+
+    cut = {"nvidia.com/mig-1g.10gb": "8", "nvidia.com/mig-3g.40gb": "2"}
+    assert instances(world) == {"capacity": cut, "allocatable": cut}
+
+    change_node(world, annotate(f"{CUT}-1-3g.40gb", None))
+    world.run(1)
+
+    cut = {"nvidia.com/mig-1g.10gb": "8", "nvidia.com/mig-3g.40gb": "0"}
+    assert instances(world) == {"capacity": cut, "allocatable": cut}
+
+
+def test_a_node_that_has_failed_cuts_its_gpus_when_it_is_back() -> None:
+    world = World(GpuCutter)
+    cut_on_demand(world)
+    change_node(world, annotate("mooring.dev/failed", "true"))
+    change_node(world, annotate(f"{CUT}-0-7g.80gb", "1"))
+    world.run(1)
+    before = instances(world)
+    change_node(world, annotate("mooring.dev/failed", None))
+    world.run(1)
+
+    cut = {"nvidia.com/mig-7g.80gb": "1"}
+    assert (before, instances(world)) == ({"capacity": {}, "allocatable": {}}, {"capacity": cut, "allocatable": cut})
+
+
+def test_a_node_whose_gpus_are_not_cut_on_demand_is_left_as_it_is() -> None:
+    world = World(GpuCutter)
+    change_node(world, annotate(f"{CUT}-0-7g.80gb", "1"))
+    world.run(1)
+
+    assert instances(world) == {"capacity": {}, "allocatable": {}}

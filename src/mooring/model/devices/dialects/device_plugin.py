@@ -21,6 +21,8 @@ PRODUCT, COUNT, MEMORY = "nvidia.com/gpu.product", "nvidia.com/gpu.count", "nvid
 REPLICAS, STRATEGY = "nvidia.com/gpu.replicas", "nvidia.com/gpu.sharing-strategy"
 PARTITIONING = "nos.nebuly.com/gpu-partitioning"
 """The label by which nos, and we, know nodes whose GPUs are cut on demand: its value is mig."""
+SPEC = "nos.nebuly.com/spec-gpu"
+"""The annotations of a node in which its agent is told how many instances of each profile each GPU is to have."""
 
 
 def cards(node: Node, config: SharingConfig | None = None) -> NodeCards | None:
