@@ -143,6 +143,14 @@ def test_a_pod_with_a_duration_ends_by_itself_and_makes_room_at_that_time(tell: 
     assert [(found["pod"], found["at"]) for found in end["result"]["ended"]] == [("b", "1970-01-01T00:10:00Z")]
 
 
+@pytest.mark.parametrize("duration", ["never", '"lognormal(2m, 0.8)"'])
+def test_a_pod_whose_end_nobody_knows_stays(tell: Call, duration: str) -> None:
+    begin, end = tell(NODES + pod("a", meta=lasting(duration)), NOTHING, after="24h")
+
+    assert set(placed(begin)) == {"a"}
+    assert end["result"].get("ended", []) == []
+
+
 def test_a_pod_that_ran_before_ends_as_long_after_its_start(tell: Call) -> None:
     first = (
         NODES

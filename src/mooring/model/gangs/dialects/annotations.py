@@ -36,6 +36,7 @@ from mooring.model.gangs.membership import (
     WORKLOAD_KIND,
 )
 from mooring.model.keys import GangKey
+from mooring.model.kubelet.distributions import NEVER, parse_distribution
 from mooring.model.loading.expansion import OwnerKey, controller_of, job_pod_count, owner_key
 from mooring.model.loading.places import Place, describe, show
 from mooring.model.queued.labels import MIN_PARALLELISM, POD_GROUP_TOTAL, positive_count, queue_name
@@ -107,12 +108,19 @@ def check_annotations(subject: Subject, path: str, metadata: ObjectMeta, *, spec
             subject.refuse(f"{path}.{key}", expected=_EXPECTED_MINIMUM, found=show(annotations[key]))
     if GANG_NAME in annotations and not annotations[GANG_NAME]:
         subject.refuse(f"{path}.{GANG_NAME}", expected="a name", found="none")
-    for key in (GANG_TIMEOUT, DURATION):
-        check_duration(subject, f"{path}.{key}", annotations.get(key))
+    check_duration(subject, f"{path}.{GANG_TIMEOUT}", annotations.get(GANG_TIMEOUT))
+    if _is_length(run_time := annotations.get(DURATION)):
+        check_duration(subject, f"{path}.{DURATION}", run_time)
     needs_owner = GANG_NAME not in annotations and not _OWNED.isdisjoint(annotations)
     if spec is not None and needs_owner and annotations.get(GANG) != "false" and controller_of(metadata) is None:
         subject.refuse(f"{path}.{GANG_NAME}", expected="a name, as the pod has no controller", found="none")
     check_topology_request(subject, path, annotations)
+
+
+def _is_length(run_time: str | None) -> bool:
+    """False for `never` and for distributions, which only simulated nodes follow: to a scheduler they tell nothing."""
+    found = parse_distribution(run_time) if run_time is not None else None
+    return found is None or (not found.kind and found != NEVER)
 
 
 def check_job_gang(subject: Subject, path: str, metadata: ObjectMeta, spec: JobSpec) -> None:
