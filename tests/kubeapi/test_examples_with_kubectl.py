@@ -118,22 +118,6 @@ def ends_something(file: Path) -> bool:
     return all("deletionTimestamp" in document["metadata"] for document in documents)
 
 
-def wait_for_the_scheduler(kubectl: Kubectl) -> None:
-    """What comes one after the other means something else if the scheduler finds it all at once when it starts."""
-    eventually(lambda: _is_made(kubectl))
-    eventually(lambda: "PodScheduled" in kubectl("get pod first -o jsonpath={.status.conditions[*].type}"))
-    kubectl("delete pod first --force --grace-period=0")
-
-
-def _is_made(kubectl: Kubectl) -> bool:
-    """Make a pod; it is refused as long as its namespace has no service account."""
-    try:
-        kubectl("run first --image=registry.example.com/first:1")
-    except Refused:
-        return False
-    return True
-
-
 def phases(kubectl: Kubectl) -> Counter[str]:
     table = kubectl("get pods -A --no-headers -o custom-columns=PHASE:.status.phase").split()
     return Counter("Ran" if phase in ("Running", "Succeeded") else phase for phase in table)
@@ -152,10 +136,7 @@ def test_an_example_applies_and_its_pods_run(name: str, tmp_path: Path) -> None:
     options = ["--config", str(configuration(story, tmp_path))] if story.config or story.scheduler else []
     refused = ""
     with cluster_up(tmp_path, "--nodes", "0", *options) as kubectl:
-        files = files_of(name)
-        if not options:
-            wait_for_the_scheduler(kubectl)
-        for file in files:
+        for file in files_of(name):
             try:
                 kubectl(f"{'delete' if ends_something(file) else story.verb} -f {file}")
             except Refused as error:

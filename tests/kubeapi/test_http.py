@@ -224,6 +224,15 @@ def test_what_nodes_would_answer_says_that_they_are_simulated(server: Running, c
     assert "nodes are simulated" in status["message"]
 
 
+def test_a_node_that_is_created_says_of_itself_what_a_kubelet_would(client: Client) -> None:
+    status = {"allocatable": {"cpu": "4"}, "nodeInfo": {"kernelVersion": "6.1"}}
+    client.ask("POST", "/api/v1/nodes", {"metadata": {"name": "described"}, "status": status})
+    info = client.get("/api/v1/nodes/described")[1]["status"]["nodeInfo"]
+    client.ask("DELETE", "/api/v1/nodes/described")
+
+    assert (info["kubeletVersion"], info["osImage"], info["kernelVersion"]) == ("v1.37.1", "simulated", "6.1")
+
+
 def test_discovery_names_every_resource_in_both_forms(server: Running, client: Client) -> None:
     _, core = client.get("/api/v1")
     _, groups = client.get("/apis")

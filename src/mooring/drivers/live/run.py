@@ -154,10 +154,8 @@ class Run:
                 await health.start()
             following.follow(served)
             live.served = following.served
-            if await self._unless_stopped(following.synced()):
-                notify_ready()
-                if await self._elected(client):
-                    await self._schedule(live, mirror, following, client)
+            if await self._unless_stopped(following.synced()) and await self._elected(client):
+                await self._schedule(live, mirror, following, client)
         finally:
             for task in background:
                 task.cancel()
@@ -176,6 +174,7 @@ class Run:
         load_if_worthwhile(live.scheduler.cluster)
         gc.collect()
         gc.freeze()  # a cluster is a million objects that stay
+        notify_ready()
         _log.info("scheduling for %s on %s", ", ".join(self._assembly.profiles), client.server)
         if following.missing:
             _log.info("this cluster does not have: %s", ", ".join(following.missing))
@@ -216,6 +215,7 @@ class Run:
         """Wait until we lead; False if we are told to stop before."""
         if self._wanted is None:
             return True
+        notify_ready()  # who stands by is ready to
         self._election = Election(client, self._wanted)
         leading = self._measuring.metrics.leading.labels(self._wanted.name)
         leading.set(0)

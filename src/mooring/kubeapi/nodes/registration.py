@@ -92,7 +92,7 @@ def completed(node: Object, address: str, now: float) -> Object:
         "kubeProxyVersion": "",
         "operatingSystem": "linux",
         "architecture": "amd64",
-    } | (status.get("nodeInfo") or {})
+    } | {key: value for key, value in (status.get("nodeInfo") or {}).items() if value}
     return {
         **node,
         "apiVersion": "v1",
