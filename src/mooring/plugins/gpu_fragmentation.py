@@ -6,6 +6,7 @@ is good if it falls by placing the pod there, and so is a card.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -95,10 +96,19 @@ def typical_pods(pods: Iterable[TypicalPod], of_all: float = TYPICAL_SHARE) -> l
     ]
 
 
+class Asked(NamedTuple):
+    """What matters of a pod: thousandths of each card, how many cards, and CPU."""
+
+    milli: int
+    count: int
+    cpu: int
+
+
 class IdleMeasure:
     """How much of what is idle on a node is as good as lost, for given classes of pods.
 
-    Many nodes are in the same state, and come to it again and again: what a state comes to is kept.
+    Many nodes are in the same state, and come to it again and again: what a state comes to is kept, and by how much
+    that falls with a pod.
     """
 
     def __init__(self, classes: Sequence[TypicalPod]) -> None:
@@ -106,30 +116,39 @@ class IdleMeasure:
         self.is_choosy = any(pod.gpu_models for pod in classes)
         """Whether it has to be told the models of cards."""
         self._models: dict[str, int] = {}
-        self._known: dict[bytes, float] = {}
+        self._lost: dict[bytes, float] = {}
+        self._drops: dict[Asked, dict[bytes, float]] = {}
+        self._kept = 0
 
     def of(self, cpu: Milli, left: Matrix, models: Sequence[str] | None = None) -> Floats:
         """By node: thousandths of GPUs; `left` is (nodes, cards), and less than 0 for no card."""
-        states = np.zeros((len(cpu), left.shape[1] + 2), np.int64)
-        states[:, 0] = cpu
-        if models is not None:
-            states[:, 1] = [self._models.setdefault(model, len(self._models)) for model in models]
-        np.maximum(left, 0, out=states[:, 2:])
-        states[:, 2:].sort(axis=1)
-        whole, width = states.tobytes(), states.itemsize * states.shape[1]
-        keys = [whole[at : at + width] for at in range(0, len(whole), width)]
-        known = self._known
-        if len(known) + len(keys) > MOST_KEPT:
-            known.clear()
+        states = self._states(cpu, np.sort(left, axis=1), models)
+        keys, known = _keys(states), self._lost
         new = {key: at for at, key in enumerate(keys) if key not in known}
         if new:
             at = list(new.values())
             names = None if models is None else [models[each] for each in at]
             found = self.lost(states[at, 0], np.ascontiguousarray(states[at, :1:-1]), names)
+            self._make_room(len(new))
             known.update(zip(new, found.tolist(), strict=True))
         return np.array([known[key] for key in keys])
 
-    def drops(
+    def drops(self, cpu: Milli, left: Matrix, models: Sequence[str] | None, asked: Asked) -> Floats:
+        """By node: how much less is lost once such a pod is there, on the best of its cards.
+
+        It fits on all of them; of the cards of each, those with the least left come first.
+        """
+        keys, known = _keys(self._states(cpu, left, models)), self._drops.setdefault(asked, {})
+        new = {key: at for at, key in enumerate(keys) if key not in known}
+        if new:
+            at = list(new.values())
+            names = None if models is None else [models[each] for each in at]
+            found = best_drops(self, cpu[at], left[at], names, asked)
+            self._make_room(len(new))
+            known.update(zip(new, found.tolist(), strict=True))
+        return np.array([known[key] for key in keys])
+
+    def by_option(
         self, cpu: Milli, left: Matrix, models: Sequence[str] | None, at: Rows, cpu_after: Milli, after: Matrix
     ) -> Floats:
         """By option: how much less is lost after it than before, which is how the node is that it stands `at`."""
@@ -138,9 +157,30 @@ class IdleMeasure:
         found: Floats = lost[at] - lost[len(cpu) :]
         return found
 
+    def _states(self, cpu: Milli, left: Matrix, models: Sequence[str] | None) -> Matrix:
+        """(nodes, 2 + cards): CPU, the model, and what is left of each card."""
+        states = np.zeros((len(cpu), left.shape[1] + 2), np.int64)
+        states[:, 0] = cpu
+        if models is not None:
+            states[:, 1] = [self._models.setdefault(model, len(self._models)) for model in models]
+        np.maximum(left, 0, out=states[:, 2:])
+        return states
+
+    def _make_room(self, count: int) -> None:
+        """So many more are to be kept: if that is too much, all before them are given up."""
+        if self._kept + count > MOST_KEPT:
+            self._lost, self._drops, self._kept = {}, {}, 0
+        self._kept += count
+
     def lost(self, cpu: Milli, cards: Matrix, models: list[str] | None) -> Floats:
         """The same for states that are not known yet; of the cards of each, those with the most left come first."""
         raise NotImplementedError
+
+
+def _keys(states: Matrix) -> list[bytes]:
+    """A key for each line."""
+    whole, width = states.tobytes(), states.itemsize * states.shape[1]
+    return [whole[at : at + width] for at in range(0, len(whole), width)]
 
 
 LACKS_BOTH, LACKS_GPU, LACKS_CPU, WANTS_NONE, WANTS_NONE_LACKS_CPU, NOT_ALLOWED = range(6)
@@ -206,46 +246,54 @@ class LeastLost(CardPolicy):
         if (np.where(fits, left, WHOLE).min(axis=1) >= np.where(fits, left, 0).max(axis=1)).all():
             return np.zeros(units.shape)  # they are all as good
         models = rows.models() if self._measure.is_choosy else None
-        found = drops_by_card(self._measure, left, models, ask.milli, rows.cpu_left, rows.cpu_asked)
+        asked = Asked(ask.milli, 1, rows.cpu_asked)
+        found = drops_by_card(self._measure, rows.cpu_left + rows.cpu_asked, left, models, asked)
         return to_scores(found).astype(np.float64)
 
 
 def drops_by_card(
-    measure: IdleMeasure, left: Matrix, models: Sequence[str] | None, milli: int, cpu: Milli, cpu_asked: int
+    measure: IdleMeasure, cpu: Milli, left: Matrix, models: Sequence[str] | None, asked: Asked
 ) -> Floats:
-    """(rows, cards): by how much what is lost falls if a share is put there, or minus infinity where it does not fit;
-    `cpu` is what is left once it is."""
+    """(rows, cards): by how much what is lost falls if a share is put there, or minus infinity where it does not fit."""
     # Cards of a row that have as much left are as good: the first one of each amount is asked about.
     first = (left[:, :, np.newaxis] == left[:, np.newaxis, :]).argmax(axis=2)
-    at, card = np.nonzero((left >= milli) & (first == np.arange(left.shape[1])))
+    at, card = np.nonzero((left >= asked.milli) & (first == np.arange(left.shape[1])))
     options = left[at]
-    options[np.arange(len(at)), card] -= milli
+    options[np.arange(len(at)), card] -= asked.milli
     found = np.full(left.shape, -np.inf)
-    found[at, card] = measure.drops(cpu + cpu_asked, left, models, at, cpu[at], options)
+    found[at, card] = measure.by_option(cpu, left, models, at, cpu[at] - asked.cpu, options)
     return np.take_along_axis(found, first, axis=1)
 
 
+def best_drops(measure: IdleMeasure, cpu: Milli, left: Matrix, models: Sequence[str] | None, asked: Asked) -> Floats:
+    """By row: by how much what is lost falls if a pod is put there, on the best of its cards, which has room for it."""
+    if asked.count == 1 and 0 < asked.milli < WHOLE:
+        found: Floats = drops_by_card(measure, cpu, left, models, asked).max(axis=1)
+        return found
+    after = left.copy()
+    if asked.count:
+        fits = left >= asked.milli
+        after[fits & (np.cumsum(fits, axis=1) <= asked.count)] -= asked.milli
+    return measure.by_option(cpu, left, models, np.arange(len(cpu)), cpu - asked.cpu, after)
+
+
 def drops(measure: IdleMeasure, pod: Shape, nodes: NodeRows) -> Floats:
-    """By row: how much what is lost falls if the pod is put there, on the best of its cards; minus infinity where its
-    cards are too small."""
+    """By row: how much what is lost falls if the pod is put there, on the best of its cards; minus infinity where it
+    has no room."""
     milli, count = asked_of_cards(pod)
-    cards, cpu, asked = nodes.cards, nodes.free(CPU), pod.request(CPU)
+    asked = Asked(milli, count, pod.request(CPU))
+    cards, cpu = nodes.cards, nodes.free(CPU)
     left = left_of(cards)
-    fits = left >= milli
-    rows = np.flatnonzero(np.count_nonzero(fits, axis=1) >= count)
-    cpu, left = cpu[rows], left[rows]
+    left.sort(axis=1)
+    fits = cpu >= asked.cpu
+    if count:
+        fits = fits & (left[:, -count] >= milli) if count <= left.shape[1] else np.zeros(len(nodes), np.bool_)
+    rows = np.flatnonzero(fits)
     models: Sequence[str] | None = None
     if measure.is_choosy:
         models = np.array(cards.models(), object)[rows].tolist()
     found = np.full(len(nodes), -np.inf)
-    if 0 < milli < WHOLE and count == 1:
-        found[rows] = drops_by_card(measure, left, models, milli, cpu - asked, asked).max(axis=1)
-        return found
-    after = left.copy()
-    if count:
-        fits = fits[rows]
-        after[fits & (np.cumsum(fits, axis=1) <= count)] -= milli
-    found[rows] = measure.drops(cpu, left, models, np.arange(len(rows)), cpu - asked, after)
+    found[rows] = measure.drops(cpu[rows], left[rows], models, asked)
     return found
 
 
