@@ -4,12 +4,14 @@ One order after the other, compiled, or all of them at once, by NumPy: both coun
 Numba is optional (`pip install mooring[fast]`), and loaded where there is enough to do.
 """
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+Loops = TypeVar("Loops", bound=Callable[..., Any])
 WORTHWHILE = 200
 """States of nodes from which loading the compiled way pays: NumPy takes some milliseconds for each."""
 
@@ -48,13 +50,16 @@ def fill_one_by_one(cpu: Ints, left: Ints, kinds: Ints, pods: Ints, access: Ints
     found = np.zeros(len(cpu), np.int64)
     width = left.shape[1]
     cards = np.zeros(width, np.int64)
+    fits = np.zeros(len(pods), np.bool_)
     for state in range(len(cpu)):
-        # With less than this nobody fits any more.
-        allowed = access[kinds[state]]
+        # Who does not fit at first never will, and with less than this nobody fits any more.
         least_cpu, least_milli = cpu[state] + 1, left[state, 0] + 1
         for pod in range(len(pods)):
-            if allowed[pod]:
-                least_cpu, least_milli = min(least_cpu, pods[pod, 0]), min(least_milli, pods[pod, 1])
+            asked, milli, count = pods[pod, 0], pods[pod, 1], pods[pod, 2]
+            fits[pod] = access[kinds[state], pod] > 0 and asked <= cpu[state] and 0 < count <= width
+            fits[pod] = fits[pod] and milli <= left[state, count - 1]
+            if fits[pod]:
+                least_cpu, least_milli = min(least_cpu, asked), min(least_milli, milli)
         for order in range(len(orders)):
             cpu_left = cpu[state]
             for card in range(width):
@@ -63,9 +68,11 @@ def fill_one_by_one(cpu: Ints, left: Ints, kinds: Ints, pods: Ints, access: Ints
                 if cpu_left < least_cpu or cards[0] < least_milli:
                     break
                 pod = orders[order, at]
+                if not fits[pod]:
+                    continue
                 asked, milli, count = pods[pod, 0], pods[pod, 1], pods[pod, 2]
                 # They stand with the fullest at the end: those that fit are the first ones.
-                if cpu_left < asked or allowed[pod] == 0 or count > width or cards[count - 1] < milli:
+                if cpu_left < asked or cards[count - 1] < milli:
                     continue
                 last = count - 1
                 while last + 1 < width and cards[last + 1] >= milli:
@@ -82,18 +89,25 @@ def fill_one_by_one(cpu: Ints, left: Ints, kinds: Ints, pods: Ints, access: Ints
     return found
 
 
-_compiled: list[Fill] = []
+_compiled: dict[str, Any] = {}
 
 
 def fill(worthwhile: bool) -> Fill:
     """The compiled way, if it pays and Numba is installed; else NumPy's."""
-    if worthwhile and not _compiled:
+    return (compiled(fill_one_by_one) or fill_at_once) if worthwhile else fill_at_once
+
+
+def compiled(loops: Loops) -> Loops | None:
+    """A function of loops, compiled once; None without Numba."""
+    name = loops.__qualname__
+    if name not in _compiled:
         try:
             import numba
         except ImportError:
-            return fill_at_once
+            return None
         try:
-            _compiled.append(numba.njit(cache=True)(fill_one_by_one))
+            _compiled[name] = numba.njit(cache=True)(loops)
         except RuntimeError:  # there is no folder to keep the result in
-            _compiled.append(numba.njit()(fill_one_by_one))
-    return _compiled[0] if worthwhile else fill_at_once
+            _compiled[name] = numba.njit()(loops)
+    found: Loops = _compiled[name]
+    return found

@@ -6,7 +6,7 @@ is good if it falls by placing the pod there, and so is a card.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -16,20 +16,17 @@ from mooring.engine.plugin import MAX_SCORE, Depends, Score, Scores
 from mooring.engine.shortcuts import ChoosesCards
 from mooring.model.devices.cards import WHOLE, CardAsk
 from mooring.model.values.requests import CPU
+from mooring.plugins.gpu_idle import Asked, Floats, IdleMeasure, Milli
 from mooring.plugins.gpu_policies import asked_of_cards
 from mooring.plugins.resource_scoring import Problem
 from mooring.state.devices.card_policies import CardPolicy, Preference
 from mooring.state.devices.card_rows import CardRows
 from mooring.state.devices.cards import MILLI, USABLE, Matrix
-from mooring.state.rows import NodeRows, Rows
+from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 
-Milli = NDArray[np.int64]
-Floats = NDArray[np.float64]
 TYPICAL_SHARE = 0.95
 """The classes that are taken for typical make up so much of all pods."""
-MOST_KEPT = 1 << 18
-"""States of nodes whose worth is kept: some hundred bytes each."""
 
 
 class TypicalPod(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True, frozen=True):
@@ -96,139 +93,111 @@ def typical_pods(pods: Iterable[TypicalPod], of_all: float = TYPICAL_SHARE) -> l
     ]
 
 
-class Asked(NamedTuple):
-    """What matters of a pod: thousandths of each card, how many cards, and CPU."""
-
-    milli: int
-    count: int
-    cpu: int
-
-
-class IdleMeasure:
-    """How much of what is idle on a node is as good as lost, for given classes of pods.
-
-    Many nodes are in the same state, and come to it again and again: what a state comes to is kept, and by how much
-    that falls with a pod.
-    """
-
-    def __init__(self, classes: Sequence[TypicalPod]) -> None:
-        self.classes = classes
-        self.is_choosy = any(pod.gpu_models for pod in classes)
-        """Whether it has to be told the models of cards."""
-        self._models: dict[str, int] = {}
-        self._lost: dict[bytes, float] = {}
-        self._drops: dict[Asked, dict[bytes, float]] = {}
-        self._kept = 0
-
-    def of(self, cpu: Milli, left: Matrix, models: Sequence[str] | None = None) -> Floats:
-        """By node: thousandths of GPUs; `left` is (nodes, cards), and less than 0 for no card."""
-        states = self._states(cpu, np.sort(left, axis=1), models)
-        keys, known = _keys(states), self._lost
-        new = {key: at for at, key in enumerate(keys) if key not in known}
-        if new:
-            at = list(new.values())
-            names = None if models is None else [models[each] for each in at]
-            found = self.lost(states[at, 0], np.ascontiguousarray(states[at, :1:-1]), names)
-            self._make_room(len(new))
-            known.update(zip(new, found.tolist(), strict=True))
-        return np.array([known[key] for key in keys])
-
-    def drops(self, cpu: Milli, left: Matrix, models: Sequence[str] | None, asked: Asked) -> Floats:
-        """By node: how much less is lost once such a pod is there, on the best of its cards.
-
-        It fits on all of them; of the cards of each, those with the least left come first.
-        """
-        keys, known = _keys(self._states(cpu, left, models)), self._drops.setdefault(asked, {})
-        new = {key: at for at, key in enumerate(keys) if key not in known}
-        if new:
-            at = list(new.values())
-            names = None if models is None else [models[each] for each in at]
-            found = best_drops(self, cpu[at], left[at], names, asked)
-            self._make_room(len(new))
-            known.update(zip(new, found.tolist(), strict=True))
-        return np.array([known[key] for key in keys])
-
-    def by_option(
-        self, cpu: Milli, left: Matrix, models: Sequence[str] | None, at: Rows, cpu_after: Milli, after: Matrix
-    ) -> Floats:
-        """By option: how much less is lost after it than before, which is how the node is that it stands `at`."""
-        names = None if models is None else [*models, *(models[node] for node in at.tolist())]
-        lost = self.of(np.concatenate((cpu, cpu_after)), np.concatenate((left, after)), names)
-        found: Floats = lost[at] - lost[len(cpu) :]
-        return found
-
-    def _states(self, cpu: Milli, left: Matrix, models: Sequence[str] | None) -> Matrix:
-        """(nodes, 2 + cards): CPU, the model, and what is left of each card."""
-        states = np.zeros((len(cpu), left.shape[1] + 2), np.int64)
-        states[:, 0] = cpu
-        if models is not None:
-            states[:, 1] = [self._models.setdefault(model, len(self._models)) for model in models]
-        np.maximum(left, 0, out=states[:, 2:])
-        return states
-
-    def _make_room(self, count: int) -> None:
-        """So many more are to be kept: if that is too much, all before them are given up."""
-        if self._kept + count > MOST_KEPT:
-            self._lost, self._drops, self._kept = {}, {}, 0
-        self._kept += count
-
-    def lost(self, cpu: Milli, cards: Matrix, models: list[str] | None) -> Floats:
-        """The same for states that are not known yet; of the cards of each, those with the most left come first."""
-        raise NotImplementedError
-
-
-def _keys(states: Matrix) -> list[bytes]:
-    """A key for each line."""
-    whole, width = states.tobytes(), states.itemsize * states.shape[1]
-    return [whole[at : at + width] for at in range(0, len(whole), width)]
-
-
 LACKS_BOTH, LACKS_GPU, LACKS_CPU, WANTS_NONE, WANTS_NONE_LACKS_CPU, NOT_ALLOWED = range(6)
 """Why idle GPUs are of no use to a class of pods."""
-WHYS = np.arange(6)[:, np.newaxis, np.newaxis]
+WHYS = 6
+NO_CHANCE = 700.0
+"""What `exp` has a number for; a score is 0 long before."""
 
 
 class Fragmentation(IdleMeasure):
     """How much of what is idle is of no use to the next pod."""
 
     def __init__(self, classes: Sequence[TypicalPod]) -> None:
-        super().__init__(classes)
+        super().__init__(is_choosy=any(pod.gpu_models for pod in classes))
+        self._classes = classes
         total = sum(pod.weight for pod in classes)
         if abs(total - 1.0) < 1e-9:
             total = 1.0  # they are shares already, and are not to be rounded again
         self._share = np.array([pod.weight / total for pod in classes])[:, np.newaxis]
         self._cpu = np.array([pod.cpu_milli for pod in classes], np.int64)[:, np.newaxis]
-        self._milli = np.array([pod.gpu_milli for pod in classes], np.int64)[:, np.newaxis, np.newaxis]
+        least_milli = [max(pod.gpu_milli, 1) for pod in classes]
+        self._least_milli = np.array(least_milli, np.int64)[:, np.newaxis, np.newaxis]
         self._count = np.array([pod.gpu_count for pod in classes], np.int64)[:, np.newaxis]
+        self._wants_gpu = self._count > 0
+        self._lacks_only_gpu = np.where(self._wants_gpu, LACKS_GPU, WANTS_NONE)
+        self._lacks_only_cpu = np.where(self._wants_gpu, LACKS_CPU, WANTS_NONE_LACKS_CPU)
+        self._lacks_both = np.where(self._wants_gpu, LACKS_BOTH, WANTS_NONE_LACKS_CPU)
+
+        self._pods = np.hstack((self._cpu, self._least_milli[:, 0], self._count))
 
     def lost(self, cpu: Milli, cards: Matrix, models: list[str] | None) -> Floats:
-        total = cards.sum(axis=1)
-        fits_card = cards >= np.maximum(self._milli, 1)
-        has_gpus = np.count_nonzero(fits_card, axis=2) >= self._count
-        wants_gpu = self._count > 0
+        """By NumPy: all states and classes at once."""
+        total = np.add.reduce(cards, axis=1)
+        fits_card = cards >= self._least_milli
+        has_gpus = np.add.reduce(fits_card, axis=2) >= self._count
         has_cpu = cpu >= self._cpu
         # Summed by why: another order can tip a score that is cut off to a whole number.
-        lacks_gpu_or_both = np.where(has_cpu, LACKS_GPU, np.where(has_gpus, LACKS_CPU, LACKS_BOTH))
-        why = np.where(wants_gpu, lacks_gpu_or_both, np.where(has_cpu, WANTS_NONE, WANTS_NONE_LACKS_CPU))
-        fits = wants_gpu & has_cpu & has_gpus
+        why = np.where(has_cpu, self._lacks_only_gpu, np.where(has_gpus, self._lacks_only_cpu, self._lacks_both))
+        fits = self._wants_gpu & has_cpu & has_gpus
         if self.is_choosy and models is not None:
-            access = np.array(
-                [[not pod.gpu_models or model in pod.gpu_models for model in models] for pod in self.classes]
-            )
-            why[wants_gpu & ~access] = NOT_ALLOWED
+            access = self._access(models)
+            why[self._wants_gpu & ~access] = NOT_ALLOWED
             fits &= access
-        small = np.where(fits_card, 0, cards).sum(axis=2)
-        parts = np.where(why == WHYS, self._share * np.where(fits, small, total), 0.0)
+        small = np.add.reduce(np.where(fits_card, 0, cards), axis=2)
+        parts = self._share * np.where(fits, small, total)
         # One after the other, for a state to come to the same whatever others are asked about beside it.
-        by_why = np.cumsum(parts, axis=1)[:, -1]
+        places = why * len(cpu) + np.arange(len(cpu))
+        by_why = np.bincount(places.ravel(), parts.ravel(), WHYS * len(cpu)).reshape(WHYS, -1)
         found: Floats = np.cumsum(by_why, axis=0)[-1]
         return found
+
+    def lost_by(self, loops: "Loops", cpu: Milli, cards: Matrix, models: list[str] | None) -> Floats:
+        """The same by `lost_one_by_one`, compiled."""
+        if self.is_choosy and models is not None:
+            access = self._access(models)
+        else:
+            access = np.ones((len(self._classes), len(cpu)), np.bool_)
+        return loops(cpu, cards, self._pods, access, self._share[:, 0])
+
+    def _access(self, models: list[str]) -> NDArray[np.bool_]:
+        """(classes, states): whether pods of a class may have cards of a state's model."""
+        allowed = [[not pod.gpu_models or model in pod.gpu_models for model in models] for pod in self._classes]
+        return np.array(allowed, np.bool_)
+
+
+class Loops(Protocol):
+    def __call__(
+        self, cpu: Milli, cards: Matrix, pods: Matrix, access: NDArray[np.bool_], shares: Floats
+    ) -> Floats: ...
+
+
+def lost_one_by_one(cpu: Milli, cards: Matrix, pods: Matrix, access: NDArray[np.bool_], shares: Floats) -> Floats:
+    """What `Fragmentation` finds, as loops, which Numba compiles: the same sums in the same order."""
+    found = np.zeros(len(cpu), np.float64)
+    by_why = np.zeros(WHYS, np.float64)
+    for state in range(len(cpu)):
+        by_why[:] = 0.0
+        total = cards[state].sum()
+        for pod in range(len(pods)):
+            asked, milli, count = pods[pod, 0], pods[pod, 1], pods[pod, 2]
+            fitting = small = 0
+            for card in range(cards.shape[1]):
+                if cards[state, card] >= milli:
+                    fitting += 1
+                else:
+                    small += cards[state, card]
+            lost = total
+            if count == 0:
+                why = WANTS_NONE if cpu[state] >= asked else WANTS_NONE_LACKS_CPU
+            elif not access[pod, state]:
+                why = NOT_ALLOWED
+            elif cpu[state] < asked:
+                why = LACKS_CPU if fitting >= count else LACKS_BOTH
+            else:
+                why = LACKS_GPU
+                if fitting >= count:
+                    lost = small
+            by_why[why] += shares[pod] * lost
+        for why in range(WHYS):
+            found[state] += by_why[why]
+    return found
 
 
 def to_scores(drop: Floats) -> Scores:
     """From 0 to 100: above 50 where less is lost than before, below where more is."""
-    with np.errstate(over="ignore"):  # the rest of no chance at all is 0
-        found: Scores = (MAX_SCORE / (1.0 + np.exp(-drop / WHOLE))).astype(np.int64)
+    exponents = np.minimum(drop / -WHOLE, NO_CHANCE)
+    found: Scores = (MAX_SCORE / (1.0 + np.exp(exponents))).astype(np.int64)
     return found
 
 
@@ -247,34 +216,8 @@ class LeastLost(CardPolicy):
             return np.zeros(units.shape)  # they are all as good
         models = rows.models() if self._measure.is_choosy else None
         asked = Asked(ask.milli, 1, rows.cpu_asked)
-        found = drops_by_card(self._measure, rows.cpu_left + rows.cpu_asked, left, models, asked)
+        found = self._measure.drops_by_card(rows.cpu_left + rows.cpu_asked, left, models, asked)
         return to_scores(found).astype(np.float64)
-
-
-def drops_by_card(
-    measure: IdleMeasure, cpu: Milli, left: Matrix, models: Sequence[str] | None, asked: Asked
-) -> Floats:
-    """(rows, cards): by how much what is lost falls if a share is put there, or minus infinity where it does not fit."""
-    # Cards of a row that have as much left are as good: the first one of each amount is asked about.
-    first = (left[:, :, np.newaxis] == left[:, np.newaxis, :]).argmax(axis=2)
-    at, card = np.nonzero((left >= asked.milli) & (first == np.arange(left.shape[1])))
-    options = left[at]
-    options[np.arange(len(at)), card] -= asked.milli
-    found = np.full(left.shape, -np.inf)
-    found[at, card] = measure.by_option(cpu, left, models, at, cpu[at] - asked.cpu, options)
-    return np.take_along_axis(found, first, axis=1)
-
-
-def best_drops(measure: IdleMeasure, cpu: Milli, left: Matrix, models: Sequence[str] | None, asked: Asked) -> Floats:
-    """By row: by how much what is lost falls if a pod is put there, on the best of its cards, which has room for it."""
-    if asked.count == 1 and 0 < asked.milli < WHOLE:
-        found: Floats = drops_by_card(measure, cpu, left, models, asked).max(axis=1)
-        return found
-    after = left.copy()
-    if asked.count:
-        fits = left >= asked.milli
-        after[fits & (np.cumsum(fits, axis=1) <= asked.count)] -= asked.milli
-    return measure.by_option(cpu, left, models, np.arange(len(cpu)), cpu - asked.cpu, after)
 
 
 def drops(measure: IdleMeasure, pod: Shape, nodes: NodeRows) -> Floats:

@@ -15,18 +15,17 @@ from msgspec.structs import replace
 
 from mooring.engine.plugin import Depends, PreScore, Scores
 from mooring.engine.shortcuts import ChoosesCards
-from mooring.plugins.gpu_filling import WORTHWHILE, Ints, fill
+from mooring.plugins.gpu_filling import WORTHWHILE, Ints, compiled, fill
 from mooring.plugins.gpu_fragmentation import (
-    Floats,
     Fragmentation,
     GpuFragmentationArgs,
-    IdleMeasure,
     LeastLost,
-    Milli,
     TypicalPod,
     drops,
+    lost_one_by_one,
     to_scores,
 )
+from mooring.plugins.gpu_idle import Floats, IdleMeasure, Milli
 from mooring.plugins.gpu_policies import asked_of_cards
 from mooring.state.devices.card_policies import CardPolicy, drawn_numbers
 from mooring.state.devices.cards import USABLE, Matrix
@@ -49,7 +48,8 @@ class Lookahead(IdleMeasure):
     no use to the next one."""
 
     def __init__(self, classes: Sequence[TypicalPod]) -> None:
-        super().__init__(classes)
+        super().__init__(is_choosy=any(pod.gpu_models for pod in classes))
+        self._classes = classes
         amounts = [(pod.cpu_milli, pod.gpu_milli, pod.gpu_count) for pod in classes]
         self._pods: Ints = np.array(amounts, np.int64)
         self._orders = drawn_orders(classes)
@@ -61,17 +61,19 @@ class Lookahead(IdleMeasure):
     def lost(self, cpu: Milli, cards: Matrix, models: list[str] | None) -> Floats:
         self._asked += len(cpu)
         kinds = [self._kind(model) for model in models] if models else [self._kind("")] * len(cpu)
-        filled = fill(self._asked >= WORTHWHILE)(
-            cpu, cards, np.array(kinds, np.int64), self._pods, self._access, self._orders
-        )
+        is_worthwhile = self._asked >= WORTHWHILE
+        filled = fill(is_worthwhile)(cpu, cards, np.array(kinds, np.int64), self._pods, self._access, self._orders)
         idle: Floats = cards.sum(axis=1) - filled / len(self._orders)
-        return idle + NEXT * self._next.lost(cpu, cards, models)
+        loops = compiled(lost_one_by_one) if is_worthwhile else None
+        if loops is None:
+            return idle + NEXT * self._next.lost(cpu, cards, models)
+        return idle + NEXT * self._next.lost_by(loops, cpu, cards, models)
 
     def _kind(self, model: str) -> int:
         """The line of `_access` that a model of GPUs goes by."""
         if model not in self._kinds:
             self._kinds[model] = len(self._kinds)
-            self._access = np.vstack([self._access, [_fills(pod, model) for pod in self.classes]])
+            self._access = np.vstack([self._access, [_fills(pod, model) for pod in self._classes]])
         return self._kinds[model]
 
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.engine.plugin import MAX_SCORE, SKIP, Change, Codes, Depends, PreFilter, PreScore, Scores, Skip
-from mooring.engine.shortcuts import BesidesAmounts, ForeseenRoom
+from mooring.engine.plugin import MAX_SCORE, SKIP, Change, Codes, Depends, Mask, PreFilter, PreScore, Scores, Skip
+from mooring.engine.shortcuts import BesidesAmounts, ForeseenRoom, QuickMask
 from mooring.engine.verdict import Rejection
 from mooring.model.devices.card_dialects import CARD_ANNOTATIONS
 from mooring.model.devices.cards import WHOLE, CardAsk, CardRequest, Sharing
@@ -32,7 +32,7 @@ REASONS = {
 }
 
 
-class GpuSharing(PreFilter, PreScore, ForeseenRoom, BesidesAmounts):
+class GpuSharing(PreFilter, PreScore, QuickMask, ForeseenRoom, BesidesAmounts):
     depends_on = Depends.NODE_USAGE | Depends.NODE
     helped_by = Change.NODE | Change.POD_GONE
     skip_is_settled = True
@@ -48,6 +48,9 @@ class GpuSharing(PreFilter, PreScore, ForeseenRoom, BesidesAmounts):
 
     def filter(self, pod: Shape, nodes: NodeRows, prepared: CardRequest) -> Codes:
         return nodes.cards.refusals(prepared)
+
+    def passes(self, pod: Shape, nodes: NodeRows, prepared: CardRequest) -> Mask:
+        return nodes.cards.will_do(prepared)
 
     def rejection(self, pod: Shape, code: int) -> Rejection:
         return Rejection((f"{REASONS[code]}: {asked_text(pod.card_request)}",), unresolvable=code != TOO_LITTLE)

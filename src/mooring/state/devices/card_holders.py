@@ -19,6 +19,7 @@ from mooring.state.undo import UndoLog
 
 NO_WHOLE = np.zeros(1, np.int64)
 """Of GPUs that a row does not hand out by count."""
+COUNTED, MIG = int(Sharing.COUNTED), int(Sharing.MIG)
 
 
 class Held(NamedTuple):
@@ -128,7 +129,7 @@ class CardHolders:
         for moved, sign in ((before, -1), (held, 1)):
             if moved is not None:
                 opened = cards.move(moved.row, moved.shares, sign)
-                if opened and cards.sharing[moved.row] == Sharing.COUNTED:
+                if opened and cards.sharing[moved.row] == COUNTED:
                     self._nodes.account_whole(moved.row, opened, sign)
         if before is not None:
             self._on_row[before.row].pop(key)
@@ -177,15 +178,14 @@ class CardHolders:
     def _cards(self, record: PodRecord, row: int) -> CardRows:
         nodes = self._nodes
         free = NO_WHOLE
-        if nodes.cards.sharing[row] == Sharing.COUNTED:
-            free = nodes.allocatable(GPU)[[row]] - nodes.requested(GPU)[[row]]
+        here = slice(row, row + 1)
+        if nodes.cards.sharing[row] == COUNTED:
+            free = nodes.allocatable(GPU)[here] - nodes.requested(GPU)[here]
         policy = nodes.cards.policies.get(record.pod.spec.scheduler_name)
         cards = CardRows(nodes.cards, np.array([row], np.intp), free, policy)
         if policy is not None:
-            cards.cpu_left, cards.cpu_asked = (
-                nodes.allocatable(CPU)[[row]] - nodes.requested(CPU)[[row]],
-                record.shape.request(CPU),
-            )
+            cards.cpu_left = nodes.allocatable(CPU)[here] - nodes.requested(CPU)[here]
+            cards.cpu_asked = record.shape.request(CPU)
         return cards
 
     def on_row(self, row: int) -> Sequence[tuple[PodRecord, tuple[CardShare, ...]]]:
@@ -195,7 +195,7 @@ class CardHolders:
     def instances_for(self, record: PodRecord) -> tuple[tuple[str, int], ...]:
         """By resource, the MIG instances of the kinds that a pod has which its node has to have in all, this pod's and
         the others', where GPUs are cut on demand."""
-        if self._nodes.cards.sharing[record.row] != Sharing.MIG:
+        if self._nodes.cards.sharing[record.row] != MIG:
             return ()
         profiles = {share.profile for share in self.shares_of(record.key) if share.profile}
         held = [

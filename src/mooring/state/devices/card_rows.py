@@ -138,7 +138,8 @@ class CardRows:
             np.minimum(units, np.maximum(facts[MILLI], 0) // ask.milli, out=units)
         else:
             units[facts[MILLI] <= 0] = 0
-        units[facts[MASK] != 0] = 0  # it is cut
+        if len(self.table.geometries) > 1:
+            units[facts[MASK] != 0] = 0  # it is cut
         if ask.memory or ask.memory_milli:
             wanted = memory_of(ask, facts[MEMORY_SIZE])
             known = facts[MEMORY_SIZE] > 0
@@ -192,6 +193,19 @@ class CardRows:
             elif asks:
                 codes[positions] = part._refusals_of(request, asks)
         return codes
+
+    def will_do(self, request: CardRequest) -> NDArray[np.bool_]:
+        """Whether each row's cards will do: `refusals` without the reasons."""
+        found = np.zeros(len(self), np.bool_)
+        for positions, part, asks in self.by_kind(request):
+            if asks is not None:
+                found[positions] = part._will_do(request, asks) if asks else True
+        return found
+
+    def _will_do(self, request: CardRequest, asks: Asks) -> NDArray[np.bool_]:
+        if len(asks) > 1 or self._kinds[0] == REPLICAS:
+            return self._refusals_of(request, asks) == 0
+        return _holds(asks[0], self.units(request, asks[0]))
 
     def _refusals_of(self, request: CardRequest, asks: tuple[CardAsk, ...]) -> NDArray[np.int64]:
         ask = asks[0]
@@ -414,9 +428,10 @@ class CardRows:
 def _holds(ask: CardAsk, units: Matrix) -> NDArray[np.bool_]:
     """Whether each row's cards have room for an ask."""
     if ask.is_distinct:
-        enough: NDArray[np.bool_] = np.count_nonzero(units, axis=1) >= ask.count
+        # By the ufunc itself: it is asked about a few rows, very often, and what stands around it takes longer.
+        enough: NDArray[np.bool_] = np.add.reduce(units > 0, axis=1) >= ask.count
     else:
-        enough = units.sum(axis=1) >= ask.count
+        enough = np.add.reduce(units, axis=1) >= ask.count
     return enough
 
 
