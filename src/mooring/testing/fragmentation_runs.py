@@ -24,7 +24,7 @@ from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind
 from mooring.model.devices.cards import WHOLE
 from mooring.model.events import NodeSeen, PodSeen
-from mooring.model.loading.manifests import build_manifests
+from mooring.model.loading.manifests import build_manifests, collector_paused
 from mooring.plugins.gpu_fragmentation import TYPICAL_SHARE, TypicalPod, typical_pods
 from mooring.testing.builders import make_config, make_profile
 
@@ -74,7 +74,8 @@ def run(trace: Trace, policy: str, seed: int) -> Curve:
     cluster = build_manifests([to_node(nodes[name]) for name in node_names], source=trace.name).nodes
     made = build_manifests([_pod(arrival) for arrival in in_order(pods, pod_names)], source=trace.name).pods
     typical = typical_pods(map(_typical_pod, pods.values()), TOLD_TYPICAL_PODS.get(policy, TYPICAL_SHARE))
-    bound = place_all(policy_assembly(policy, typical), cluster, made)
+    with collector_paused():  # who comes stays, and so does all that is known of it
+        bound = place_all(policy_assembly(policy, typical), cluster, made)
     asked = [gpu_milli(pods[name]) for name in pod_names]
     given = [milli if pod.key in bound else 0 for pod, milli in zip(made, asked, strict=True)]
     return curve(asked, given, WHOLE * sum(row.count("gpu") for row in nodes.values()))
