@@ -106,6 +106,8 @@ class Fragmentation(IdleMeasure):
     def __init__(self, classes: Sequence[TypicalPod]) -> None:
         super().__init__(is_choosy=any(pod.gpu_models for pod in classes))
         self._classes = classes
+        self._allowed: dict[str, NDArray[np.bool_]] = {}
+        """By model: which classes may have such cards."""
         total = sum(pod.weight for pod in classes)
         if abs(total - 1.0) < 1e-9:
             total = 1.0  # they are shares already, and are not to be rounded again
@@ -131,7 +133,7 @@ class Fragmentation(IdleMeasure):
         why = np.where(has_cpu, self._lacks_only_gpu, np.where(has_gpus, self._lacks_only_cpu, self._lacks_both))
         fits = self._wants_gpu & has_cpu & has_gpus
         if self.is_choosy and models is not None:
-            access = self._access(models)
+            access = self._access(models).T
             why[self._wants_gpu & ~access] = NOT_ALLOWED
             fits &= access
         small = np.add.reduce(np.where(fits_card, 0, cards), axis=2)
@@ -147,13 +149,14 @@ class Fragmentation(IdleMeasure):
         if self.is_choosy and models is not None:
             access = self._access(models)
         else:
-            access = np.ones((len(self._classes), len(cpu)), np.bool_)
+            access = np.ones((len(cpu), len(self._classes)), np.bool_)
         return loops(cpu, cards, self._pods, access, self._share[:, 0])
 
     def _access(self, models: list[str]) -> NDArray[np.bool_]:
-        """(classes, states): whether pods of a class may have cards of a state's model."""
-        allowed = [[not pod.gpu_models or model in pod.gpu_models for model in models] for pod in self._classes]
-        return np.array(allowed, np.bool_)
+        """(states, classes): whether pods of a class may have cards of a state's model."""
+        for model in {*models} - self._allowed.keys():
+            self._allowed[model] = np.array([not pod.gpu_models or model in pod.gpu_models for pod in self._classes])
+        return np.array([self._allowed[model] for model in models])
 
 
 class Loops(Protocol):
@@ -180,7 +183,7 @@ def lost_one_by_one(cpu: Milli, cards: Matrix, pods: Matrix, access: NDArray[np.
             lost = total
             if count == 0:
                 why = WANTS_NONE if cpu[state] >= asked else WANTS_NONE_LACKS_CPU
-            elif not access[pod, state]:
+            elif not access[state, pod]:
                 why = NOT_ALLOWED
             elif cpu[state] < asked:
                 why = LACKS_CPU if fitting >= count else LACKS_BOTH

@@ -169,8 +169,8 @@ class CardRows:
 
     def models(self) -> list[str]:
         """The model of each row's cards."""
-        found = [self.table.cards(row).cards for row in self.index.tolist()]
-        return [cards[0].model if cards else "" for cards in found]
+        found: list[str] = self.table.models.take(self.index).tolist()
+        return found
 
     def pod_sizes(self) -> Matrix:
         """(rows, sizes): how many pods have a part of a card, one card, two cards and so on."""

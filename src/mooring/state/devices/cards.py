@@ -46,6 +46,8 @@ class CardTable:
         self.most_replicas = np.zeros(capacity, np.int64)
         self.pod_sizes = np.zeros((capacity, SIZES), np.int64)
         """(rows, sizes): how many pods have a part of a card, one card, two cards and so on."""
+        self.models = np.full(capacity, "", object)
+        """One a row: the model of the node's cards."""
         self.of_row: dict[int, NodeCards] = {}
         self.kinds: dict[int, int] = {}
         """How many rows there are of each kind."""
@@ -71,6 +73,7 @@ class CardTable:
         self.facts = grown
         self.sharing = np.concatenate([self.sharing, np.zeros(capacity - len(self.sharing), np.int64)])
         self.pod_sizes = np.concatenate([self.pod_sizes, np.zeros((capacity - len(self.pod_sizes), SIZES), np.int64)])
+        self.models = np.concatenate([self.models, np.full(capacity - len(self.models), "", object)])
         self.most_replicas = np.concatenate(
             [self.most_replicas, np.zeros(capacity - len(self.most_replicas), np.int64)]
         )
@@ -102,6 +105,7 @@ class CardTable:
             described = (WHOLE, card.memory, 0, card.slots, 0, card.memory, geometry, card.is_healthy, card.island)
             facts[:, at] = described
         self.sharing[row] = found.sharing
+        self.models[row] = found.cards[0].model if found.cards else ""
         self.most_replicas[row] = found.most_replicas_a_pod
         self.pod_sizes[row] = 0
         if found is NO_CARDS:
