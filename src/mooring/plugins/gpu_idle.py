@@ -26,7 +26,7 @@ class Asked(NamedTuple):
     """What matters of a pod: thousandths of each card, how many cards, and CPU."""
 
     milli: int
-    count: int
+    cards: int
     cpu: int
 
 

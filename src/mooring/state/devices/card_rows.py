@@ -203,9 +203,10 @@ class CardRows:
         return found
 
     def _will_do(self, request: CardRequest, asks: Asks) -> NDArray[np.bool_]:
-        if len(asks) > 1 or self._kinds[0] == REPLICAS:
-            return self._refusals_of(request, asks) == 0
-        return _holds(asks[0], self.units(request, asks[0]))
+        if len(asks) == 1 and self._kinds[0] != REPLICAS:
+            return _holds(asks[0], self.units(request, asks[0]))
+        found: NDArray[np.bool_] = self._refusals_of(request, asks) == 0
+        return found
 
     def _refusals_of(self, request: CardRequest, asks: tuple[CardAsk, ...]) -> NDArray[np.int64]:
         ask = asks[0]
