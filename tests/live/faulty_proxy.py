@@ -4,17 +4,20 @@ It speaks plain HTTP to the client and passes everything on. Which faults it mak
 """
 
 import asyncio
+import json
 import random
 import ssl
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
 from aiohttp import web
 from control_plane import free_port
+from kube import Kube
 
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "content-encoding"}
 
@@ -37,6 +40,8 @@ class Faults:
     """A watch breaks off, looked at after each piece of it."""
     is_hanging: bool = False
     """Nothing is answered at all."""
+    is_failing: bool = False
+    """500 to everything but watches that are open."""
     counted: Counter[str] = field(default_factory=Counter)
 
 
@@ -52,7 +57,19 @@ class FaultyProxy:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._ready = threading.Event()
-        self._watches: set[web.StreamResponse] = set()
+        self.bound: dict[str, list[str]] = {}
+        """By the uid of each pod, the nodes to which the API server has bound it, whether or not that was heard of."""
+
+        self._watches: set[asyncio.Future[None]] = set()
+
+    def drop_watches(self) -> None:
+        """Break off every watch that is open."""
+        self._loop.call_soon_threadsafe(self._drop_watches)
+
+    def _drop_watches(self) -> None:
+        for each in self._watches:
+            if not each.done():
+                each.set_result(None)
 
     def __enter__(self) -> "FaultyProxy":
         self._thread.start()
@@ -103,6 +120,9 @@ class FaultyProxy:
             await asyncio.sleep(0.05)
         is_watch = request.query.get("watch") == "true"
         is_write = request.method != "GET"
+        if faults.is_failing:
+            faults.counted["failing"] += 1
+            return _status(500, "InternalError")
         if self._happens("429", faults.too_many):
             return _status(429, "TooManyRequests", {"Retry-After": "1"})
         if self._happens("500", faults.error):
@@ -120,6 +140,7 @@ class FaultyProxy:
                 if is_watch and answer.status == 200:
                     return await self._stream(request, answer)
                 content = await answer.read()
+                self._note_bind(request, body, answer.status)
                 if is_write and self._happens("lost answer", faults.lost_answer):
                     _break(request)
                 return web.Response(status=answer.status, body=content, headers=_kept(answer.headers.items()))
@@ -127,17 +148,53 @@ class FaultyProxy:
             _break(request)
             return web.Response(status=502)
 
+    def _note_bind(self, request: web.Request, body: bytes, status: int) -> None:
+        if request.method == "POST" and request.path.endswith("/binding") and status < 300:
+            binding = json.loads(body)
+            self.bound.setdefault(binding["metadata"]["uid"], []).append(binding["target"]["name"])
+
     async def _stream(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
         response = web.StreamResponse(headers=_kept(answer.headers.items()))
         await response.prepare(request)
-        async for chunk in answer.content.iter_any():
-            while self.faults.is_hanging:
-                await asyncio.sleep(0.05)
-            await response.write(chunk)
-            if self._happens("dropped watch", self.faults.dropped_watch):
-                _break(request)
-                break
+        dropped = self._loop.create_future()
+        self._watches.add(dropped)
+        chunks = answer.content.iter_any()
+        try:
+            while True:
+                chunk = asyncio.ensure_future(anext(chunks, b""))
+                await asyncio.wait({chunk, dropped}, return_when=asyncio.FIRST_COMPLETED)
+                if dropped.done():
+                    chunk.cancel()
+                    _break(request)
+                    break
+                if not chunk.result():
+                    break
+                while self.faults.is_hanging:
+                    await asyncio.sleep(0.05)
+                await response.write(chunk.result())
+                if self._happens("dropped watch", self.faults.dropped_watch):
+                    _break(request)
+                    break
+        finally:
+            self._watches.discard(dropped)
         return response
+
+
+@contextmanager
+def behind_proxy(kube: Kube, seed: int = 7) -> Iterator[FaultyProxy]:
+    """The schedulers that a test starts on this cluster come by a proxy; the test itself does not."""
+    with FaultyProxy(kube.server, seed) as proxy:
+        kube.kubeconfig = kube.directory / "proxied.kubeconfig"
+        kube.kubeconfig.write_text(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+            f"clusters: [{{name: c, cluster: {{server: '{proxy.url}'}}}}]\n"
+            f"users: [{{name: c, user: {{token: {kube.token}}}}}]\n"
+            "contexts: [{name: c, context: {cluster: c, user: c}}]\n"
+        )
+        try:
+            yield proxy
+        finally:
+            proxy.faults = Faults()
 
 
 def _break(request: web.Request) -> None:

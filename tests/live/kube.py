@@ -66,7 +66,7 @@ class Kube:
         found = yaml.safe_load(kubeconfig.read_text())
         cluster = found["clusters"][0]["cluster"]
         self.server: str = cluster["server"]
-        self._token: str = next(each["user"]["token"] for each in found["users"] if "token" in each["user"])
+        self.token: str = next(each["user"]["token"] for each in found["users"] if "token" in each["user"])
         self._address = urlsplit(self.server)
         given = cluster.get("certificate-authority-data", "")
         self._context = ssl.create_default_context(
@@ -94,7 +94,7 @@ class Kube:
 
     def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
         """Send one request on this thread's connection; raise Refused for anything but success."""
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": content_type}
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
         content = None if body is None else json.dumps(body)
         for attempt in (1, 2):
             connection = getattr(self._local, "connection", None)

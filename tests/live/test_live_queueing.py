@@ -11,9 +11,8 @@ from kube import Kube, Object, Refused, node
 GROUP = "kueue.x-k8s.io/v1beta2"
 
 
-@pytest.fixture
-def queueing(cluster: Kube) -> Kube:
-    """A cluster with one queue for four CPUs."""
+def install_kinds(cluster: Kube) -> None:
+    """Kueue's kinds, and no objects of theirs."""
     try:
         cluster.objects(f"/apis/{GROUP}/clusterqueues")
     except Refused:  # a real one, on which nobody has installed them
@@ -24,6 +23,12 @@ def queueing(cluster: Kube) -> Kube:
         cluster.call("DELETE", f"/apis/{GROUP}/namespaces/default/{plural}")
     for plural in ("clusterqueues", "resourceflavors", "workloadpriorityclasses"):
         cluster.call("DELETE", f"/apis/{GROUP}/{plural}")
+
+
+@pytest.fixture
+def queueing(cluster: Kube) -> Kube:
+    """A cluster with one queue for four CPUs."""
+    install_kinds(cluster)
     flavors = [{"name": "default", "resources": [{"name": "cpu", "nominalQuota": "4"}]}]
     cluster.create(
         {"apiVersion": GROUP, "kind": "ResourceFlavor", "metadata": {"name": "default"}, "spec": {}},

@@ -6,8 +6,9 @@
 import os
 
 import pytest
+from judge import Judge
 from kube import Kube, Object, condition, node, pod
-from test_chaos import Judge, gang, members
+from test_chaos import gang, members
 
 pytestmark = pytest.mark.live
 

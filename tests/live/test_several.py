@@ -6,8 +6,8 @@ import time
 
 import pytest
 from control_plane import Program, free_port, until
+from judge import millis
 from kube import Kube, node, pod
-from test_chaos import millis
 from test_failures import get
 
 CPU = 2
@@ -48,8 +48,23 @@ def seconds_of_binding(addresses: list[str], count: int, program: Program) -> fl
     return times[-1] - times[0]
 
 
+WAITS = ("--leader-elect-lease-duration=300s", "--leader-elect-retry-period=0.2s")
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+
+def hold_lease(kube: Kube, name: str) -> None:
+    """A scheduler that wants this lease follows the cluster, and decides nothing until it is let go."""
+    metadata = {"name": name, "namespace": "kube-system"}
+    spec = {"holderIdentity": "the-start-line", "leaseDurationSeconds": 3600}
+    kube.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec})
+
+
+def let_go(kube: Kube, name: str) -> None:
+    kube.call("DELETE", f"{LEASES}/{name}")
+
+
 def schedule(kube: Kube, count: int, nodes: int) -> tuple[float, list[float]]:
-    """Let so many schedulers place a backlog of pods that fills the nodes to the last core.
+    """Let so many schedulers, which begin at the same time, place a backlog of pods that fills the nodes to the last core.
 
     Seconds from the first bind to the last, and the share of conflicts among the binds of each.
     """
@@ -60,15 +75,24 @@ def schedule(kube: Kube, count: int, nodes: int) -> tuple[float, list[float]]:
     kube.create(*(pod(f"p{i}", cpu="500m", schedulerName=f"mooring-{i % count}") for i in range(room + 20)))
     addresses = [f"127.0.0.1:{free_port()}" for _ in range(count)]
     programs: list[Program] = []
-    for number, address in enumerate(addresses):
-        options = [f"--scheduler-name=mooring-{number}", f"--health-address={address}"]
-        programs.append(kube.run(*options, *(["--share-nodes"] if count > 1 else []), name=f"{count}-{number}"))
+    leases = [f"mooring-{number}" for number in range(count)]
+    for lease, address in zip(leases, addresses, strict=True):
+        hold_lease(kube, lease)
+        options = [f"--scheduler-name={lease}", f"--health-address={address}", *WAITS]
+        shares = ["--share-nodes"] if count > 1 else []
+        programs.append(kube.run(*options, *shares, name=f"{count}-{lease}", leads=True))
+    for program in programs:
+        program.wait_until_it_says("waiting for the lease", 120)
+    for lease in leases:
+        let_go(kube, lease)
     took = seconds_of_binding(addresses, room, programs[0])
     assert allocated(kube) == dict.fromkeys(names, CPU * 1000)
     assert all(re.search(r"(?m)^mooring_bind_conflict_ratio \S+$", get(f"{each}/metrics")[1]) for each in addresses)
     outcomes = [binds(address) for address in addresses]
     for program in programs:
         assert program.stop(60) == 0, program.tail()
+    for lease in leases:
+        let_go(kube, lease)
     return took, [each.get("conflict", 0.0) / max(1.0, sum(each.values())) for each in outcomes]
 
 

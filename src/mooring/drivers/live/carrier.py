@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable
 from mooring.drivers.driver import NOT_ADMITTED
 from mooring.drivers.live.backoff import Backoff
 from mooring.drivers.live.binder import Answer, Outcome, bind, find_out
-from mooring.drivers.live.client import MERGE_PATCH, STRATEGIC_PATCH, ApiError, Client
+from mooring.drivers.live.client import JSON, MERGE_PATCH, STRATEGIC_PATCH, ApiError, Client
 from mooring.drivers.live.cutting import wait_for_instances
 from mooring.drivers.live.device_claims import release_claims, reserve_claims
 from mooring.drivers.live.discovery import Served
 from mooring.drivers.live.dispatcher import Dispatcher, Lane
 from mooring.drivers.live.event_recorder import EventRecorder, reference
 from mooring.drivers.live.extenders import ExtenderClient
+from mooring.drivers.live.informer import decode_head
 from mooring.drivers.live.requests import cut_gpu, deletion, pod_path, preempted_status, waiting_status
 from mooring.drivers.live.volumes import bind_volumes
 from mooring.model.api.pods import Pod
@@ -163,24 +164,26 @@ class Carrier:
             self._failed(decision, "its workload was not suspended")
             return
         scheduler = preemptor.spec.scheduler_name if preemptor is not None else pod.spec.scheduler_name
+        requests = [("DELETE", pod_path(pod), deletion(pod), JSON)]
         if decision.preemptor:
             status = preempted_status(pod, scheduler, time.time())
-            problem = await self._insist("PATCH", pod_path(pod, "status"), status, STRATEGIC_PATCH)
-            if problem is not None and problem.code not in (404, 409):
+            requests.insert(0, ("PATCH", pod_path(pod, "status"), status, STRATEGIC_PATCH))
+        for request in requests:
+            problem = await self._insist(*request, while_there=pod)
+            if problem is not None and problem.code not in (404, 409):  # else it is out of the way
                 self._failed(decision, problem.message)
                 return
-        problem = await self._insist("DELETE", pod_path(pod), deletion(pod))
-        if problem is not None and problem.code not in (404, 409):  # gone, or another of its name: it is out of the way
-            self._failed(decision, problem.message)
-            return
         if decision.preemptor:
             related = reference(preemptor) if preemptor is not None else None
             self._recorder.record(pod, "Preempted", "Preempting", decision.reason, scheduler=scheduler, related=related)
 
     async def _insist(
-        self, method: str, path: str, body: bytes, content_type: str = "application/json"
+        self, method: str, path: str, body: bytes, content_type: str = JSON, while_there: Pod | None = None
     ) -> ApiError | None:
-        """Send what may be sent twice without harm, until somebody answers; what was refused comes back."""
+        """Send what may be sent twice without harm, until somebody answers; what was refused comes back.
+
+        A conflict means that there is another pod of its name; where one is given, it is looked at whether that is so.
+        """
         backoff = Backoff()
         error: ApiError | None = None
         for _ in range(MOST_TRIES):
@@ -189,12 +192,22 @@ class Carrier:
                 return None
             except ApiError as refused:
                 error = refused
-                if not error.is_passing:
+                if not error.is_passing and not (error.code == 409 and await self._is_there(while_there)):
                     return error
                 if error.code == 429:
                     self._dispatcher.pause(error)
                 await asyncio.sleep(backoff.next(error.retry_after))
-        return error
+        return ApiError(0, error.reason, error.message) if error is not None else None
+
+    async def _is_there(self, pod: Pod | None) -> bool:
+        """Whether a pod is there as far as anybody knows, and nobody has deleted it."""
+        if pod is None:
+            return False
+        try:
+            found = decode_head(await self._client.get(pod_path(pod))).metadata
+        except ApiError as error:
+            return error.code != 404
+        return found.uid == pod.metadata.uid and found.deletion_timestamp is None
 
     # Cutting.
 
@@ -237,5 +250,8 @@ class Carrier:
         body = waiting_status(pod, reason, decision.message, decision.nominated_node, time.time())
         if body is not None:
             problem = await self._insist("PATCH", pod_path(pod, "status"), body, STRATEGIC_PATCH)
-            if problem is not None and problem.code not in (404, 409):
+            if problem is not None and problem.is_passing and key not in self._to_say:
+                self._to_say[key] = decision  # a pod that waits is not decided on again for no reason: nobody else says it
+                self._dispatcher.submit(Lane.STATUS, self._say_next)
+            elif problem is not None and problem.code not in (404, 409):
                 _log.warning("the status of pod %s could not be written: %s", key, problem.message)

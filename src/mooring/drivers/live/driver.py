@@ -27,13 +27,13 @@ from mooring.drivers.live.pod_groups import PodGroupStatus
 from mooring.drivers.live.refusals import Refusals
 from mooring.drivers.live.sharing import Sharing
 from mooring.drivers.live.volumes import reserved_claims
-from mooring.drivers.live.workloads import WorkloadCarrier
+from mooring.drivers.live.workloads import WorkloadCarrier, is_to_resume
 from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Notice, Partition, Suspend, Wait
-from mooring.model.events import Event
+from mooring.model.events import Event, WorkloadSeen
 from mooring.model.keys import PodKey
 
 SLICE = 512
@@ -71,7 +71,7 @@ class Live(Driver):
         self._refusals = Refusals()
         self.recorder = EventRecorder(client, dispatcher)
         self._workloads = WorkloadCarrier(
-            client, dispatcher, scheduler.cluster.tenants, failed=self._fail, find_pod=mirror.pod
+            client, dispatcher, scheduler.cluster.tenants, failed=self._fail, tell=self._tell, find_pod=mirror.pod
         )
         self._carrier = Carrier(
             client,
@@ -99,8 +99,15 @@ class Live(Driver):
     # The loop.
 
     def begin(self) -> None:
-        """Take in the whole cluster."""
-        self._see(self._mirror.everything())
+        """Take in the whole cluster, and finish what whoever scheduled it before has left half done."""
+        events = self._mirror.everything()
+        self._see(events)
+        for event in events:
+            if isinstance(event, WorkloadSeen):
+                queued = event.workload
+                pods = (self._mirror.pod(key) for keys in queued.pods.values() for key in keys)
+                if is_to_resume(queued, self._mirror.find(*queued.owner_key), pods):
+                    self._workloads.resume(queued)
         self.wake()
 
     def wake(self) -> None:
@@ -149,7 +156,8 @@ class Live(Driver):
 
     def _see(self, events: Iterable[Event]) -> None:
         """Tell the scheduler what happened: pods that another scheduler is about to bind are on their nodes already,
-        pods that extenders have a say in come when they have answered."""
+        pods that extenders have a say in come when they have answered, Workloads are not older than what we wrote."""
+        events = map(self._workloads.versions.current, events)
         if self._sharing is not None:
             events = self._sharing.take_in(events)
         if self.extenders is not None:

@@ -93,7 +93,6 @@ class Informer:
             try:
                 if not self._version:
                     await self.list_all()
-                self._say("")
                 await self._watch(backoff)
             except ApiError as error:
                 retry_after = error.retry_after
@@ -147,6 +146,7 @@ class Informer:
         )
         self.watches += 1
         async with self._client.stream(path) as chunks:
+            self._say("")
             rest = b""
             async for chunk in chunks:
                 lines = (rest + chunk).split(b"\n") if rest else chunk.split(b"\n")

@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from typing import Any
 
 import msgspec
 
@@ -14,12 +15,17 @@ from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.events import Event, PodSeen
 from mooring.model.loading.catalog import Catalog
-from mooring.model.loading.kinds import decode
+from mooring.model.gangs.dialects.volcano_job import GROUP as VOLCANO
+from mooring.model.jobs.kinds import JOB_KINDS
+from mooring.model.loading.kinds import KINDS, decode
 from mooring.model.loading.picture import Manifests
 from mooring.model.loading.places import Place
 
 _log = logging.getLogger(__name__)
 _CLUSTER = Place("cluster")
+_JOB_TYPES = {kind.type for kind in JOB_KINDS}
+_TYPES = {kind.name: kind.type for kind in KINDS if kind.type in _JOB_TYPES and kind.group != VOLCANO}
+"""Kinds of jobs; two are called Job, and only one of them can be suspended."""
 
 
 class Mirror:
@@ -82,6 +88,11 @@ class Mirror:
         """A pod as the world has it."""
         namespace, _, name = key.partition("/")
         return self._catalog.find(Pod, namespace, name)
+
+    def find(self, kind: str, namespace: str, name: str) -> Any:
+        """An object of a kind of jobs as the world has it; None if there is none."""
+        type_ = _TYPES.get(kind)
+        return None if type_ is None else self._catalog.find(type_, namespace, name)
 
     @property
     def unread(self) -> int:

@@ -1,8 +1,10 @@
 """What became of a PodGroup of `scheduling.k8s.io`, in its status: the condition that kube-scheduler keeps there."""
 
+import asyncio
 import logging
 import time
 
+from mooring.drivers.live.backoff import Backoff
 from mooring.drivers.live.client import STRATEGIC_PATCH, ApiError, Client
 from mooring.drivers.live.discovery import Served
 from mooring.drivers.live.dispatcher import Dispatcher, Lane
@@ -26,6 +28,7 @@ class PodGroupStatus:
         self.served: Served = {}
         self._written: dict[tuple[str, str], tuple[str, str]] = {}
         self._wanted: dict[tuple[str, str], tuple[str, str, str]] = {}
+        self._backoff = Backoff()
 
     def bound(self, pod: Pod) -> None:
         """A member was bound: members are, when all that are needed have a place."""
@@ -43,8 +46,11 @@ class PodGroupStatus:
         if said[0] == "True" or said == (status, message):
             return
         if key not in self._wanted:
-            self._dispatcher.submit(Lane.STATUS, lambda: self._write(key))
+            self._submit(key)
         self._wanted[key] = (status, reason, message)
+
+    def _submit(self, key: tuple[str, str]) -> None:
+        self._dispatcher.submit(Lane.STATUS, lambda: self._write(key))
 
     async def _write(self, key: tuple[str, str]) -> None:
         status, reason, message = self._wanted.pop(key)
@@ -60,6 +66,12 @@ class PodGroupStatus:
             self._written[key] = (status, message)
             if len(self._written) > MOST_KEPT:
                 del self._written[next(iter(self._written))]
+            self._backoff.reset()
         except ApiError as error:
-            if error.code != 404:
+            if error.is_passing or error.code == 409:  # nobody says it again of a gang that runs
+                if key not in self._wanted:
+                    self._wanted[key] = (status, reason, message)
+                    later = self._backoff.next(error.retry_after)
+                    asyncio.get_running_loop().call_later(later, self._submit, key)
+            elif error.code != 404:
                 _log.warning("the status of PodGroup %s/%s could not be written: %s", namespace, name, error.message)

@@ -1,25 +1,32 @@
 """Decisions about workloads that queue, carried out as Kueue's controllers would: Workloads, jobs, gates of pods.
 
-What was admitted is written into the Workload, which is made if nobody has: after a restart it is read from there.
+What was admitted is written into the Workload, which is made if nobody has: after a restart it is read from there. So
+nobody's admission is written before those are told to stop, and known to have been, who made room for it: whoever dies in
+between leaves no more admitted than there is quota.
 """
 
 import asyncio
 import logging
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.client import MERGE_PATCH, ApiError, Client
+from mooring.drivers.live.client import JSON, MERGE_PATCH, ApiError, Client
 from mooring.drivers.live.discovery import Served
 from mooring.drivers.live.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.informer import decode_head
 from mooring.drivers.live.requests import encode
+from mooring.drivers.live.workload_versions import WorkloadVersions
 from mooring.model.api.kueue_workload import ADMITTED, EVICTED, QUOTA_ENDS, QUOTA_RESERVED, Workload
 from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Admit, Decision, Notice, PodSetFlavors, Suspend
+from mooring.model.events import Event
+from mooring.model.keys import WorkloadKey
 from mooring.model.queued.building import MADE_UID
 from mooring.model.queued.gathering import QueuedWorkload
 from mooring.model.queued.labels import QUEUE_GATES
@@ -59,24 +66,53 @@ class WorkloadCarrier:
         tenants: TenantTable,
         *,
         failed: Callable[[Decision, str], None],
+        tell: Callable[[Event], None],
         find_pod: Callable[[str], Pod | None],
     ) -> None:
         """`find_pod` gives a pod as the world has it."""
         self._client, self._dispatcher = client, dispatcher
         self.tenants = tenants
-        self._failed, self._find_pod = failed, find_pod
+        self._failed, self._tell, self._find_pod = failed, tell, find_pod
         self.served: Served = {}
         self._under_way: dict[str, asyncio.Future[bool]] = {}
         """By workload: what is being done to it, and then whether that was done."""
+        self._stopping: dict[asyncio.Future[bool], str] = {}
+        """Who is being told to stop, each with the tree of queues that shares its quota."""
+        self.versions = WorkloadVersions(
+            lambda key: self.tenants.workloads.get(key), lambda key: key in self._under_way
+        )
 
     def carry_out(self, decision: Admit | Suspend | Notice) -> None:
-        queued = self.tenants.workloads.get(decision.workload)  # type: ignore[call-overload]
+        queued = self.tenants.workloads.get(WorkloadKey(decision.workload))
         if queued is None:
             return
-        before = self._under_way.get(decision.workload)
+        tree = tree_of(self.tenants, queued.workload)
+        first: list[asyncio.Future[bool]] = []
+        if isinstance(decision, Admit):
+            first = [stopping for stopping, where in self._stopping.items() if where == tree]
+        done = self._begin(
+            decision.workload, lambda: self._carry_out(decision, queued, first), lambda why: self._fail(decision, why)
+        )
+        if isinstance(decision, Suspend):
+            self._stopping[done] = tree
+            done.add_done_callback(self._stopping.pop)
+
+    def resume(self, queued: QueuedWorkload) -> None:
+        """Let a workload that was admitted before our time go on, should whoever admitted it have died over that."""
+        admission = queued.workload.status.admission
+        if admission is not None:
+            given = {each.name: each.flavors or {} for each in admission.pod_set_assignments}
+            self._begin(queued.workload.key, lambda: self._start(given, queued), lambda why: None)
+
+    def _begin(
+        self, workload: str, work: Callable[[], Awaitable[None]], failed: Callable[[str], None]
+    ) -> "asyncio.Future[bool]":
+        """Do something to a workload after what is being done to it."""
+        before = self._under_way.get(workload)
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._under_way[decision.workload] = done
-        self._dispatcher.submit(Lane.EVICT, lambda: self._run(decision, queued, before, done))
+        self._under_way[workload] = done
+        self._dispatcher.submit(Lane.EVICT, lambda: self._run(workload, work, failed, before, done))
+        return done
 
     async def settled(self, workload: str) -> bool:
         """Wait until what was decided about a workload is done; whether it was."""
@@ -85,8 +121,9 @@ class WorkloadCarrier:
 
     async def _run(
         self,
-        decision: Admit | Suspend | Notice,
-        queued: QueuedWorkload,
+        workload: str,
+        work: Callable[[], Awaitable[None]],
+        failed: Callable[[str], None],
         before: "asyncio.Future[bool] | None",
         done: "asyncio.Future[bool]",
     ) -> None:
@@ -94,24 +131,38 @@ class WorkloadCarrier:
             await before
         problem = ""
         try:
-            match decision:
-                case Admit():
-                    await self._admit(decision, queued)
-                case Suspend():
-                    await self._suspend(decision, queued)
-                case Notice():
-                    await self._announce(decision)
+            await work()
         except ApiError as error:
             problem = error.message
         except Exception as error:  # of ours: whoever waits for this must hear that it was not done
-            _log.exception("workload %s: %s was given up", decision.workload, type(decision).__name__)
+            _log.exception("workload %s: something was given up", workload)
             problem = f"error: {type(error).__name__}: {error}"
-        if self._under_way.get(decision.workload) is done:
-            del self._under_way[decision.workload]
+        if self._under_way.get(workload) is done:
+            del self._under_way[workload]
         done.set_result(not problem)
         if problem:
-            _log.warning("workload %s: %s was refused: %s", decision.workload, type(decision).__name__, problem)
-            self._failed(decision, problem)
+            failed(problem)
+        news = self.versions.take_news(WorkloadKey(workload)) if workload not in self._under_way else None
+        if news is not None:
+            self._tell(news)
+
+    def _fail(self, decision: Admit | Suspend | Notice, problem: str) -> None:
+        _log.warning("workload %s: %s was refused: %s", decision.workload, type(decision).__name__, problem)
+        self._failed(decision, problem)
+
+    async def _carry_out(
+        self, decision: Admit | Suspend | Notice, queued: QueuedWorkload, first: "list[asyncio.Future[bool]]"
+    ) -> None:
+        for stopping in first:
+            if not await stopping:
+                raise ApiError(0, "Waiting", "who was to make room for it could not be told to stop")
+        match decision:
+            case Admit():
+                await self._admit(decision, queued)
+            case Suspend():
+                await self._suspend(decision, queued)
+            case Notice():
+                await self._announce(decision)
 
     # What is decided.
 
@@ -129,7 +180,7 @@ class WorkloadCarrier:
             conditions.append(_condition(ADMITTED, "True", "Admitted", "The workload is admitted"))
         await self._write_status(workload, {"admission": admission}, conditions)
         if not decision.pending_checks:
-            await self._start(decision, queued)
+            await self._start({given.name: given.flavors for given in decision.podsets}, queued)
 
     async def _suspend(self, decision: Suspend, queued: QueuedWorkload) -> None:
         workload = queued.workload
@@ -140,9 +191,13 @@ class WorkloadCarrier:
         ]
         if decision.preemptor:
             conditions.append(_condition(PREEMPTED, "True", decision.reason, decision.message))
-        await self._set_suspended(queued, True, {})
-        if not workload.metadata.uid.startswith(MADE_UID):
-            await self._write_status(workload, {"admission": None}, conditions)
+        # Whoever has not been told runs on beside those who get its quota: that is asked for until somebody answers.
+        await self._set_suspended(queued, True, {}, math.inf)
+        try:
+            await self._write_status(workload, {"admission": None}, conditions, math.inf)
+        except ApiError as error:
+            if error.code != 404:  # nobody has made it; one that we made ourselves may not have been seen yet
+                raise
 
     async def _announce(self, decision: Notice) -> None:
         namespace, _, name = decision.workload.partition("/")
@@ -170,26 +225,29 @@ class WorkloadCarrier:
             if error.code != 409:  # it is there already: we have not seen it yet
                 raise
 
-    async def _write_status(self, workload: Workload, status: dict[str, Any], new: list[dict[str, str]]) -> None:
+    async def _write_status(
+        self, workload: Workload, status: dict[str, Any], new: list[dict[str, str]], tries: float = MOST_TRIES
+    ) -> None:
         said = {found["type"] for found in new}
         kept = [found for found in workload.status.conditions or () if found.type not in said]
         known = {found.type: found for found in workload.status.conditions or ()}
         new = [found for found in new if found["status"] == "True" or found["type"] in known]
         status["conditions"] = [*msgspec.to_builtins(kept), *new]
         path = f"{self._path(workload.metadata.namespace, workload.metadata.name)}/status"
-        await self._insist("PATCH", path, {"status": status})
+        answer = decode_head(await self._insist("PATCH", path, {"status": status}, tries))
+        self.versions.wrote(workload.key, int(answer.metadata.resource_version or 0))
 
     # Jobs and pods.
 
-    async def _start(self, decision: Admit, queued: QueuedWorkload) -> None:
+    async def _start(self, flavors: Mapping[str, Mapping[str, str]], queued: QueuedWorkload) -> None:
         """Let the job make its pods, or the pods that are there be scheduled, on the nodes of their flavors."""
-        terms = {given.name: flavor_terms(self.tenants.flavors, given.flavors.values()) for given in decision.podsets}
+        terms = {name: flavor_terms(self.tenants.flavors, given.values()) for name, given in flavors.items()}
         await self._set_suspended(queued, False, next(iter(terms.values()), ({}, []))[0] if len(terms) == 1 else {})
-        for given in decision.podsets:
-            for key in queued.pods.get(given.name, ()):
+        for name, (selector, _) in terms.items():
+            for key in queued.pods.get(name, ()):
                 pod = self._find_pod(key)
-                if pod is not None and any(gate.name in QUEUE_GATES for gate in pod.spec.scheduling_gates or ()):
-                    await self._open_gate(pod, terms[given.name][0])
+                if pod is not None and is_gated(pod):
+                    await self._open_gate(pod, selector)
 
     async def _open_gate(self, pod: Pod, node_selector: Mapping[str, str]) -> None:
         left = [{"name": gate.name} for gate in pod.spec.scheduling_gates or () if gate.name not in QUEUE_GATES]
@@ -202,7 +260,9 @@ class WorkloadCarrier:
             if error.code not in (404, 409):
                 raise
 
-    async def _set_suspended(self, queued: QueuedWorkload, value: bool, node_selector: Mapping[str, str]) -> None:
+    async def _set_suspended(
+        self, queued: QueuedWorkload, value: bool, node_selector: Mapping[str, str], tries: float = MOST_TRIES
+    ) -> None:
         kind, namespace, name = queued.owner_key
         fields = _SUSPEND.get(kind)
         resource = next((found for (_, known), found in self.served.items() if known == kind), None)
@@ -210,7 +270,7 @@ class WorkloadCarrier:
             return
         path = resource.path(namespace, name)
         try:
-            job = msgspec.json.decode(await self._client.get(path))
+            job = msgspec.json.decode(await self._insist("GET", path, None, tries))
         except ApiError as error:
             if error.code == 404:
                 return
@@ -227,7 +287,7 @@ class WorkloadCarrier:
         here[fields[-1]] = value
         if kind == "Job" and not value and node_selector and not (job.get("status") or {}).get("startTime"):
             change["spec"]["template"] = {"spec": {"nodeSelector": dict(node_selector)}}
-        await self._insist("PATCH", path, change)
+        await self._insist("PATCH", path, change, tries)
 
     # Requests.
 
@@ -242,19 +302,45 @@ class WorkloadCarrier:
             raise ApiError(404, "NotFound", "this cluster has no Workloads of kueue.x-k8s.io")
         return found.path(namespace, name)
 
-    async def _insist(self, method: str, path: str, body: Any) -> None:
-        """Send what may be sent twice without harm."""
-        backoff = Backoff()
-        for last in range(MOST_TRIES):
+    async def _insist(self, method: str, path: str, body: Any, tries: float = MOST_TRIES) -> bytes:
+        """Send what may be sent twice without harm, at most so often; the answer."""
+        backoff, content = Backoff(), None if body is None else encode(body)
+        while True:
+            tries -= 1
             try:
-                await self._client.request(
-                    method, path, encode(body), MERGE_PATCH if method == "PATCH" else "application/json"
-                )
-                return
+                return await self._client.request(method, path, content, MERGE_PATCH if method == "PATCH" else JSON)
             except ApiError as error:
-                if not error.is_passing or last == MOST_TRIES - 1:
+                if not error.is_passing or tries <= 0:
                     raise
                 await asyncio.sleep(backoff.next(error.retry_after))
+
+
+def tree_of(tenants: TenantTable, workload: Workload) -> str:
+    """The cohort at the top of those whose queues share the quota of a workload; without one, its queue."""
+    local = tenants.local_queues.get(f"{workload.metadata.namespace}/{workload.spec.queue_name}")
+    queue = tenants.cluster_queues.get(local.spec.cluster_queue) if local is not None else None
+    if queue is None or not queue.spec.cohort_name:
+        return f"queue {queue.metadata.name}" if queue is not None else ""
+    name, seen = queue.spec.cohort_name, set[str]()
+    while name not in seen and name in tenants.cohorts and tenants.cohorts[name].spec.parent_name:
+        seen.add(name)
+        name = tenants.cohorts[name].spec.parent_name
+    return name
+
+
+def is_to_resume(queued: QueuedWorkload, job: Any, pods: Iterable[Pod | None]) -> bool:
+    """Whether a workload is admitted, and its job is suspended or some pod of its own held back all the same."""
+    workload = queued.workload
+    if workload.condition(ADMITTED) is None or workload.condition(EVICTED) is not None:
+        return False
+    spec = getattr(job, "spec", None)
+    policy = getattr(spec, "run_policy", None)
+    is_suspended = bool(getattr(spec, "suspend", False) or getattr(policy, "suspend", False))
+    return is_suspended or any(pod is not None and is_gated(pod) for pod in pods)
+
+
+def is_gated(pod: Pod) -> bool:
+    return any(gate.name in QUEUE_GATES for gate in pod.spec.scheduling_gates or ())
 
 
 def _assignment(given: PodSetFlavors, workload: Workload) -> dict[str, Any]:
