@@ -163,21 +163,24 @@ class Judge:
             if each.get("status", {}).get("admission")
         }
         left = sum(self._quotas.values()) - sum(holding.values())
-        pods = self._queued_pods()
+        waiting: dict[str, int] = {}
         for job in self._kube.objects("/apis/batch/v1/namespaces/default/jobs"):
             name, is_suspended = job["metadata"]["name"], bool(job["spec"].get("suspend"))
             if is_suspended == (name in holding):
                 said.append(f"job {name} {'is suspended' if is_suspended else 'runs'}, quota: {holding.get(name)}")
-            if is_suspended and job_millis(job) <= left:
-                said.append(f"job {name} waits for {job_millis(job)}m, and {left}m of the quota are free")
-        for pod in pods:
+            if is_suspended:
+                waiting[name] = job_millis(job)
+        for pod in self._queued_pods():
             name = pod["metadata"]["name"]
             if pod["metadata"].get("ownerReferences"):
                 continue
             if bool(pod["spec"].get("nodeName")) != (name in holding):
                 said.append(f"pod {name} is on {pod['spec'].get('nodeName')!r}, quota: {holding.get(name)}")
-            if name not in holding and millis(pod) <= left:
-                said.append(f"pod {name} waits for {millis(pod)}m, and {left}m of the quota are free")
+            if name not in holding:
+                waiting[name] = millis(pod)
+        # Room may be kept for one that is too large for what is left.
+        if waiting and max(waiting.values()) <= left:
+            said.append(f"{waiting} wait, and {left}m of the quota are free")
         return said
 
     def _workloads(self) -> list[Object]:

@@ -130,6 +130,13 @@ class World:
         self.changed.set()
         self.changed = asyncio.Event()
 
+    def unbound_claims_of(self, name: str) -> frozenset[str]:
+        """The pods that a scheduler is about to bind, and has not yet."""
+        data = self.claims["data"] if self.claims is not None else {}
+        lines = [line for key, text in data.items() if key.startswith(f"{name}-") for line in text.splitlines()]
+        pods = {line.split()[0].partition("/")[2] for line in lines}
+        return frozenset(pod for pod in pods if pod in self.pods and not self.pods[pod]["spec"].get("nodeName"))
+
     def used(self) -> Counter[str]:
         found: Counter[str] = Counter()
         for pod in self.pods.values():

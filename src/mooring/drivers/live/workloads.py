@@ -9,7 +9,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -271,23 +271,12 @@ class WorkloadCarrier:
         path = resource.path(namespace, name)
         try:
             job = msgspec.json.decode(await self._insist("GET", path, None, tries))
+            change = _suspension(job, fields, value, node_selector)
+            if change:
+                await self._insist("PATCH", path, change, tries)
         except ApiError as error:
-            if error.code == 404:
-                return
-            raise
-        inside: Any = job
-        for field in fields[:-1]:
-            inside = inside.get(field) or {}
-        if bool(inside.get(fields[-1])) == value:
-            return
-        change: dict[str, Any] = {}
-        here = change
-        for field in fields[:-1]:
-            here = here.setdefault(field, {})
-        here[fields[-1]] = value
-        if kind == "Job" and not value and node_selector and not (job.get("status") or {}).get("startTime"):
-            change["spec"]["template"] = {"spec": {"nodeSelector": dict(node_selector)}}
-        await self._insist("PATCH", path, change, tries)
+            if error.code != 404:  # who is gone runs no more
+                raise
 
     # Requests.
 
@@ -313,6 +302,25 @@ class WorkloadCarrier:
                 if not error.is_passing or tries <= 0:
                     raise
                 await asyncio.sleep(backoff.next(error.retry_after))
+
+
+def _suspension(
+    job: dict[str, Any], fields: Sequence[str], value: bool, node_selector: Mapping[str, str]
+) -> dict[str, Any]:
+    """What makes a job suspended or not, with the nodes that its pods are to go to; nothing if it is already."""
+    inside = job
+    for field in fields[:-1]:
+        inside = inside.get(field) or {}
+    if bool(inside.get(fields[-1])) == value:
+        return {}
+    change: dict[str, Any] = {}
+    here = change
+    for field in fields[:-1]:
+        here = here.setdefault(field, {})
+    here[fields[-1]] = value
+    if job.get("kind") == "Job" and not value and node_selector and not (job.get("status") or {}).get("startTime"):
+        change["spec"]["template"] = {"spec": {"nodeSelector": dict(node_selector)}}
+    return change
 
 
 def tree_of(tenants: TenantTable, workload: Workload) -> str:
