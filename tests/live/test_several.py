@@ -1,8 +1,10 @@
 """Several active schedulers on one cluster: by name on shared nodes, or each with a part of its own."""
 
+import json
 import re
 import statistics
 import time
+from pathlib import Path
 
 import pytest
 from control_plane import Program, free_port, until
@@ -33,18 +35,22 @@ def binds(address: str) -> dict[str, float]:
     return {found[1]: float(found[2]) for found in outcomes}
 
 
-def seconds_of_binding(addresses: list[str], count: int, program: Program) -> float:
+def bound_at(logs: list[Path]) -> list[float]:
+    """When pods were bound, as the decision logs of schedulers say: asking them often would slow them down."""
+    lines = [line for log in logs if log.exists() for line in log.read_bytes().splitlines(keepends=True)]
+    said = [json.loads(line) for line in lines if b'"Bound"' in line and line.endswith(b"\n")]
+    return sorted(found["time"] for found in said if found["kind"] == "Bound")
+
+
+def seconds_of_binding(logs: list[Path], count: int, program: Program) -> float:
     """Wait for so many binds of all schedulers together; how long they took from the first one on."""
-    times: list[float] = []
 
     def are_done() -> bool:
-        bound = sum(binds(address).get("bound", 0.0) for address in addresses)
-        if bound:
-            times.append(time.monotonic())
-        time.sleep(0.1)
-        return bound >= count
+        time.sleep(0.3)
+        return len(bound_at(logs)) >= count
 
     until(are_done, 200, program.tail)
+    times = bound_at(logs)
     return times[-1] - times[0]
 
 
@@ -76,16 +82,20 @@ def schedule(kube: Kube, count: int, nodes: int) -> tuple[float, list[float]]:
     addresses = [f"127.0.0.1:{free_port()}" for _ in range(count)]
     programs: list[Program] = []
     leases = [f"mooring-{number}" for number in range(count)]
+    logs = [kube.directory / f"{lease}.jsonl" for lease in leases]
+    for log in logs:
+        log.unlink(missing_ok=True)
     for lease, address in zip(leases, addresses, strict=True):
         hold_lease(kube, lease)
         options = [f"--scheduler-name={lease}", f"--health-address={address}", *WAITS]
+        options.append(f"--decision-log={kube.directory / lease}.jsonl")
         shares = ["--share-nodes"] if count > 1 else []
         programs.append(kube.run(*options, *shares, name=f"{count}-{lease}", leads=True))
     for program in programs:
         program.wait_until_it_says("waiting for the lease", 120)
     for lease in leases:
         let_go(kube, lease)
-    took = seconds_of_binding(addresses, room, programs[0])
+    took = seconds_of_binding(logs, room, programs[0])
     assert allocated(kube) == dict.fromkeys(names, CPU * 1000)
     assert all(re.search(r"(?m)^mooring_bind_conflict_ratio \S+$", get(f"{each}/metrics")[1]) for each in addresses)
     outcomes = [binds(address) for address in addresses]

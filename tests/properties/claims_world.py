@@ -275,8 +275,9 @@ class UnreliableClient(Client):
             raise ApiError(410, "Expired", "too old")
         while True:
             changed = world.changed
-            new = [each for each in world.log if each[0] > version and each[1] == collection]
+            new = [each for each in world.log[version:] if each[1] == collection]  # one for each version
             if not new:
+                version = len(world.log)
                 await changed.wait()
                 await asyncio.sleep(draw.expovariate(100.0))
                 continue

@@ -102,11 +102,15 @@ async def play_apart(seed: int, parties: int, same_pods: bool) -> World:
     draw, world, loop = story.draw, story.world, asyncio.get_running_loop()
     for _ in range(PARTINGS):
         alone = f"party-{draw.randrange(parties)}"
-        while not (claimed := world.unbound_claims_of(alone)):
+        claimed = frozenset[str]()
+        while not claimed:
             if draw.random() < 0.02:
                 story.come()
                 story.go()
             await asyncio.sleep(0.01)
+            if world.unbound_claims_of(alone):
+                await asyncio.sleep(draw.uniform(0.0, 0.08))  # it hears of that, and sends its binds
+                claimed = world.unbound_claims_of(alone)
         world.cut_off = {alone}
         until = loop.time() + draw.uniform(*APART_SECONDS)
         while loop.time() < until and not world.complaints:

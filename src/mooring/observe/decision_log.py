@@ -43,6 +43,7 @@ class DecisionLog:
         """Note what became of a decision."""
         if self._file is not None:
             self._file.write(_encode({"time": round(now, 6), "kind": kind, **facts}) + b"\n")
+            self._file.flush()  # nothing else may be decided for long
 
     def close(self) -> None:
         if self._file is not None:

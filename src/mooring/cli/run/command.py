@@ -1,6 +1,7 @@
 """`mooring run`: schedule a real cluster."""
 
 import logging
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -55,6 +56,14 @@ def run(
     share_nodes: Annotated[
         bool, typer.Option("--share-nodes", help="Other active schedulers of Mooring use the same nodes.")
     ] = False,
+    remember_as: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Keep what must outlive a restart under this name, which no other active scheduler has. "
+            "Default: the lease, or our own name where no other can have it.",
+        ),
+    ] = "",
     health_address: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Where /livez, /readyz and /metrics answer. Default: nowhere.")
     ] = "",
@@ -103,6 +112,7 @@ def run(
                 tuple(_label("--node-pool", text) for text in node_pool or ()),
             ),
             shares_nodes=share_nodes,
+            remember_as=_name("--remember-as", remember_as),
             health_address=health_address,
             decision_log=decision_log,
             seed=seed,
@@ -114,6 +124,12 @@ def _is_true(option: str, text: str) -> bool:
     if text not in ("true", "false"):
         raise InputError(f"{option}: expected true or false, found {text!r}")
     return text == "true"
+
+
+def _name(option: str, text: str) -> str:
+    if text and not re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", text):
+        raise InputError(f"{option}: expected lower case letters, digits, '-' and '.', found {text!r}")
+    return text
 
 
 def _label(option: str, text: str) -> tuple[str, str]:

@@ -129,6 +129,8 @@ class NodeClaims:
         self._withdrawn: set[Claim] = set()
         self._vanished: dict[Claim, int] = {}
         """Claims of others that are not written any more, and as of which version they have come true if they have."""
+        self._touched: set[str] = set()
+        """Pods of others' claims of which something may have become."""
         self.horizon = 0
         self.foreign: dict[str, Claim] = {}
         """What others are about to bind and was not seen bound yet, by pod."""
@@ -230,6 +232,7 @@ class NodeClaims:
         self.news += claims
         waiting = [claim for claim in claims if not self._bound_at(claim)]
         self.foreign.update((claim.pod, claim) for claim in waiting)
+        self._touched.update(claim.pod for claim in waiting)
         for claim in claims:
             self._vanished.pop(claim, None)
         if waiting:
@@ -241,19 +244,29 @@ class NodeClaims:
         if vanished:
             self.on_vanished()
 
-    def tidy(self, is_counted: Callable[[Claim], bool]) -> None:
-        """Forget claims of others that have come true, when whoever decides counts them, or to nothing."""
+    def tidy(self, is_counted: Callable[[Claim], bool], changed: Iterable[str] = ()) -> None:
+        """Forget claims of others that have come true, when whoever decides counts them, or to nothing.
+
+        `changed` are the pods that were seen to change: only what became of those is looked at, not all claims each time.
+        """
+        self._touched.update(pod for pod in changed if pod in self.foreign)
         seen = self._pods_version()
         failed: list[Claim] = []
         for claim, horizon in list(self._vanished.items()):
             if seen >= horizon:
                 del self._vanished[claim]
+                self._touched.add(claim.pod)
                 if not self._bound_at(claim) and self.foreign.get(claim.pod) == claim:
                     failed.append(claim)
-        known = [each for each in self.foreign.values() if self._bound_at(each) and is_counted(each)]
-        done = [*known, *(each for each in self.foreign.values() if self.is_gone(each))]
-        for claim in (*failed, *done):
-            self.foreign.pop(claim.pod, None)
+        for claim in failed:
+            del self.foreign[claim.pod]
+        touched, self._touched = self._touched, set()
+        for claim in [self.foreign[pod] for pod in touched if pod in self.foreign]:
+            version = self._bound_at(claim)
+            if (version and is_counted(claim)) or self.is_gone(claim):
+                del self.foreign[claim.pod]
+            elif version != 0:  # it is bound, or not there as far as we have looked: neither is told again
+                self._touched.add(claim.pod)
         if failed:
             self.on_foreign([], failed)
 

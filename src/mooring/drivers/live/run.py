@@ -64,6 +64,8 @@ class RunSettings:
     """The pods and nodes to take on, of several schedulers'."""
     shares_nodes: bool = False
     """Whether other active schedulers use the same nodes."""
+    remember_as: str = ""
+    """The name under which what must outlive us is kept, if the user gave one."""
     health_address: str = ""
     decision_log: str = ""
     seed: int = 0
@@ -200,14 +202,17 @@ class Run:
         return sharing
 
     def _memory(self, client: Client) -> KeptMemory | None:
-        """Where what must outlive us is kept: by our lease, or by our name if no other active one can have it."""
-        names = list(self._assembly.profiles)
-        if self._wanted is None and (self._settings.shares_nodes or self._settings.part != Part()):
+        """Where what must outlive us is kept: by the name that the user gave, by our lease, or by our own name if no
+        other active one can have it."""
+        settings, lease = self._settings, self._wanted.name if self._wanted is not None else ""
+        name = settings.remember_as or lease
+        if not name and (settings.shares_nodes or settings.part != Part()):
             _log.info(
-                "what is remembered ends with this process: of several schedulers, only those with a lease keep it"
+                "what is remembered ends with this process: of several schedulers, only those keep it that have a lease "
+                "or are told a name of their own by --remember-as"
             )
             return None
-        return KeptMemory(client, self._namespace, names[0] if self._wanted is None else self._wanted.name)
+        return KeptMemory(client, self._namespace, name or next(iter(self._assembly.profiles)))
 
     # Leading.
 

@@ -18,7 +18,7 @@ from mooring.drivers.live.client import ApiError
 from mooring.drivers.live.node_claims import KEPT_SECONDS, Claim, NodeClaims
 from mooring.model.api.pods import Pod, Volume
 from mooring.model.decisions import Bind
-from mooring.model.events import Event, PodSeen
+from mooring.model.events import Event, PodLost, PodSeen
 from mooring.model.gangs.membership import membership
 from mooring.model.keys import PodKey
 from mooring.model.values.requests import CPU, EPHEMERAL_STORAGE, MEMORY
@@ -80,7 +80,9 @@ class Sharing:
 
     def take_in(self, events: Iterable[Event]) -> list[Event]:
         """What happened, with the pods that others are about to bind as if they had. What is decided next knows it."""
-        self.claims.tidy(self._is_counted)
+        events = list(events)
+        changed = [event.pod.key for event in events if isinstance(event, PodSeen)]
+        self.claims.tidy(self._is_counted, [*changed, *(event.key for event in events if isinstance(event, PodLost))])
         self._news, self._seen = self.claims.news_count, max(self._seen, self._pods_version())
         return [self._overlaid(event) for event in events]
 
