@@ -20,7 +20,7 @@ def members_of_turn(cluster: Cluster, job: SharedJob, members: Members) -> list[
     """
     left = Counter(dict(zip(job.members, members, strict=True)))
     if job.gang is None:
-        return _first_of(cluster, in_turn(job.spares, job.root), left)
+        return _first_of(cluster, job.spares, left)
     if not job.takes_turns or job.root is None:
         return needed_members(job.gang, cluster.gangs)
     waiting = in_turn(job.gang.entries.values(), job.root)
@@ -34,7 +34,10 @@ def members_of_turn(cluster: Cluster, job: SharedJob, members: Members) -> list[
 
 def _first_of(cluster: Cluster, waiting: Sequence[Entry], left: Counter[tuple[str, str, int]]) -> list[Entry]:
     chosen: list[Entry] = []
+    wanted = left.total()
     for entry in waiting:
+        if len(chosen) == wanted:
+            break
         role = role_key(cluster, entry.record)
         if left[role] > 0:
             left[role] -= 1

@@ -43,7 +43,7 @@ class SharedJob:
     gang: GangEntry | None = None
     """Set while it is not whole."""
     spares: list[Entry] = field(default_factory=list)
-    """Members that wait by themselves: the whole job of a single pod, what a gang can grow by."""
+    """Members that wait by themselves, in their order: the whole job of a single pod, what a gang can grow by."""
     members: dict[RoleKey, list[PodRecord]] = field(default_factory=dict)
     """All that run or may be tried now, by role."""
     application: str = ""
@@ -218,6 +218,7 @@ def _gang_job(cluster: Cluster, root: GangRecord, turns: Sequence[Turn], family:
         else:
             job.spares.append(turn)
             waiting[turn.record.key] = turn
+    job.spares = in_turn(job.spares, root)
     for part in table.parts_of(root):
         for key, record in part.members.items():
             if _holds(record) or key in waiting:
