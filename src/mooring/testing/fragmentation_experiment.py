@@ -86,9 +86,14 @@ def lines(trace: str, found: Mapping[str, Sequence[Curve]]) -> Iterator[str]:
         yield f"{policy:<18}{ours}{spread:>7.2f}{theirs:>36}{difference}".rstrip()
     yield ""
     yield f"GPUs given out, in %, once so much had been asked for; means of {len(next(iter(found.values())))} seeds"
-    if OURS in found and THEIRS in found:
-        ahead = _mean(found[OURS], LOADS[-1]) - _mean(found[THEIRS], LOADS[-1])
-        yield f"{OURS} is {ahead:+.2f} points from {THEIRS} at {LOADS[-1]} %"
+    if OURS not in found:
+        return
+    mean_of_ours, best = _mean(found[OURS], LOADS[-1]), PUBLISHED.get(trace, {}).get(THEIRS, ())
+    at_the_end = f"{THEIRS} at {LOADS[-1]} %"
+    if best:
+        yield f"{OURS} is {mean_of_ours - best[-1]:+.2f} points from {at_the_end} as published, {best[-1]}"
+    if THEIRS in found:
+        yield f"{OURS} is {mean_of_ours - _mean(found[THEIRS], LOADS[-1]):+.2f} points from {at_the_end}"
 
 
 def _mean(curves: Sequence[Curve], load: int) -> float:
