@@ -174,6 +174,9 @@ class Session:
 
     # Whose turn it is
 
+    def best_queue(self, queues: list[Queue]) -> Queue:
+        return min(queues, key=self._queue_key)
+
     def _queue_key(self, queue: Queue) -> tuple[int, float, bool, str]:
         deserved, held = self.deserved[queue.name], self.held[queue.name]
         shares = [_share(held[name], amount) for name, amount in deserved.items()]
@@ -194,7 +197,7 @@ class Session:
         }
         queues = [queue for queue in self.world.queues if jobs[queue.name]]
         while queues:
-            queue = min(queues, key=self._queue_key)
+            queue = self.best_queue(queues)
             if self._is_overused(queue) or not jobs[queue.name]:
                 queues.remove(queue)
                 continue

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_hierarchy import HierarchicalSession
 from plain_volcano import Session, read_world
-from volcano_worlds import random_world
+from volcano_worlds import organise, random_world
 
 from mooring.assembly import assemble
 from mooring.config.settings import parse_settings
@@ -28,9 +29,9 @@ RECORDED = [
 WORLDS_OF_A_SEED = 2
 
 
-def decided(objects: list[dict[str, Any]], *, by_weight: bool) -> set[str]:
+def decided(objects: list[dict[str, Any]], *, by_weight: bool, hierarchical: bool = False) -> set[str]:
     """The pods that one cycle binds."""
-    shares = {"division": "Proportion" if by_weight else "Capacity"}
+    shares = {"division": "Proportion" if by_weight else "Capacity", "hierarchical": hierarchical}
     policy = {"apiVersion": "config.mooring.dev/v1alpha1", "kind": "TenantPolicy", "shares": shares}
     scheduler = assemble(parse_settings([policy], "policy")).new_scheduler()
     scheduler.load(build_manifests(objects), 0.0)
@@ -60,3 +61,15 @@ def test_gangs_with_and_without_requests_are_placed_as_in_volcano(
         objects = random_world(chance, shapes=shapes, with_roles=with_roles, by_weight=by_weight)
 
         assert decided(objects, by_weight=by_weight) == Session(read_world(objects, by_weight=by_weight)).run()
+
+
+@pytest.mark.parametrize("shapes", [1, 3], ids=["alike", "mixed"])
+@given(seed=st.integers(0, 10**6))
+def test_departments_have_their_turns_by_hierarchical_shares_as_in_volcano(shapes: int, seed: int) -> None:
+    for number in range(WORLDS_OF_A_SEED):
+        chance = Random(seed * WORLDS_OF_A_SEED + number)
+        objects = random_world(chance, shapes=shapes, with_roles=False, by_weight=False)
+        ways = organise(chance, objects)
+
+        expected = HierarchicalSession(read_world(objects, by_weight=False), ways).run()
+        assert decided(objects, by_weight=False, hierarchical=True) == expected

@@ -31,6 +31,29 @@ def random_world(random: Random, *, shapes: int, with_roles: bool, by_weight: bo
     return world
 
 
+def organise(random: Random, world: list[Manifest]) -> dict[str, list[tuple[str, int]]]:
+    """Put queues into departments, by annotations, and nothing else; returns the way to each. Some pods want GPUs."""
+    ways = {}
+    departments = {"sci": 3, "eng": 2}
+    for found in world:
+        if found["kind"] == "Queue":
+            name, department = found["metadata"]["name"], random.choice(sorted(departments))
+            way = ways[name] = [(department, departments[department]), (name, random.randint(1, 2))]
+            found["spec"] = {"weight": 1}
+            found["metadata"]["annotations"] = {
+                "volcano.sh/hierarchy": "/".join(["root", *(part for part, _ in way)]),
+                "volcano.sh/hierarchy-weights": "/".join(["1", *(str(weight) for _, weight in way)]),
+            }
+        elif found["kind"] == "Node":
+            found["status"]["allocatable"]["nvidia.com/gpu"] = str(random.randint(2, 4))
+        elif found["kind"] == "Pod" and "nodeName" not in found["spec"]:
+            resources = found["spec"]["containers"][0]["resources"]
+            if resources["requests"].get("memory") in ("1Mi", "3Mi"):
+                resources["limits"] = {"nvidia.com/gpu": "1"}
+                resources["requests"]["nvidia.com/gpu"] = "1"
+    return ways
+
+
 def _random_queue(random: Random, number: int, by_weight: bool) -> Manifest:
     spec: dict[str, Any] = {"weight": random.randint(1, 3), "priority": random.choice((0, 0, 0, 1))}
     cpus = 0

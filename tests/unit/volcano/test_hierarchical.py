@@ -95,7 +95,7 @@ def test_what_a_gone_job_held_counts_no_longer() -> None:
     assert held(sharing) == {"a": 4, "b": 4}
 
 
-def test_jobs_of_several_roles_are_leaves_as_well() -> None:
+def test_a_job_that_has_all_it_asks_for_of_one_resource_comes_last() -> None:
     gang = JobDemand("gang", "a", (Role(CPU, 1, minimum=1), Role(MEMORY, 6)), min_members=3)
     queues = [make_queue("a", "1"), make_queue("b", "1")]
     plain = make_share_job("plain", "b", members=8, request=MEMORY)
@@ -103,7 +103,8 @@ def test_jobs_of_several_roles_are_leaves_as_well() -> None:
     sharing = make_sharing(queues, [gang, plain], total=amounts(cpu=2, memory=8), settings=HIERARCHICAL)
     fill(sharing)
 
-    assert held(sharing) == {"gang": 5, "plain": 4}
+    # The gang starts with all its CPU: from then on the other has every turn.
+    assert held(sharing) == {"gang": 3, "plain": 6}
 
 
 def test_the_order_does_not_go_together_with_shares_by_weight() -> None:

@@ -22,6 +22,7 @@ from mooring.actions.yunikorn.applications import Applications
 from mooring.actions.yunikorn.line import ApplicationLine
 from mooring.actions.yunikorn.order import YuniKornOrder
 from mooring.model.api.volcano_queue import HierarchyStep
+from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.undo import UndoLog
 
 
@@ -81,7 +82,9 @@ class Book:
     def make_hierarchical_shares(self) -> HierarchicalShares:
         """The tree of parts, without jobs."""
         ways = {leaf: self._way(leaf) for leaf in self.tree.leaves}
-        return HierarchicalShares(ways, self.tree.total, self.dominant)
+        known = self.resources.column_of
+        always = [known[name] for name in (CPU, MEMORY) if name in known]
+        return HierarchicalShares(ways, self.tree.total, self.dominant, always)
 
     def _way(self, leaf: int) -> Sequence[HierarchyStep]:
         given = self.tree.specs[leaf].hierarchy

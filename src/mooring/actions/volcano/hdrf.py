@@ -1,8 +1,8 @@
 """Hierarchical dominant shares: fairness between the parts of an organisation, then within each part.
 
 After Bhattacharya et al., "Hierarchical Scheduling for Diverse Datacenter Workloads" (SoCC 2013), as Volcano does it.
-Jobs are the leaves. A leaf is saturated if it holds all that it asks for, or still asks for something of which nothing
-is left; a part is saturated if all its children are. For a part, over its children that hold something:
+Jobs are the leaves. A leaf is saturated if it holds all that it asks for of some resource, or asks for something of
+which nothing is left (of devices: if it holds any); a part is saturated if all its children are. For a part, over its children that hold something:
 
     least   the smallest dominant share of a child that is not saturated, at most 1
     held    sum of what saturated children hold + sum of what each other child holds * least / its share
@@ -16,7 +16,7 @@ A change is followed from the leaf to the root; only when a resource runs out or
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -114,9 +114,19 @@ class _Part:
 class HierarchicalShares:
     """The tree of parts, with the jobs as its leaves."""
 
-    def __init__(self, paths: Mapping[int, Sequence[HierarchyStep]], total: Row, dominant: DominantShares) -> None:
-        """`paths` gives for each leaf queue the way to it from below the root."""
+    def __init__(
+        self,
+        paths: Mapping[int, Sequence[HierarchyStep]],
+        total: Row,
+        dominant: DominantShares,
+        always: Collection[int] = (),
+    ) -> None:
+        """`paths` gives for each leaf queue the way to it from below the root.
+
+        Columns that are `always` looked at can saturate a job that holds nothing of them yet: CPU and memory in Volcano.
+        """
         self._dominant = dominant
+        self._always = always
         self._total: list[int] = total.tolist()
         self.parent = [-1]
         """For each part the number of the one above it; parents come before their children."""
@@ -160,8 +170,12 @@ class HierarchicalShares:
         return self._follow(job, {}, job.held)
 
     def _put(self, key: str, job: _LeafJob) -> None:
-        missing = [column for column, amount in job.asked.items() if job.held.get(column, 0) < amount]
-        is_saturated = not missing or any(self._is_gone[column] for column in missing)
+        looked_at = {*job.held, *self._always}
+        is_saturated = any(
+            job.held.get(column, 0) >= amount or self._is_gone[column]
+            for column, amount in job.asked.items()
+            if amount and column in looked_at
+        )
         part = self._parts[self.node_of_queue[job.queue]]
         part.put((True, key), job.held.items(), self._dominant.share(job.held), is_saturated)
 
