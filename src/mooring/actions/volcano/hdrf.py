@@ -2,7 +2,8 @@
 
 After Bhattacharya et al., "Hierarchical Scheduling for Diverse Datacenter Workloads" (SoCC 2013), as Volcano does it.
 Jobs are the leaves. A leaf is saturated if it holds all that it asks for of some resource, or asks for something of
-which nothing is left (of devices: if it holds any); a part is saturated if all its children are. For a part, over its children that hold something:
+which nothing is left (of devices: if it holds any); a part is saturated if all its children are. For a part, over its
+children that hold something:
 
     least   the smallest dominant share of a child that is not saturated, at most 1
     held    sum of what saturated children hold + sum of what each other child holds * least / its share
@@ -123,7 +124,7 @@ class HierarchicalShares:
     ) -> None:
         """`paths` gives for each leaf queue the way to it from below the root.
 
-        Columns that are `always` looked at can saturate a job that holds nothing of them yet: CPU and memory in Volcano.
+        Columns that are `always` looked at can saturate a job that holds nothing of them: CPU and memory in Volcano.
         """
         self._dominant = dominant
         self._always = always
