@@ -106,3 +106,24 @@ def test_where_nothing_is_to_be_remembered_nothing_is_written(cluster: Kube) -> 
     cluster.wait_until_bound(["one"])
     assert scheduler.stop() == 0
     assert written(cluster) == {}
+
+
+def test_schedulers_without_a_lease_remember_by_a_name_of_their_own(cluster: Kube, tmp_path: Path) -> None:
+    memory = "/api/v1/namespaces/kube-system/configmaps/mooring-memory-team-a"
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG)
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 9}
+    cluster.create(urgent, node("n0", cpu=2))
+    options = (f"--config={config}", "--only-namespace=default")
+    nameless = cluster.run(*options, name="nameless")
+    nameless.wait_until_it_says("what is remembered ends with this process")
+    assert nameless.stop() == 0
+    first = cluster.run(*options, "--remember-as=team-a", name="first")
+    place_low(cluster)
+    cluster.create(pod("high", cpu="2", priorityClassName="urgent"))
+    cluster.wait_until_bound(["high"])
+    assert first.stop() == 0
+    second = cluster.run(*options, "--remember-as=team-a", name="second")
+    second.wait_until_it_says("preemptions: 1")
+    second.kill()
+    cluster.call("DELETE", memory)

@@ -83,8 +83,9 @@ def schedule(kube: Kube, count: int, nodes: int) -> tuple[float, list[float]]:
     programs: list[Program] = []
     leases = [f"mooring-{number}" for number in range(count)]
     logs = [kube.directory / f"{lease}.jsonl" for lease in leases]
-    for log in logs:
+    for lease, log in zip(leases, logs, strict=True):  # of the run before
         log.unlink(missing_ok=True)
+        (kube.directory / f"{count}-{lease}.log").unlink(missing_ok=True)
     for lease, address in zip(leases, addresses, strict=True):
         hold_lease(kube, lease)
         options = [f"--scheduler-name={lease}", f"--health-address={address}", *WAITS]

@@ -140,12 +140,16 @@ def told(story: Play, seed: int, parties: int, same_pods: bool) -> World:
         try:
             return loop.run_until_complete(run())
         finally:
+            left = asyncio.all_tasks(loop)  # requests that are on their way
+            for task in left:
+                task.cancel()
+            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
             loop.close()
 
 
 @pytest.mark.parametrize("story", PLAYS)
 @given(seed=st.integers(0, 2**32), parties=st.integers(2, 4), same_pods=st.booleans())
-@settings(max_examples=8)
+@settings(max_examples=6)
 def test_no_node_is_filled_twice_whatever_is_late_lost_or_dead(
     story: Play, seed: int, parties: int, same_pods: bool
 ) -> None:
