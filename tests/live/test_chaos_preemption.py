@@ -19,8 +19,8 @@ CLASSES = {"low": 10, "middle": 100, "high": 1000}
 def fill(kube: Kube) -> dict[str, int]:
     """Nodes that are full to the last core of pods and gangs that nobody would miss; the sizes of the gangs."""
     for name, value in CLASSES.items():
-        metadata = {"name": name}
-        kube.create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata, "value": value})
+        found = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        kube.create({**found, "value": value})
     kube.create(*(node(f"n{i:02}", cpu=CPU) for i in range(NODES)))
     sizes = {f"idle-{i}": 4 for i in range(4)}
     kube.create(*of_class("low", [gang(name, size) for name, size in sizes.items()]))

@@ -70,7 +70,7 @@ def let_go(kube: Kube, name: str) -> None:
 
 
 def schedule(kube: Kube, count: int, nodes: int) -> tuple[float, list[float]]:
-    """Let so many schedulers, which begin at the same time, place a backlog of pods that fills the nodes to the last core.
+    """Let so many schedulers, which begin at once, place a backlog of pods that fills the nodes to the last core.
 
     Seconds from the first bind to the last, and the share of conflicts among the binds of each.
     """

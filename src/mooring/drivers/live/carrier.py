@@ -251,7 +251,7 @@ class Carrier:
         if body is not None:
             problem = await self._insist("PATCH", pod_path(pod, "status"), body, STRATEGIC_PATCH)
             if problem is not None and problem.is_passing and key not in self._to_say:
-                self._to_say[key] = decision  # a pod that waits is not decided on again for no reason: nobody else says it
+                self._to_say[key] = decision  # who waits is not decided on again for no reason: nobody else says it
                 self._dispatcher.submit(Lane.STATUS, self._say_next)
             elif problem is not None and problem.code not in (404, 409):
                 _log.warning("the status of pod %s could not be written: %s", key, problem.message)

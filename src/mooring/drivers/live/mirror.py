@@ -14,9 +14,9 @@ from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.events import Event, PodSeen
-from mooring.model.loading.catalog import Catalog
 from mooring.model.gangs.dialects.volcano_job import GROUP as VOLCANO
 from mooring.model.jobs.kinds import JOB_KINDS
+from mooring.model.loading.catalog import Catalog
 from mooring.model.loading.kinds import KINDS, decode
 from mooring.model.loading.picture import Manifests
 from mooring.model.loading.places import Place

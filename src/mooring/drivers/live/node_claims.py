@@ -247,7 +247,7 @@ class NodeClaims:
     def tidy(self, is_counted: Callable[[Claim], bool], changed: Iterable[str] = ()) -> None:
         """Forget claims of others that have come true, when whoever decides counts them, or to nothing.
 
-        `changed` are the pods that were seen to change: only what became of those is looked at, not all claims each time.
+        `changed` are the pods that were seen to change: only those are looked at, not all claims each time.
         """
         self._touched.update(pod for pod in changed if pod in self.foreign)
         seen = self._pods_version()

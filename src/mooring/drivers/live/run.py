@@ -208,8 +208,8 @@ class Run:
         name = settings.remember_as or lease
         if not name and (settings.shares_nodes or settings.part != Part()):
             _log.info(
-                "what is remembered ends with this process: of several schedulers, only those keep it that have a lease "
-                "or are told a name of their own by --remember-as"
+                "what is remembered ends with this process: of several schedulers, only those keep it that have a "
+                "lease, or a name of their own by --remember-as"
             )
             return None
         return KeptMemory(client, self._namespace, name or next(iter(self._assembly.profiles)))

@@ -1,15 +1,14 @@
 """Decisions about workloads that queue, carried out as Kueue's controllers would: Workloads, jobs, gates of pods.
 
 What was admitted is written into the Workload, which is made if nobody has: after a restart it is read from there. So
-nobody's admission is written before those are told to stop, and known to have been, who made room for it: whoever dies in
-between leaves no more admitted than there is quota.
+nobody's admission is written before those who made room for it are known to be stopped: whoever dies in between leaves
+no more admitted than there is quota.
 """
 
 import asyncio
 import logging
 import math
-import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -20,18 +19,18 @@ from mooring.drivers.live.discovery import Served
 from mooring.drivers.live.dispatcher import Dispatcher, Lane
 from mooring.drivers.live.informer import decode_head
 from mooring.drivers.live.requests import encode
+from mooring.drivers.live.workload_requests import assignment, condition, suspension
 from mooring.drivers.live.workload_versions import WorkloadVersions
 from mooring.model.api.kueue_workload import ADMITTED, EVICTED, QUOTA_ENDS, QUOTA_RESERVED, Workload
 from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod
-from mooring.model.decisions import Admit, Decision, Notice, PodSetFlavors, Suspend
+from mooring.model.decisions import Admit, Decision, Notice, Suspend
 from mooring.model.events import Event
 from mooring.model.keys import WorkloadKey
 from mooring.model.queued.building import MADE_UID
 from mooring.model.queued.gathering import QueuedWorkload
 from mooring.model.queued.labels import QUEUE_GATES
 from mooring.model.queued.workloads import flavor_terms
-from mooring.model.values.requests import pod_requests
 from mooring.state.tenants import TenantTable
 
 PREEMPTED = "Preempted"
@@ -50,9 +49,6 @@ _SUSPEND: Mapping[str, tuple[str, ...]] = {
     "JAXJob": ("spec", "runPolicy", "suspend"),
 }
 """Where kinds of jobs say that they are suspended; the pods of others are held by gates."""
-_MILLI = 10**6
-"""Requests are counted in billionths."""
-PODS = "pods"
 _log = logging.getLogger(__name__)
 
 
@@ -172,12 +168,12 @@ class WorkloadCarrier:
             await self._create(workload)
         admission = {
             "clusterQueue": decision.cluster_queue,
-            "podSetAssignments": [_assignment(given, workload) for given in decision.podsets],
+            "podSetAssignments": [assignment(given, workload) for given in decision.podsets],
         }
-        conditions = [_condition(QUOTA_RESERVED, "True", "QuotaReserved", decision.message)]
-        conditions.append(_condition(EVICTED, "False", "QuotaReserved", "Previously: evicted"))
+        conditions = [condition(QUOTA_RESERVED, "True", "QuotaReserved", decision.message)]
+        conditions.append(condition(EVICTED, "False", "QuotaReserved", "Previously: evicted"))
         if not decision.pending_checks:
-            conditions.append(_condition(ADMITTED, "True", "Admitted", "The workload is admitted"))
+            conditions.append(condition(ADMITTED, "True", "Admitted", "The workload is admitted"))
         await self._write_status(workload, {"admission": admission}, conditions)
         if not decision.pending_checks:
             await self._start({given.name: given.flavors for given in decision.podsets}, queued)
@@ -185,12 +181,12 @@ class WorkloadCarrier:
     async def _suspend(self, decision: Suspend, queued: QueuedWorkload) -> None:
         workload = queued.workload
         conditions = [
-            _condition(EVICTED, "True", decision.reason, decision.message),
-            _condition(QUOTA_RESERVED, "False", "Pending", decision.message),
-            _condition(ADMITTED, "False", "NoReservation", "The workload has no reservation"),
+            condition(EVICTED, "True", decision.reason, decision.message),
+            condition(QUOTA_RESERVED, "False", "Pending", decision.message),
+            condition(ADMITTED, "False", "NoReservation", "The workload has no reservation"),
         ]
         if decision.preemptor:
-            conditions.append(_condition(PREEMPTED, "True", decision.reason, decision.message))
+            conditions.append(condition(PREEMPTED, "True", decision.reason, decision.message))
         # Whoever has not been told runs on beside those who get its quota: that is asked for until somebody answers.
         await self._set_suspended(queued, True, {}, math.inf)
         try:
@@ -271,7 +267,7 @@ class WorkloadCarrier:
         path = resource.path(namespace, name)
         try:
             job = msgspec.json.decode(await self._insist("GET", path, None, tries))
-            change = _suspension(job, fields, value, node_selector)
+            change = suspension(job, fields, value, node_selector)
             if change:
                 await self._insist("PATCH", path, change, tries)
         except ApiError as error:
@@ -304,25 +300,6 @@ class WorkloadCarrier:
                 await asyncio.sleep(backoff.next(error.retry_after))
 
 
-def _suspension(
-    job: dict[str, Any], fields: Sequence[str], value: bool, node_selector: Mapping[str, str]
-) -> dict[str, Any]:
-    """What makes a job suspended or not, with the nodes that its pods are to go to; nothing if it is already."""
-    inside = job
-    for field in fields[:-1]:
-        inside = inside.get(field) or {}
-    if bool(inside.get(fields[-1])) == value:
-        return {}
-    change: dict[str, Any] = {}
-    here = change
-    for field in fields[:-1]:
-        here = here.setdefault(field, {})
-    here[fields[-1]] = value
-    if job.get("kind") == "Job" and not value and node_selector and not (job.get("status") or {}).get("startTime"):
-        change["spec"]["template"] = {"spec": {"nodeSelector": dict(node_selector)}}
-    return change
-
-
 def tree_of(tenants: TenantTable, workload: Workload) -> str:
     """The cohort at the top of those whose queues share the quota of a workload; without one, its queue."""
     local = tenants.local_queues.get(f"{workload.metadata.namespace}/{workload.spec.queue_name}")
@@ -349,50 +326,3 @@ def is_to_resume(queued: QueuedWorkload, job: Any, pods: Iterable[Pod | None]) -
 
 def is_gated(pod: Pod) -> bool:
     return any(gate.name in QUEUE_GATES for gate in pod.spec.scheduling_gates or ())
-
-
-def _assignment(given: PodSetFlavors, workload: Workload) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "name": given.name,
-        "count": given.count,
-        "flavors": dict(given.flavors),
-        "resourceUsage": _usage(given, workload),
-    }
-    topology = given.topology
-    if topology is not None:
-        if workload.api_version.endswith("v1beta1"):
-            domains = [{"values": list(each.values), "count": each.count} for each in topology.domains]
-            found["topologyAssignment"] = {"levels": list(topology.levels), "domains": domains}
-        else:
-            columns = [
-                {"individual": {"roots": [each.values[level] for each in topology.domains]}}
-                for level in range(len(topology.levels))
-            ]
-            counts = {"individual": [each.count for each in topology.domains]}
-            part = {"domainCount": len(topology.domains), "valuesPerLevel": columns, "podCounts": counts}
-            found["topologyAssignment"] = {"levels": list(topology.levels), "slices": [part]}
-    return found
-
-
-def _usage(given: PodSetFlavors, workload: Workload) -> dict[str, str]:
-    """What the pods of a set take of their quota: after a restart, this is what they are known to have."""
-    pod_set = next((found for found in workload.spec.pod_sets if found.name == given.name), None)
-    if pod_set is None:
-        return {}
-    needs = pod_requests(Pod(spec=pod_set.template.spec))
-    millis = {name: -(-needs.get(name, 0) * given.count // _MILLI) for name in given.flavors}
-    return {
-        name: str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
-        for name, amount in millis.items()
-        if name != PODS
-    } | ({PODS: str(given.count)} if PODS in given.flavors else {})
-
-
-def _condition(type_: str, status: str, reason: str, message: str) -> dict[str, str]:
-    return {
-        "type": type_,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": timestamp_text(time.time()),
-    }
