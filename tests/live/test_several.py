@@ -14,9 +14,10 @@ from test_failures import get
 
 CPU = 2
 ROUNDS = 3
-MOST_LONGER = 3.0
-"""Two or three schedulers may take this much longer than one before it is a fault: they share the processors with the
-API server and with whatever else runs there. What they take is printed."""
+MOST_LONGER = 2.0
+"""Two or three schedulers may take this much longer than one before it is a fault. Each follows all pods, on the
+processors of the API server and of whatever else runs there: 1.4 times as long was measured on two cores that others used
+as well (docs/decisions/0019-live-driver.md), and single rounds differ by as much again."""
 
 
 def allocated(kube: Kube) -> dict[str, int]:
@@ -124,7 +125,9 @@ def test_several_schedulers_together_are_not_much_slower_than_one(kube: Kube) ->
         for count, found in times.items():
             took, rates = schedule(kube, count, 250)
             found.append(took)
-            print(f"{count} schedulers: 1000 pods in {took:.1f} s; conflicts {shown(rates)}")
+            print(
+                f"{count} schedulers: 1000 pods in {took:.1f} s, {1000 / took:.0f} a second; conflicts {shown(rates)}"
+            )
     alone, *together = (statistics.median(found) for found in times.values())
     print(f"medians: alone {alone:.1f} s, two {together[0]:.1f} s, three {together[1]:.1f} s")
     assert all(took < MOST_LONGER * alone for took in together)

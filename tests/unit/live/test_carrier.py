@@ -86,3 +86,47 @@ def test_what_raises_before_a_bind_is_reported() -> None:
 def test_an_eviction_that_raises_is_reported() -> None:
     decision = Evict("default/p", "n1", "default/q", "because")
     assert carry_out(lambda carrier, one: carrier.evict(decision, one, None, "")) == ([decision], [])
+
+
+class ConflictingClient:
+    """Answers the first deletion with a conflict, though there is no other pod of that name."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    async def get(self, path: str) -> bytes:
+        return UNBOUND
+
+    async def request(self, method: str, path: str, *more: object) -> bytes:
+        if "/events" not in path:
+            self.sent.append(method)
+        if self.sent == ["DELETE"]:
+            raise ApiError(409, "Conflict", "try again")
+        return b"{}"
+
+
+def test_a_victim_whose_eviction_met_a_conflict_is_evicted_all_the_same() -> None:
+    failed: list[Decision] = []
+    client: Any = ConflictingClient()
+
+    async def settled(workload: str) -> bool:
+        return True
+
+    async def play() -> None:
+        dispatcher = Dispatcher()
+        carrier = Carrier(
+            client,
+            dispatcher,
+            EventRecorder(client, dispatcher),
+            failed=lambda decision, message: failed.append(decision),
+            bound=lambda decision, pod, answer: None,
+            find=lambda key: None,
+            admitted=settled,
+        )
+        one = make_pod("p")
+        one.metadata.uid = "u"
+        carrier.evict(Evict("default/p", "n1", "", "gone"), one, None, "")
+        assert await dispatcher.drain(5)
+
+    asyncio.run(play())
+    assert (client.sent, failed) == (["DELETE", "DELETE"], [])
