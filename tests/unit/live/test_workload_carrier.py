@@ -46,7 +46,7 @@ class Server:
             return msgspec.json.encode({"kind": "Job", "spec": {"suspend": "waiting" in path}})
         if "victim" in path and self._refusals:
             self._refusals -= 1
-            raise ApiError(500, "InternalError", "not now", 0.001)
+            raise ApiError(500 if self._refusals % 2 else 409, "NotNow", "not now", 0.001)
         self.changed.append(path.removeprefix("/apis/").partition("namespaces/default/")[2])
         return b'{"metadata": {"resourceVersion": "7"}}'
 

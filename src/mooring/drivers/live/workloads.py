@@ -295,7 +295,9 @@ class WorkloadCarrier:
             try:
                 return await self._client.request(method, path, content, MERGE_PATCH if method == "PATCH" else JSON)
             except ApiError as error:
-                if not error.is_passing or tries <= 0:
+                # Patches name no version: a conflict is only that somebody else was at it.
+                is_passing = error.is_passing or (error.code == 409 and method == "PATCH")
+                if not is_passing or tries <= 0:
                     raise
                 await asyncio.sleep(backoff.next(error.retry_after))
 
