@@ -12,7 +12,7 @@ GROUP = "kueue.x-k8s.io/v1beta2"
 
 
 def install_kinds(cluster: Kube) -> None:
-    """Kueue's kinds, and no objects of theirs."""
+    """Kueue's kinds, and no objects of theirs. On a real control plane they stay, for all tests that come later."""
     try:
         cluster.objects(f"/apis/{GROUP}/clusterqueues")
     except Refused:  # a real one, on which nobody has installed them
