@@ -14,10 +14,10 @@ from test_failures import get
 
 CPU = 2
 ROUNDS = 3
-MOST_LONGER = 2.0
+MOST_LONGER = 1.8
 """Two or three schedulers may take this much longer than one before it is a fault. Each follows all pods, on the
-processors of the API server and of whatever else runs there: 1.4 times as long was measured on two cores that others
-used as well (docs/decisions/0019-live-driver.md), and single rounds differ by as much again."""
+processors of the API server and of whatever else runs there: 1.2 to 1.4 times as long was measured on two cores that
+others used as well (docs/decisions/0019-live-driver.md), and single rounds differ by as much again."""
 
 
 def allocated(kube: Kube) -> dict[str, int]:
