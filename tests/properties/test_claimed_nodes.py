@@ -143,7 +143,8 @@ def told(story: Play, seed: int, parties: int, same_pods: bool) -> World:
             left = asyncio.all_tasks(loop)  # requests that are on their way
             for task in left:
                 task.cancel()
-            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            if left:  # a plain gather would look for the loop of this thread, which is another one
+                loop.run_until_complete(asyncio.wait(left))
             loop.close()
 
 
