@@ -28,7 +28,7 @@ test: install  ## run the tests on all cores
 
 test-live: install  ## run the tests of the live driver on a real control plane (needs Go)
 	$(BIN)/python tests/live/binaries.py etcd kube-apiserver
-	$(BIN)/python -m pytest -m live tests/live
+	$(BIN)/python -m pytest -m 'live and not long' tests/live
 
 versus: install  ## kube-scheduler and Mooring in turn on one real API server (needs Go)
 	$(BIN)/python tests/live/versus.py
