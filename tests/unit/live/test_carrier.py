@@ -10,7 +10,7 @@ from mooring.drivers.live.client import ApiError
 from mooring.drivers.live.dispatcher import Dispatcher
 from mooring.drivers.live.event_recorder import EventRecorder
 from mooring.model.api.pods import Pod
-from mooring.model.decisions import Bind, Decision, Evict
+from mooring.model.decisions import Bind, Decision, Evict, Wait
 from mooring.testing.builders import make_pod
 
 UNBOUND = b'{"metadata": {"uid": "u"}, "spec": {}}'
@@ -22,6 +22,7 @@ class BrokenClient:
 
     def __init__(self, found: bytes) -> None:
         self._found = found
+        self.asked: list[str] = []
 
     async def get(self, path: str) -> bytes:
         return self._found
@@ -30,6 +31,7 @@ class BrokenClient:
         raise RuntimeError("a fault of ours")
 
     async def request(self, method: str, path: str, *more: object) -> bytes:
+        self.asked.append(f"{method} {path}")
         if "/events" in path:
             raise ApiError(404, "NotFound", "nobody reads events here")
         raise RuntimeError("a fault of ours")
@@ -130,3 +132,30 @@ def test_a_victim_whose_eviction_met_a_conflict_is_evicted_all_the_same() -> Non
 
     asyncio.run(play())
     assert (client.sent, failed) == (["DELETE", "DELETE"], [])
+
+
+def test_of_a_pod_whose_status_is_others_to_write_only_an_event_tells_why_it_waits() -> None:
+    def requests(*, in_status: bool) -> list[str]:
+        client: Any = BrokenClient(UNBOUND)
+
+        async def play() -> None:
+            dispatcher = Dispatcher()
+            one = make_pod("p")
+            carrier = Carrier(
+                client,
+                dispatcher,
+                EventRecorder(client, dispatcher),
+                failed=lambda decision, message: None,
+                bound=lambda decision, pod, answer: None,
+                find=lambda key: one,
+                admitted=lambda workload: asyncio.sleep(0, True),
+            )
+            carrier.say(Wait("default/p", "because"), one, in_status=in_status)
+            await dispatcher.drain(5)
+
+        asyncio.run(play())
+        return client.asked  # type: ignore[no-any-return]
+
+    event = "POST /apis/events.k8s.io/v1/namespaces/default/events"
+    assert requests(in_status=False) == [event]
+    assert sorted(requests(in_status=True)) == ["PATCH /api/v1/namespaces/default/pods/p/status", event]

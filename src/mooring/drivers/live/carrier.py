@@ -224,10 +224,8 @@ class Carrier:
 
     # Waiting.
 
-    def say(self, decision: Wait, pod: Pod) -> None:
-        """Write why a pod waits into its status, and as an event; only the last word counts."""
-        is_waiting = decision.pod in self._to_say
-        self._to_say[decision.pod] = decision
+    def say(self, decision: Wait, pod: Pod, *, in_status: bool = True) -> None:
+        """Write why a pod waits as an event, and into its status; only the last word counts."""
         self._recorder.record(
             pod,
             "FailedScheduling",
@@ -236,8 +234,11 @@ class Carrier:
             scheduler=pod.spec.scheduler_name,
             warning=True,
         )
-        if not is_waiting:
+        if not in_status:
+            return
+        if decision.pod not in self._to_say:
             self._dispatcher.submit(Lane.STATUS, self._say_next)
+        self._to_say[decision.pod] = decision
 
     async def _say_next(self) -> None:
         if not self._to_say:

@@ -227,7 +227,7 @@ class Live(Driver):
             case Wait(key):
                 waiting = self.find(key)
                 if waiting is not None:
-                    self._carrier.say(decision, waiting)
+                    self._carrier.say(decision, waiting, in_status=not self._is_incomplete(key))
                     self._pod_groups.waiting(waiting, decision.message)
             case Admit() | Suspend() | Notice():
                 self._workloads.carry_out(decision)
@@ -267,6 +267,12 @@ class Live(Driver):
                 self._evict(each)
             else:
                 self._fail(each, "an extender did not agree")
+
+    def _is_incomplete(self, key: str) -> bool:
+        """Whether a pod names claims that are not there yet: kube-scheduler keeps such pods from its queue, and whoever
+        is about to make the claims writes them into the status of a pod that nobody else has written to."""
+        record = self.scheduler.cluster.pods.records.get(PodKey(key))
+        return record is not None and any(asked.missing for asked in record.shape.claims or ())
 
     def take_faults(self, faults: list[Fault]) -> None:
         for fault in faults:
