@@ -42,6 +42,8 @@ class Faults:
     """Nothing is answered at all."""
     is_failing: bool = False
     """500 to everything but watches that are open."""
+    denied: str = ""
+    """403 to every write to a path with this in it."""
     counted: Counter[str] = field(default_factory=Counter)
 
 
@@ -123,6 +125,9 @@ class FaultyProxy:
         if faults.is_failing:
             faults.counted["failing"] += 1
             return _status(500, "InternalError")
+        if is_write and faults.denied and faults.denied in request.path:
+            faults.counted["403"] += 1
+            return _status(403, "Forbidden")
         if self._happens("429", faults.too_many):
             return _status(429, "TooManyRequests", {"Retry-After": "1"})
         if self._happens("500", faults.error):

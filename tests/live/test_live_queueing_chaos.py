@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from control_plane import until
 from faulty_proxy import Faults, behind_proxy
 from judge import GROUP, QUEUE, Judge
 from kube import Kube, Object, Refused, node, pod
@@ -94,6 +95,43 @@ def test_no_quota_is_exceeded_though_answers_fail(queues: Kube, faults: Faults) 
                 finish_some(queues)
             assert sum(faults.counted.values()) > 5, faults.counted
             proxy.faults = Faults()
+            judge.wait_until_sound()
+        assert scheduler.is_running
+
+
+def running_jobs(cluster: Kube) -> set[str]:
+    found = cluster.objects("/apis/batch/v1/namespaces/default/jobs")
+    return {each["metadata"]["name"] for each in found if not each["spec"].get("suspend")}
+
+
+def admitted_jobs(cluster: Kube) -> set[str]:
+    found = cluster.objects(f"/apis/{GROUP}/namespaces/default/workloads")
+    return {each["metadata"]["ownerReferences"][0]["name"] for each in found if each.get("status", {}).get("admission")}
+
+
+def test_who_may_not_be_stopped_keeps_its_quota_and_is_in_nobody_elses_way(queues: Kube) -> None:
+    with behind_proxy(queues) as proxy:
+        scheduler = queues.run()
+        scheduler.wait_until_it_says("scheduling for")
+        with Judge(queues, {}, proxy, QUOTAS) as judge:
+            old = [f"old-{i}" for i in range(8)]
+            jobs = [job(name, "1", {QUEUE: ("red", "blue")[i % 2]}) for i, name in enumerate(old)]
+            for (
+                found
+            ) in jobs:  # they have quota and wait for a node: nothing but their Workloads tells that they hold it
+                found["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "not-there-yet"}
+            queues.create(*jobs)
+            until(lambda: running_jobs(queues) == set(old), 30, scheduler.tail)
+            proxy.faults = Faults(denied="/jobs/old-")
+            new = [f"new-{i}" for i in range(4)]
+            queues.create(*(job(name, "1", {QUEUE: "red", PRIORITY: "high"}) for name in new))
+            until(lambda: proxy.faults.counted["403"] >= 6, 60, scheduler.tail)  # asked again, later and later
+            assert admitted_jobs(queues) == set(old)
+            finish_some(queues)
+            until(lambda: len(admitted_jobs(queues) & set(new)) == 2, 30, scheduler.tail)
+            proxy.faults = Faults()
+            until(lambda: admitted_jobs(queues) > set(new), 60, scheduler.tail)
+            queues.create(node("not-there-yet", cpu=16))
             judge.wait_until_sound()
         assert scheduler.is_running
 

@@ -301,7 +301,8 @@ def _is_gone(workload: WorkloadRecord, lifecycle: Lifecycle, pods: WorkloadPods)
 
     A workload is admitted at most once a run: else two that take each other's quota would go on for ever.
     """
-    return workload.admitted_in_run != lifecycle.run and not pods.placed(workload)
+    has_given_up = workload.admitted_in_run != lifecycle.run and not workload.is_still_admitted
+    return has_given_up and not pods.placed(workload)
 
 
 def _stop(workload: WorkloadRecord, pods: WorkloadPods) -> list[Decision]:

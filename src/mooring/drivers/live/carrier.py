@@ -160,9 +160,12 @@ class Carrier:
         )
 
     async def _evict(self, decision: Evict, pod: Pod, preemptor: Pod | None, workload: str) -> None:
-        if workload and not await self._admitted(workload):
-            self._failed(decision, "its workload was not suspended")
-            return
+        if workload:
+            async with self._dispatcher.aside():
+                is_suspended = await self._admitted(workload)
+            if not is_suspended:
+                self._failed(decision, "its workload was not suspended")
+                return
         scheduler = preemptor.spec.scheduler_name if preemptor is not None else pod.spec.scheduler_name
         requests = [("DELETE", pod_path(pod), deletion(pod), JSON)]
         if decision.preemptor:

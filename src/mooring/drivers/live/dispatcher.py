@@ -5,11 +5,12 @@ late, and shrinks when the server asks for patience (429), fails, or answers eve
 """
 
 import asyncio
+import contextlib
 import enum
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from mooring.drivers.live.client import ApiError
 
@@ -41,7 +42,7 @@ class Dispatcher:
         """`on_room` is called when the lane of binds has become empty."""
         self.limit = float(START)
         self.ceiling = float(MOST)
-        self.in_flight = 0
+        self.in_flight = self._aside = 0
         self.on_room = on_room
         self._lanes: tuple[deque[Work], ...] = tuple(deque() for _ in Lane)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -53,11 +54,23 @@ class Dispatcher:
         self._lanes[lane].append(work)
         self._pump()
 
+    @contextlib.asynccontextmanager
+    async def aside(self) -> AsyncIterator[None]:
+        """Work that waits for something else than an answer lets others have its place: it may be for long."""
+        self.in_flight -= 1
+        self._aside += 1
+        self._pump()
+        try:
+            yield
+        finally:
+            self._aside -= 1
+            self.in_flight += 1
+
     def backlog(self, lane: Lane) -> int:
         return len(self._lanes[lane])
 
     def __len__(self) -> int:
-        return self.in_flight + sum(map(len, self._lanes))
+        return self.in_flight + self._aside + sum(map(len, self._lanes))
 
     async def drain(self, seconds: float) -> bool:
         """Wait until everything is done, at most so long."""

@@ -363,7 +363,10 @@ class Live(Driver):
         if self._sharing is not None and isinstance(decision, Bind) and pod is not None:
             self._sharing.withdraw(decision, pod)
         penalty = self._refusals.note(pod.metadata.uid if pod is not None else key, time.monotonic(), at_once)
-        if penalty:
+        if isinstance(decision, Suspend):  # who goes on to use its quota holds it: that must be known at once
+            self._workloads.could_not_stop(decision.workload, penalty)
+            self._tell(failure)
+        elif penalty:
             asyncio.get_running_loop().call_later(penalty, self._tell, failure)
         else:
             self._tell(failure)

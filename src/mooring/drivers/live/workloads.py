@@ -74,6 +74,8 @@ class WorkloadCarrier:
         """By workload: what is being done to it, and then whether that was done."""
         self._stopping: dict[asyncio.Future[bool], str] = {}
         """Who is being told to stop, each with the tree of queues that shares its quota."""
+        self._refused: dict[str, float] = {}
+        """Who could not be told to stop, and when to try again."""
         self.versions = WorkloadVersions(
             lambda key: self.tenants.workloads.get(key), lambda key: key in self._under_way
         )
@@ -86,12 +88,24 @@ class WorkloadCarrier:
         first: list[asyncio.Future[bool]] = []
         if isinstance(decision, Admit):
             first = [stopping for stopping, where in self._stopping.items() if where == tree]
+        is_refused = isinstance(decision, Suspend) and decision.workload in self._refused
+        pause = self._refused[decision.workload] - asyncio.get_running_loop().time() if is_refused else 0.0
         done = self._begin(
-            decision.workload, lambda: self._carry_out(decision, queued, first), lambda why: self._fail(decision, why)
+            decision.workload,
+            lambda: self._carry_out(decision, queued, first),
+            lambda why: self._fail(decision, why),
+            pause,
         )
-        if isinstance(decision, Suspend):
+        # Nobody is given the quota of one that could not be stopped before the world says that it is: others need not
+        # wait for it.
+        if isinstance(decision, Suspend) and not is_refused:
             self._stopping[done] = tree
             done.add_done_callback(self._stopping.pop)
+
+    def could_not_stop(self, workload: str, seconds: float) -> None:
+        """The world refused to stop it: try that again after so many seconds. Who is gone is forgotten."""
+        self._refused = {key: at for key, at in self._refused.items() if WorkloadKey(key) in self.tenants.workloads}
+        self._refused[workload] = asyncio.get_running_loop().time() + seconds
 
     def resume(self, queued: QueuedWorkload) -> None:
         """Let a workload that was admitted before our time go on, should whoever admitted it have died over that."""
@@ -101,13 +115,25 @@ class WorkloadCarrier:
             self._begin(queued.workload.key, lambda: self._start(given, queued), lambda why: None)
 
     def _begin(
-        self, workload: str, work: Callable[[], Awaitable[None]], failed: Callable[[str], None]
+        self,
+        workload: str,
+        work: Callable[[], Awaitable[None]],
+        failed: Callable[[str], None],
+        pause: float = 0.0,
     ) -> "asyncio.Future[bool]":
-        """Do something to a workload after what is being done to it."""
+        """Do something to a workload after what is being done to it, and after a pause."""
         before = self._under_way.get(workload)
-        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[bool] = loop.create_future()
         self._under_way[workload] = done
-        self._dispatcher.submit(Lane.EVICT, lambda: self._run(workload, work, failed, before, done))
+
+        def submit() -> None:
+            self._dispatcher.submit(Lane.EVICT, lambda: self._run(workload, work, failed, before, done))
+
+        if pause > 0:
+            loop.call_later(pause, submit)
+        else:
+            submit()
         return done
 
     async def settled(self, workload: str) -> bool:
@@ -124,7 +150,8 @@ class WorkloadCarrier:
         done: "asyncio.Future[bool]",
     ) -> None:
         if before is not None:
-            await before
+            async with self._dispatcher.aside():
+                await before
         problem = ""
         try:
             await work()
@@ -149,14 +176,16 @@ class WorkloadCarrier:
     async def _carry_out(
         self, decision: Admit | Suspend | Notice, queued: QueuedWorkload, first: "list[asyncio.Future[bool]]"
     ) -> None:
-        for stopping in first:
-            if not await stopping:
-                raise ApiError(0, "Waiting", "who was to make room for it could not be told to stop")
+        async with self._dispatcher.aside():
+            are_stopped = [await stopping for stopping in first]
+        if not all(are_stopped):
+            raise ApiError(0, "Waiting", "who was to make room for it could not be told to stop")
         match decision:
             case Admit():
                 await self._admit(decision, queued)
             case Suspend():
                 await self._suspend(decision, queued)
+                self._refused.pop(decision.workload, None)
             case Notice():
                 await self._announce(decision)
 
@@ -299,7 +328,8 @@ class WorkloadCarrier:
                 is_passing = error.is_passing or (error.code == 409 and method == "PATCH")
                 if not is_passing or tries <= 0:
                     raise
-                await asyncio.sleep(backoff.next(error.retry_after))
+                async with self._dispatcher.aside():
+                    await asyncio.sleep(backoff.next(error.retry_after))
 
 
 def tree_of(tenants: TenantTable, workload: Workload) -> str:

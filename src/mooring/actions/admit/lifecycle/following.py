@@ -96,11 +96,11 @@ class Following:
     def _take_back(self, failure: AdmitFailed | SuspendFailed, now: float) -> None:
         """The world refused a decision: who was to have quota waits for it again, who was to stop is told again."""
         record = self._lifecycle.workloads.get(WorkloadKey(failure.key))
-        if record is None or not record.is_holding:
+        if record is None:
             return
         if isinstance(failure, SuspendFailed):
-            self._lifecycle.tell_to_stop(record)
-        else:
+            self._lifecycle.hold_again(record)
+        elif record.is_holding:
             self._lifecycle.evict(record, Eviction(REFUSED, f"The admission was refused: {failure.message}", now))
 
     def _obey_stop_policies(self, record: WorkloadRecord, now: float) -> None:

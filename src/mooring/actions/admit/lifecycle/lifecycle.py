@@ -297,19 +297,34 @@ class Lifecycle:
             record.past_seconds += max(0.0, eviction.at - record.admitted_at)
         record.outdated_checks = record.queued
         self._leave(record, eviction)
-        self.tell_to_stop(record)
+        self._tell_to_stop(record, eviction)
 
-    def tell_to_stop(self, record: WorkloadRecord) -> None:
-        """Decide that a workload which is leaving is suspended; again if the world has refused it."""
-        eviction = record.eviction
-        if record.stage is Stage.LEAVING and eviction is not None:
-            self.decisions.append(Suspend(record.key, eviction.reason, eviction.message, eviction.preemptor))
+    def hold_again(self, record: WorkloadRecord) -> None:
+        """The world did not let a workload be stopped: it is told again. Without pods it had given its quota back
+        already; it has it again, as the world says, or others would be given what it goes on to use."""
+        eviction, workload = record.eviction, record.workload
+        if eviction is None or record.stage is Stage.DONE:
+            return
+        if not record.is_holding and workload.status.admission is not None:
+            self.admission.finish([record.key])
+            self.admission.add(workload)
+            info = self.admission.admitted(record.key)
+            assert info is not None
+            record.pod_sets = info.pod_sets
+            self._leave(record, eviction)
+        if record.stage is Stage.LEAVING:
+            record.is_refused = True
+            self._tell_to_stop(record, eviction)
+
+    def _tell_to_stop(self, record: WorkloadRecord, eviction: Eviction) -> None:
+        self.decisions.append(Suspend(record.key, eviction.reason, eviction.message, eviction.preemptor))
 
     def _leave(self, record: WorkloadRecord, eviction: Eviction) -> None:
         info = self.admission.admitted(record.key)
         if info is not None:
             self.admission.ledger.mark_evicted(info)
         record.eviction = eviction
+        record.is_refused = False
         record.ready_by = record.stop_by = None
         self.unready.pop(record.key, None)
         self.leaving[record.key] = record

@@ -81,6 +81,8 @@ class WorkloadRecord:
     """The pods that were let go, as they were before: they go back to that when they have to wait again."""
     let_go: set[PodKey] = field(default_factory=set)
     """The pods that were let go since it was admitted."""
+    is_refused: bool = False
+    """The world did not take that it is to stop: it holds its quota until the world itself says that it has none."""
     admitted_in_run: int = 0
     """In which run of the action it was last given quota."""
     key: WorkloadKey = field(init=False)
@@ -96,6 +98,11 @@ class WorkloadRecord:
     @property
     def is_holding(self) -> bool:
         return self.stage in HOLDING
+
+    @property
+    def is_still_admitted(self) -> bool:
+        """Whether it could not be stopped, and has its quota as far as the world says."""
+        return self.is_refused and self.workload.status.admission is not None
 
     @property
     def local_queue(self) -> str:
