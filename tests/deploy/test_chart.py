@@ -113,6 +113,19 @@ def test_values_change_what_is_deployed(renderer: Path) -> None:
     assert documents[0]["profiles"] == [{"schedulerName": "default-scheduler"}]
 
 
+def test_the_chart_allows_the_names_that_its_values_make(renderer: Path) -> None:
+    def names(**values: Any) -> list[list[str]]:
+        rules = render(renderer, **values)["Role", "mooring"]["rules"]
+        return [rule["resourceNames"] for rule in rules if "resourceNames" in rule]
+
+    claims = ["mooring-node-claims"]
+    in_its_place = [["kube-scheduler", "mooring-admission"], ["mooring-memory-kube-scheduler"], claims]
+    assert names(schedulerName="default-scheduler") == in_its_place
+    assert names(schedulerName="batch", leaderElect=False)[1:] == [["mooring-memory-batch"], claims]
+    assert names(rememberAs="west")[1:] == [["mooring-memory-west"], claims]
+    assert "--remember-as=west" in arguments(render(renderer, rememberAs="west"))
+
+
 def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
     from mooring.observe.metrics import Metrics
 

@@ -5,22 +5,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-import yaml
 from control_plane import ADMIN, NOBODY, ControlPlane, free_port, until
-from kube import Kube, Refused, node, pod
+from kube import Kube, node, pod
 
 pytestmark = pytest.mark.live
-COUNTING_PREEMPTIONS = """\
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- pluginConfig: [{name: PreemptionCost, args: {mostPreemptionsPerWorkload: 9}}]
-"""
-"""So that the scheduler has something to remember."""
 
 
 def run(*options: str) -> "subprocess.CompletedProcess[str]":
@@ -133,34 +124,3 @@ def test_a_configuration_that_changes_is_taken_on_and_a_bad_one_is_not(kube: Kub
     until(lambda: "scheduling for default-scheduler, other" in scheduler.tail(), 20)
     kube.create(node("n1", cpu=2), pod("four", cpu="1", schedulerName="other"))
     kube.wait_until_bound(["one", "two", "three", "four"])
-
-
-def test_the_rights_that_are_deployed_are_enough(kube: Kube, tmp_path: Path) -> None:
-    rights = Path(__file__).parents[2] / "deploy" / "manifests" / "rbac.yaml"
-    for found in yaml.safe_load_all(rights.read_text()):
-        kube.delete(found)
-        kube.create(found)
-    wanted = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    path = "/api/v1/namespaces/kube-system/serviceaccounts/mooring/token"
-    token = kube.call("POST", path, wanted)["status"]["token"]
-    document = yaml.safe_load(kube.kubeconfig.read_text())
-    document["users"][0]["user"] = {"token": token}
-    kube.kubeconfig = tmp_path / "mooring.kubeconfig"
-    kube.kubeconfig.write_text(yaml.safe_dump(document))
-    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 9}
-    kube.create(urgent, node("n0", cpu=2))
-    config = tmp_path / "config.yaml"
-    config.write_text(COUNTING_PREEMPTIONS)
-    remembered = "/api/v1/namespaces/kube-system/configmaps/mooring-memory-mooring"
-    with suppress(Refused):
-        kube.call("DELETE", remembered)
-    scheduler = kube.run(f"--config={config}", "--share-nodes", "--leader-elect-resource-name=mooring", leads=True)
-    kube.create(pod("low", cpu="2"))
-    kube.wait_until_bound(["low"])
-    kube.create(pod("high", cpu="2", priorityClassName="urgent"), pod("later", cpu="2"))
-    kube.wait_until_bound(["high"])
-    until(lambda: ("Scheduled", "Successfully assigned default/high to n0") in kube.events("high"), 10)
-    until(lambda: any(reason == "FailedScheduling" for reason, _ in kube.events("later")), 10)
-    assert scheduler.stop() == 0
-    assert "forbidden" not in scheduler.log.read_text()
-    assert "default/low" in kube.call("GET", remembered)["data"]["preemptions"]
