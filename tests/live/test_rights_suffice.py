@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from control_plane import until
+from control_plane import free_port, until
 from kube import Kube, Object, Refused, node, pod
+from test_failures import get
 from test_live_queueing import GROUP, install_kinds, job, suspended, true_conditions
 
 RIGHTS = Path(__file__).parents[2] / "deploy" / "manifests" / "rbac.yaml"
@@ -154,3 +155,27 @@ def test_the_rights_are_enough_for_queues(deployed: Kube) -> None:
     until(lambda: "Evicted" in true_conditions(deployed)["one"], 20, scheduler.tail)
     assert scheduler.stop() == 0
     assert "forbidden" not in scheduler.log.read_text()
+
+
+def test_who_may_read_but_not_bind_is_not_ready(deployed: Kube) -> None:
+    role = next(each for each in yaml.safe_load_all(RIGHTS.read_text()) if each["kind"] == "ClusterRole")
+    reading = [rule for rule in role["rules"] if rule["verbs"] == ["get", "list", "watch"]]
+    deployed.delete(role)
+    deployed.create({**role, "rules": reading}, node("n0"), pod("one"))
+    address = f"127.0.0.1:{free_port()}"
+    scheduler = deployed.run(f"--health-address={address}")
+    scheduler.wait_until_it_says("this user may not create pods/binding in all namespaces: no pod can be bound")
+    scheduler.wait_until_it_says("scheduling for")
+    until(lambda: "[+]informer-sync ok" in get(f"{address}/readyz")[1], 20, scheduler.tail)
+    code, text = get(f"{address}/readyz")
+    assert code == 503
+    assert [line for line in text.splitlines() if "right" in line] == [
+        "[-]right-to-create-pods/binding not given in all namespaces: no pod can be bound",
+        "[~]right-to-patch-pods/status not given in all namespaces: pods are not told why they wait",
+        "[~]right-to-delete-pods not given in all namespaces: nobody can be evicted",
+        "[~]right-to-create-events.events.k8s.io not given in all namespaces: no events are written",
+    ]
+    deployed.delete(role)
+    deployed.create(role)
+    until(lambda: get(f"{address}/readyz")[0] == 200, 60, scheduler.tail)  # it asks when something is refused
+    deployed.wait_until_bound(["one"])

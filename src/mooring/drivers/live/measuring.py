@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from collections.abc import Callable
 
 from mooring.drivers.live.binder import Answer, Outcome
 from mooring.drivers.live.dispatcher import Dispatcher, Lane
@@ -35,6 +36,8 @@ class Measuring:
         self.metrics = Metrics()
         self._dispatcher = dispatcher
         self._live: Live | None = None
+        self.on_code: Callable[[int], None] = lambda code: None
+        """Told of every answer of the API server."""
 
     def watch(self, live: Live, following: Following, mirror: Mirror, log: DecisionLog) -> None:
         """Count what this one does."""
@@ -45,6 +48,7 @@ class Measuring:
     def answered(self, verb: str, code: int, seconds: float) -> None:
         """The API server answered a request."""
         self._dispatcher.note(code, seconds)
+        self.on_code(code)
         self.metrics.api_seconds.labels(verb, str(code)).observe(seconds)
 
     def _cycled(self, steps: dict[str, float], decisions: list[Decision]) -> None:

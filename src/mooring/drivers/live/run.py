@@ -33,6 +33,7 @@ from mooring.drivers.live.mirror import Mirror
 from mooring.drivers.live.node_claims import NodeClaims
 from mooring.drivers.live.notify import notify_ready
 from mooring.drivers.live.part import Part
+from mooring.drivers.live.rights import Rights
 from mooring.drivers.live.sharing import Sharing
 from mooring.engine.cycle import Scheduler
 from mooring.errors import InputError, MooringError
@@ -149,8 +150,11 @@ class Run:
         self._dispatcher.on_room = live.wake
         following = Following(client, mirror, live.wake)
         self._measuring.watch(live, following, mirror, self._log)
-        health = self._health(following)
-        background = [asyncio.ensure_future(following.look_again()), asyncio.ensure_future(self._watch_config())]
+        rights = Rights(client, self._settings.part.namespaces)
+        self._measuring.on_code = rights.note
+        health = self._health(following, rights)
+        watching = (following.look_again(), self._watch_config(), rights.run())
+        background = [asyncio.ensure_future(each) for each in watching]
         try:
             if health is not None:
                 await health.start()
@@ -287,12 +291,12 @@ class Run:
 
     # Health.
 
-    def _health(self, following: Following) -> HealthServer | None:
+    def _health(self, following: Following, rights: Rights) -> HealthServer | None:
         if not self._settings.health_address:
             return None
 
         def checks() -> list[Check]:
-            found = following.checks()
+            found = following.checks() + rights.checks()
             if self._election is not None:
                 standby = "" if self._election.is_leader else "another scheduler leads"
                 found.append(Check("leader-election", standby, is_needed=False))
