@@ -121,6 +121,19 @@ class Admit:
     """The admission checks that must be ready before the pods may start; another Admit follows when they are."""
 
 
+class Defer(Struct, frozen=True):  # one for each that waits in a long line
+    """Nothing can be done for this workload now; its Workload is to say why. Only the last word counts."""
+
+    workload: str
+    """namespace/name"""
+    reason: str
+    """Of the QuotaReserved condition, which is false."""
+    message: str
+
+
+PREEMPTED = "Preempted"
+
+
 @dataclass(frozen=True, slots=True)
 class Suspend:
     """Take this workload's quota back: its pods stop, each with an Evict of its own, and wait again."""
@@ -128,10 +141,15 @@ class Suspend:
     workload: str
     """namespace/name"""
     reason: str
-    """Of the Evicted condition; of a preempted workload, of the Preempted condition."""
+    """Of a preempted workload, that of its Preempted condition; of any other, that of the Evicted condition."""
     message: str
     preemptor: str = ""
     """namespace/name of the workload that gets the quota"""
+
+    @property
+    def evicted_reason(self) -> str:
+        """Of the Evicted condition, and of the metrics that count evictions."""
+        return PREEMPTED if self.preemptor else self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +184,6 @@ class Partition:
 
 
 PodDecision: TypeAlias = Bind | Wait | Evict
-WorkloadDecision: TypeAlias = Admit | Suspend | Notice
+WorkloadDecision: TypeAlias = Admit | Defer | Suspend | Notice
 NodeDecision: TypeAlias = Partition
 Decision: TypeAlias = PodDecision | WorkloadDecision | NodeDecision

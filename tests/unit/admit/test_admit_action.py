@@ -8,7 +8,7 @@ from mooring.model.api.kueue import HOLD, HOLD_AND_DRAIN, LOWER_PRIORITY, Resour
 from mooring.model.api.meta import LabelSelector
 from mooring.model.api.nodes import Taint
 from mooring.model.api.pods import Toleration
-from mooring.model.decisions import Admit, Bind, Evict, PodSetFlavors, Suspend, Wait
+from mooring.model.decisions import Admit, Bind, Decision, Defer, Evict, PodSetFlavors, Suspend, Wait
 from mooring.model.events import ObjectLost, PodSeen
 from mooring.model.keys import PodKey
 from mooring.testing.builders import make_namespace, make_node
@@ -29,15 +29,13 @@ def test_an_admitted_work_starts_at_once_and_the_other_is_told_why_it_waits() ->
 
     decisions = world.cycle()
 
+    message = (
+        "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor default, 2 more needed"
+    )
     assert decisions == [
         Admit("default/first", "queue", (PodSetFlavors("main", 2, {"cpu": "default"}),), "The workload is admitted"),
-        Wait(
-            "default/second-0",
-            "couldn't assign flavors to pod set main: "
-            "insufficient unused quota for cpu in flavor default, 2 more needed",
-            ("Admit",),
-            reason="WaitingForQuota",
-        ),
+        Defer("default/second", "WaitingForQuota", message),
+        Wait("default/second-0", message, ("Admit",), reason="WaitingForQuota"),
         Bind("default/first-0", "node"),
         Bind("default/first-1", "node"),
     ]
@@ -339,4 +337,25 @@ def test_a_work_that_is_sent_back_and_admitted_at_the_same_moment_starts_with_wh
     assert [(found.pod, found.node) for found in decisions if isinstance(found, Bind)] == [
         ("default/job-0", "slow"),
         ("default/job-1", "slow"),
+    ]
+
+
+def deferred(decisions: list[Decision]) -> list[tuple[str, str]]:
+    return [(found.workload, found.reason) for found in decisions if isinstance(found, Defer)]
+
+
+def test_of_a_workload_that_waits_it_is_said_why_once_and_again_when_that_changes() -> None:
+    jobs = [make_job("first", pods=2, cpu=4, second=1), make_job("second", cpu=4, second=2)]
+    world = TenantWorld([make_queue()], jobs)
+    assert deferred(world.cycle()) == [("default/second", "WaitingForQuota")]
+    assert deferred(world.cycle()) == []
+    world.show(make_queue(stop_policy=HOLD))
+    assert deferred(world.cycle()) == [("default/second", "Suspended")]
+
+
+def test_the_condition_of_who_is_preempted_tells_that_and_for_what_reason() -> None:
+    told = Suspend("default/low", "InClusterQueue", "", "default/high"), Suspend("default/low", "Deactivated", "")
+    assert [(found.evicted_reason, found.reason) for found in told] == [
+        ("Preempted", "InClusterQueue"),
+        ("Deactivated", "Deactivated"),
     ]

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from mooring.drivers.driver import failure_of
-from mooring.model.decisions import Admit, Bind, Decision, Evict, Notice, Partition, Suspend, Wait
+from mooring.model.decisions import Admit, Bind, Decision, Defer, Evict, Notice, Partition, Suspend, Wait
 from mooring.model.events import AdmitFailed, BindFailed, Event, EvictFailed, SuspendFailed
 
 ANSWERS: list[tuple[Decision, Event | None]] = [
@@ -15,6 +15,7 @@ ANSWERS: list[tuple[Decision, Event | None]] = [
     (Suspend("a/w", "reason", "message"), SuspendFailed("a/w", "why")),
     (Wait("a/p", "message"), None),
     (Notice("a/w", "message", 0.0), None),
+    (Defer("a/w", "reason", "message"), None),
     (Partition("node", 0, ()), None),
 ]
 

@@ -8,6 +8,7 @@ from mooring.actions.admit.preemption.targets import (
     IN_COHORT_RECLAMATION,
 )
 from mooring.model.api.kueue import Workload
+from mooring.model.queued.building import MADE_UID
 
 JOB_UID = "kueue.x-k8s.io/job-uid"
 UNKNOWN = "UNKNOWN"
@@ -22,7 +23,9 @@ _WHY = {
 
 def preemption_message(preemptor: Workload, found: Preempted, admission: Admission) -> str:
     """For whom, why, and where the two stand in the tree of cohorts."""
-    uid = preemptor.metadata.uid or UNKNOWN
+    uid = preemptor.metadata.uid
+    if not uid or uid.startswith(MADE_UID):  # nobody else knows it by that
+        uid = UNKNOWN
     pending = admission.pending.find(found.preemptor)
     ours = _path(admission, pending.queue_name) if pending is not None else UNKNOWN
     return (

@@ -5,6 +5,7 @@ from mooring.actions.admit.lifecycle.stages import (
     CLUSTER_QUEUE_STOPPED,
     DEACTIVATED,
     LOCAL_QUEUE_STOPPED,
+    WITHOUT_QUOTA,
     Eviction,
     Stage,
     WorkloadRecord,
@@ -21,7 +22,6 @@ from mooring.state.undo import UndoLog
 
 REFUSED = "AdmissionRefused"
 """The reason of an eviction because the API server did not take the admission."""
-_NOT_HOLDING = frozenset({Stage.OUTSIDE, Stage.BACKOFF, Stage.WAITING})
 
 
 def make_structure(tenants: TenantTable, log: UndoLog, overrides: Overrides | None = None) -> Structure:
@@ -130,11 +130,11 @@ class Following:
             return
         elif not workload.spec.active:
             record.is_deactivated = False  # the world says so itself now
-            if record.stage in _NOT_HOLDING:
+            if record.stage in WITHOUT_QUOTA:
                 lifecycle.enter(record, now)
             else:
                 lifecycle.evict(record, Eviction(DEACTIVATED, "The workload is deactivated", now))
-        elif record.stage in _NOT_HOLDING:
+        elif record.stage in WITHOUT_QUOTA:
             if old.status.admission is None and workload.status.admission is not None:
                 lifecycle.admission.finish([record.key])
                 lifecycle.take_in_admitted(record, now)

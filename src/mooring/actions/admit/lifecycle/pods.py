@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from mooring.actions.admit.lifecycle.admission_checks import checks_terms
 from mooring.actions.admit.lifecycle.conditions import NO_CONDITION, Condition
-from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
+from mooring.actions.admit.lifecycle.stages import WITHOUT_QUOTA, Stage, WorkloadRecord
 from mooring.actions.admit.topology.ungating import assign_pods
 from mooring.engine.evictions import withdraw
 from mooring.engine.profile import Profile
 from mooring.engine.queue.queue import Queue
 from mooring.model.api.kueue_workload import PodSet
 from mooring.model.api.pods import Pod, PodStatus, SchedulingGate
-from mooring.model.decisions import Decision, PodSetFlavors, TopologyAssignment, Wait
+from mooring.model.decisions import Decision, Defer, PodSetFlavors, TopologyAssignment, Wait
 from mooring.model.events import PodSeen
 from mooring.model.queued.labels import ADMISSION_GATE, QUEUE_GATES
 from mooring.model.queued.workloads import flavor_terms, resume_pods
@@ -231,7 +231,7 @@ PARTLY_ADMITTED = "PartiallyAdmitted"
 
 
 def tell(workloads: Iterable[WorkloadRecord], pods: WorkloadPods) -> list[Decision]:
-    """What is to be said to the pods of these workloads that was not said before."""
+    """What is to be said of these workloads, and to their pods, that was not said before."""
     waits: list[Decision] = []
     for workload in workloads:
         if workload.stage is Stage.DONE:
@@ -241,6 +241,8 @@ def tell(workloads: Iterable[WorkloadRecord], pods: WorkloadPods) -> list[Decisi
             continue
         workload.told = condition
         if condition.message:
+            if workload.stage in WITHOUT_QUOTA:
+                waits.append(Defer(workload.key, condition.reason, condition.message))
             held = pods.held(workload) if workload.stage is Stage.ADMITTED else pods.waiting(workload)
             waits += [Wait(record.key, condition.message, WHO, reason=condition.reason) for record in held]
     return waits

@@ -38,6 +38,8 @@ class Stage(Enum):
 
 HOLDING = frozenset({Stage.RESERVED, Stage.ADMITTED, Stage.LEAVING})
 """The stages in which a workload holds quota."""
+WITHOUT_QUOTA = frozenset({Stage.OUTSIDE, Stage.BACKOFF, Stage.WAITING})
+"""Those in which it may yet get some."""
 
 
 @dataclass(frozen=True, slots=True)
