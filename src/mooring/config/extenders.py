@@ -44,7 +44,7 @@ class Extender(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fiel
 
     def validate(self) -> Iterator[tuple[str, str, str]]:
         if not self.url_prefix.startswith(("http://", "https://")):
-            yield "urlPrefix", "a URL", f'"{self.url_prefix}"'
+            yield "urlPrefix", "a URL", f'"{self.url_prefix.rpartition("@")[2]}"'  # before it may be a password
         if self.prioritize_verb and self.weight <= 0:
             yield "weight", "1 or more with a prioritizeVerb", str(self.weight)
         if parse_duration(self.http_timeout) is None:

@@ -6,11 +6,15 @@ Reading kubeconfigs, running exec plugins and renewing tokens is left to kuberne
 import asyncio
 import logging
 import os
+import re
 import ssl
 import time
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+import yaml
 from kubernetes_asyncio import config as loaders
 from kubernetes_asyncio.client import Configuration
 
@@ -27,11 +31,13 @@ class Connection:
         self._configuration, self._loader, self.source = configuration, loader, source
         self._renewed = time.monotonic()
         self._renewing: asyncio.Lock = asyncio.Lock()
-        self.server: str = configuration.host
+        self.server: str = without_userinfo(configuration.host)
+        """Its address, as it may be shown."""
+        self._basic = _basic(configuration.host)
 
     @property
     def headers(self) -> dict[str, str]:
-        token = self._configuration.api_key.get("BearerToken")
+        token = self._configuration.api_key.get("BearerToken") or self._basic
         return {"Authorization": token} if token else {}
 
     @property
@@ -108,13 +114,50 @@ async def connect(kubeconfig: Path | None, context: str | None = None, server: s
             config_file=source, context=context, client_configuration=configuration, persist_config=False
         )
     except loaders.ConfigException as error:
-        raise InputError(f"{source}: expected a kubeconfig, found one that cannot be used: {error}") from error
+        why = _exec_problem(str(error), source, context) if str(error).startswith("exec:") else str(error)
+        raise InputError(f"{source}: expected a kubeconfig, found one that cannot be used: {why}") from None
     except Exception as error:  # the loader raises whatever the file makes it raise
         found = f"{type(error).__name__}: {_shown(error)}"
-        raise InputError(f"{source}: expected a kubeconfig, found one that cannot be used: {found}") from error
+        raise InputError(f"{source}: expected a kubeconfig, found one that cannot be used: {found}") from None
     if server:
         configuration.host = server.rstrip("/")
     return Connection(configuration, loader, source)
+
+
+def without_userinfo(url: str) -> str:
+    """An address without the user and the password that it may carry: for people and logs."""
+    return re.sub(r"^([^:/@]+://)?.*@", r"\1", url)
+
+
+def _basic(url: str) -> str:
+    """The header that user and password of an address make."""
+    found = re.match(r"^(?:[^:/@]+://)?(.*)@", url)
+    return f"Basic {b64encode(unquote(found[1]).encode()).decode()}" if found else ""
+
+
+def _exec_problem(message: str, source: str, context: str | None) -> str:
+    """What became of an exec plugin: never what it wrote, which may be a secret, nor its arguments."""
+    code = re.match(r"exec: process returned (-?\d+)", message)
+    became = f"ended with exit code {code[1]}" if code else "gave no credentials that can be used"
+    return f"the exec plugin {_exec_command(source, context)} {became}"
+
+
+def _exec_command(source: str, context: str | None) -> str:
+    """The name of the exec plugin's command, as the kubeconfig has it."""
+    contexts: dict[str, Any] = {}
+    users: dict[str, Any] = {}
+    for path in source.split(os.pathsep):
+        try:
+            found = yaml.safe_load(Path(path).read_text())
+            contexts |= {each["name"]: each["context"] for each in found.get("contexts") or ()}
+            users |= {each["name"]: each["user"] for each in found.get("users") or ()}
+            context = context or found.get("current-context")
+        except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError):  # the loader has made something of it
+            continue
+    try:
+        return str(users[contexts[str(context)]["user"]]["exec"]["command"])
+    except (KeyError, TypeError):
+        return "of its user"
 
 
 def _shown(error: Exception) -> str:

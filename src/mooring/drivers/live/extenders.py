@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from mooring.config.extenders import Extender, ExtenderTls
 from mooring.drivers.live.binder import BOUND, Answer, Outcome
+from mooring.drivers.live.connection import without_userinfo
 from mooring.drivers.live.requests import encode
 from mooring.model.api.pods import Pod
 from mooring.model.events import Event, PodLost, PodSeen
@@ -199,7 +200,9 @@ class ExtenderClient:
                 return BOUND
             if not extender.ignorable:
                 return Answer(Outcome.REFUSED, str(problem))
-            _log.warning("pod %s: extender %s did not bind it: %s", pod.key, extender.url_prefix, problem)
+            _log.warning(
+                "pod %s: extender %s did not bind it: %s", pod.key, without_userinfo(extender.url_prefix), problem
+            )
         return None
 
     def _verified(self, extender: Extender) -> ssl.SSLContext | bool:
@@ -213,6 +216,7 @@ class ExtenderClient:
         if self._session is None:
             self._session = aiohttp.ClientSession()
         url = f"{extender.url_prefix.rstrip('/')}/{verb}"
+        shown = without_userinfo(url)
         try:
             async with self._session.post(
                 url,
@@ -224,20 +228,20 @@ class ExtenderClient:
             ) as answer:
                 content = await answer.read()
                 if answer.status != 200:
-                    raise ExtenderFailed(f"extender {url} answered {answer.status}")
+                    raise ExtenderFailed(f"extender {shown} answered {answer.status}")
                 found = msgspec.json.decode(content) if content else None
             problem = _field(found, "Error") if isinstance(found, dict) and verb == extender.filter_verb else ""
             if problem:
-                raise ExtenderFailed(f"extender {url}: {problem}")
+                raise ExtenderFailed(f"extender {shown}: {problem}")
             return None if found is None else read(found)
         except (aiohttp.ClientError, TimeoutError, OSError, msgspec.MsgspecError) as error:
             if extender.ignorable:
                 return None
-            raise ExtenderFailed(f"extender {url}: {type(error).__name__}") from error
+            raise ExtenderFailed(f"extender {shown}: {type(error).__name__}") from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             if extender.ignorable:
                 return None
-            raise ExtenderFailed(f"extender {url}: its answer is not of the form that is expected") from error
+            raise ExtenderFailed(f"extender {shown}: its answer is not of the form that is expected") from error
         except ExtenderFailed:
             if extender.ignorable:
                 return None
