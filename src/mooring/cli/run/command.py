@@ -51,7 +51,11 @@ def run(
         list[str] | None, typer.Option(metavar="NAME", help="Take on pods of this PriorityClass alone; repeatable.")
     ] = None,
     node_pool: Annotated[
-        list[str] | None, typer.Option(metavar="LABEL=VALUE", help="Use the nodes with this label alone; repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL=VALUE",
+            help="Use the nodes with this label alone; may be repeated: any value of a label, but of each label one.",
+        ),
     ] = None,
     share_nodes: Annotated[
         bool, typer.Option("--share-nodes", help="Other active schedulers of Mooring use the same nodes.")

@@ -32,7 +32,7 @@ from mooring.drivers.live.memory import KeptMemory
 from mooring.drivers.live.mirror import Mirror
 from mooring.drivers.live.node_claims import NodeClaims
 from mooring.drivers.live.notify import notify_ready
-from mooring.drivers.live.part import Part
+from mooring.drivers.live.part import NodesOfPart, Part
 from mooring.drivers.live.rights import Rights
 from mooring.drivers.live.sharing import Sharing
 from mooring.engine.cycle import Scheduler
@@ -42,6 +42,8 @@ from mooring.plugins.resources_compiled import load_if_worthwhile
 
 DRAIN_SECONDS = 20.0
 """How long requests in flight are waited for when we are told to stop."""
+YOUNG_OBJECTS = (20_000, 20, 20)
+"""How many new objects there are before cycles among them are looked for: few of ours ever are in one."""
 FIRST_ANSWER_SECONDS = 10.0
 """How long a server may be unreachable at the start before we give up."""
 LOOK_AT_CONFIG_SECONDS = 5.0
@@ -152,7 +154,8 @@ class Run:
         self._measuring.watch(live, following, mirror, self._log)
         rights = Rights(client, self._settings.part.namespaces)
         self._measuring.on_code = rights.note
-        health = self._health(following, rights)
+        nodes = NodesOfPart(self._settings.part, lambda: len(live.scheduler.cluster.nodes.row_of))
+        health = self._health(lambda: following.checks() + rights.checks() + nodes.checks())
         watching = (following.look_again(), self._watch_config(), rights.run())
         background = [asyncio.ensure_future(each) for each in watching]
         try:
@@ -161,6 +164,7 @@ class Run:
             following.follow(served)
             live.served = following.served
             if await self._unless_stopped(following.synced()) and await self._elected(client):
+                background.append(asyncio.ensure_future(nodes.run()))
                 await self._schedule(live, mirror, following, client)
         finally:
             for task in background:
@@ -180,6 +184,7 @@ class Run:
         load_if_worthwhile(live.scheduler.cluster)
         gc.collect()
         gc.freeze()  # a cluster is a million objects that stay
+        gc.set_threshold(*YOUNG_OBJECTS)
         notify_ready()
         _log.info("scheduling for %s on %s", ", ".join(self._assembly.profiles), client.server)
         if following.missing:
@@ -291,12 +296,12 @@ class Run:
 
     # Health.
 
-    def _health(self, following: Following, rights: Rights) -> HealthServer | None:
+    def _health(self, looked_at: Callable[[], list[Check]]) -> HealthServer | None:
         if not self._settings.health_address:
             return None
 
         def checks() -> list[Check]:
-            found = following.checks() + rights.checks()
+            found = looked_at()
             if self._election is not None:
                 standby = "" if self._election.is_leader else "another scheduler leads"
                 found.append(Check("leader-election", standby, is_needed=False))
