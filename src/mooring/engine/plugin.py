@@ -107,6 +107,8 @@ class Plugin:
     """The labels of the pod that it reads, by key, or ALL; the fewer, the more pods share answers."""
     reads_pod_annotations: ClassVar[Sequence[str] | All] = ()
     """The annotations of the pod that it reads, by key, or ALL."""
+    reads_pod_priority_class: ClassVar[bool] = False
+    """Whether it reads the name of the pod's PriorityClass; where nobody does, pods of several share answers."""
 
     def __init__(self, args: Any = None) -> None:
         self.args = self.args_type() if args is None else args
@@ -275,9 +277,10 @@ class PostBind(AfterChoice):
 
 
 def keys_read_by(plugins: Iterable[Plugin]) -> ReadKeys:
-    """Which labels and annotations of pods any of these plugins says it reads."""
+    """What any of these plugins says it reads of pods: labels, annotations, and whether their priority class."""
     plugins = list(plugins)
-    return ReadKeys(*(_union([_keys(plugin, what) for plugin in plugins]) for what in _READS))
+    labels, annotations = (_union([_keys(plugin, what) for plugin in plugins]) for what in _READS)
+    return ReadKeys(labels, annotations, any(plugin.reads_pod_priority_class for plugin in plugins))
 
 
 _READS = ("reads_pod_labels", "reads_pod_annotations")

@@ -45,6 +45,7 @@ from mooring.state.devices.claims import ClaimTable
 from mooring.state.devices.published import PublishedDevices
 from mooring.state.effects import Among, EffectStore, ShapeEffects
 from mooring.state.intentions import Intentions
+from mooring.state.partial_usage import PartialUsage
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord
 from mooring.state.read_keys import NOTHING_READ, ReadKeys
 from mooring.state.related import RelatedObjects, selected_pod_keys
@@ -81,6 +82,7 @@ class Cluster(Intentions):
         self.shapes = ShapeTable(read_keys, self.claims.asked_by)
         self.touched = TouchedRows(self.nodes, self.pod_changes)
         self._effects = EffectStore(self.shapes)
+        self._partial_usages: dict[Hashable, PartialUsage] = {}
         self._bound: tuple[tuple[int, int], NDArray[np.int32], NDArray[np.int32]] | None = None
         self.pod_updates = PodChanges()
         """Bound pods that were seen anew where they are, as the same shape: when they started, what they are called."""
@@ -429,6 +431,13 @@ class Cluster(Intentions):
         """What each shape counts for somebody; see EffectStore."""
         version = (self.related.version, self.shapes_version)
         return self._effects.get(key, of, version, among)
+
+    def usage_of_some(self, key: Hashable, counts: Callable[[Shape], bool]) -> PartialUsage:
+        """What the pods of some shapes take of each row; `key` stands for `counts`, whoever asks."""
+        found = self._partial_usages.get(key)
+        if found is None:
+            found = self._partial_usages[key] = PartialUsage(self.pods, self.pod_changes, self.shapes, counts)
+        return found
 
     def bound_pods(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The shapes and the rows of all bound pods, as two columns."""

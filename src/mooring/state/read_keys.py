@@ -19,10 +19,11 @@ Keys: TypeAlias = frozenset[str] | All
 
 @dataclass(frozen=True, slots=True)
 class ReadKeys:
-    """What all plugins together say they read of a pod's metadata."""
+    """What all plugins together say they read of a pod that not all do."""
 
     labels: Keys = frozenset()
     annotations: Keys = frozenset()
+    priority_class: bool = False
 
 
 NOTHING_READ: Final = ReadKeys()

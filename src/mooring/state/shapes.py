@@ -62,6 +62,11 @@ class Shape:
         """The value of an annotation that the plugin says it reads (`reads_pod_annotations`)."""
         return self.annotations.get(key)
 
+    @property
+    def priority_class(self) -> str:
+        """The name of its PriorityClass, where a plugin says that it reads it (`reads_pod_priority_class`)."""
+        return self.sample.spec.priority_class_name if self.read_keys.priority_class else ""
+
     @cached_property
     def labels(self) -> ReadLabels:
         """The labels that some plugin says it reads."""
@@ -282,6 +287,7 @@ class ShapeTable:
             itself,
             claims,
             self._read_annotations(pod),
+            pod.spec.priority_class_name if self.read_keys.priority_class else "",
         )
         shape = self._shape_of.get(key)
         if shape is None:

@@ -34,6 +34,7 @@ from mooring.state.devices.cards import CardTable
 from mooring.state.effects import Among, ShapeEffects
 from mooring.state.images import Image
 from mooring.state.numa import NumaTable
+from mooring.state.partial_usage import PartialUsage
 from mooring.state.pods import PodRecord
 from mooring.state.related import RelatedObjects
 from mooring.state.rows import NodeRows
@@ -241,3 +242,10 @@ class ClusterView:
         lists that it finds are asked about, and all others count nothing.
         """
         return self._cluster.effects(key, of, among)
+
+    def usage_of_some(self, key: Hashable, counts: Callable[[Shape], bool]) -> PartialUsage:
+        """What the pods of some shapes take of each row: `usage_of_some(...).of(resource, rows)`, kept up to date.
+
+        `key` stands for `counts`: the same key, the same pods, whoever asks.
+        """
+        return self._cluster.usage_of_some(key, counts)

@@ -59,7 +59,7 @@ class Situation:
     def cluster(self, plugin: Plugin, *, everything: bool = False, without: str = "") -> Cluster:
         """A cluster with the objects, that keeps of each pod what the plugin reads, or everything."""
         objects = self.objects()
-        cluster = Cluster(read_keys=ReadKeys(ALL, ALL) if everything else keys_read_by([plugin]))
+        cluster = Cluster(read_keys=ReadKeys(ALL, ALL, True) if everything else keys_read_by([plugin]))
         cluster.observe(*map(ObjectSeen, objects.related))
         if without != "nodes":
             cluster.observe(*map(NodeSeen, objects.nodes))
