@@ -12,6 +12,7 @@ from mooring.actions.volcano.settings import Division, ShareSettings
 from mooring.config.batching import BatchingArgs
 from mooring.config.gangs import CoschedulingArgs, GangSchedulingArgs
 from mooring.config.kai_shard import KaiShard
+from mooring.config.node_pools import NodePoolsArgs
 from mooring.config.old_scoring import rewrite, with_strategy
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.config.queueing import QueueingSettings
@@ -46,6 +47,7 @@ from mooring.model.events import ObjectSeen
 from mooring.plugins import DEFAULT_PLUGINS, OPTIONAL_PLUGINS, PLANNED_PLUGINS
 from mooring.plugins.dynamic_resources import DynamicResources
 from mooring.plugins.extenders import Extenders
+from mooring.plugins.node_pools import NodePools
 from mooring.plugins.priority_sort import PrioritySort
 from mooring.state.cluster import Cluster
 
@@ -130,6 +132,7 @@ class Assembly:
                 tenants=self.tenants,
                 shares=share_settings(self.tenants, self.volcano),
                 kai=self.kai,
+                node_pools=node_pools(self.profiles),
                 cached=cached,
                 clock=clock,
                 on_batch=on_batch,
@@ -222,6 +225,12 @@ def assemble(
         settings.kai,
         remarks,
     )
+
+
+def node_pools(profiles: Mapping[str, Profile]) -> dict[str, NodePoolsArgs]:
+    """The node pools of each profile that has any."""
+    plugins = ((name, plugin) for name, profile in profiles.items() for plugin in profile.plugins)
+    return {name: plugin.args for name, plugin in plugins if isinstance(plugin, NodePools) and plugin.args.pools}
 
 
 def share_settings(policy: TenantPolicy, volcano: VolcanoScheduler | None = None) -> ShareSettings:

@@ -8,6 +8,7 @@ from mooring.actions.gangs.keep_whole import KeepWhole
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.actions.gangs.rehearsal import GangRehearsal
 from mooring.actions.gangs.reservation import Reservation
+from mooring.actions.move_back.action import MoveBack
 from mooring.actions.partition import PartitionGpus
 from mooring.actions.place.action import Place
 from mooring.actions.place.batches import Batches
@@ -19,6 +20,7 @@ from mooring.actions.volcano.settings import ShareSettings
 from mooring.config.batching import BatchingArgs
 from mooring.config.gangs import GangSchedulingArgs
 from mooring.config.kai_shard import KaiShard
+from mooring.config.node_pools import NodePoolsArgs
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
@@ -39,6 +41,8 @@ class ActionSettings:
     tenants: TenantPolicy = field(default_factory=TenantPolicy)
     shares: ShareSettings = field(default_factory=ShareSettings)
     kai: KaiShard | None = None
+    node_pools: Mapping[str, NodePoolsArgs] = field(default_factory=dict)
+    """By profile, where it has any."""
     cached: bool = True
     """Whether answers are kept; without that everything is worked out from nothing, and decided the same."""
     clock: Callable[[], float] | None = None
@@ -74,6 +78,12 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
         *(Reclaim(share, placer) for share in shares),
         # Pods onto the room that was made for them; room for those that had no turn to make any.
         Preempt(preemption),
+        # Pods that spilled over back to their node pools, where a pool asks for that.
+        *(
+            MoveBack(settings.profiles[name], args, batches, preemption)
+            for name, args in settings.node_pools.items()
+            if args.moves_back
+        ),
         # GPUs that are cut on demand, as those need them who got a place.
         PartitionGpus(),
     )

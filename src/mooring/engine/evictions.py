@@ -14,8 +14,10 @@ from mooring.state.intentions import NominatedPod, Nomination
 from mooring.state.pods import PodRecord
 
 
-def evict(cluster: Cluster, queue: Queue, record: PodRecord, preemptor: str, reason: str) -> list[Decision]:
-    """Tell a pod to go, unless it was told before or does not run."""
+def evict(
+    cluster: Cluster, queue: Queue, record: PodRecord, preemptor: str, reason: str, moves_to: str = ""
+) -> list[Decision]:
+    """Tell a pod to go, unless it was told before or does not run; `moves_to` has room for what comes in its place."""
     nomination = cluster.nomination_of(record.key)
     if nomination is not None:
         withdraw(cluster, queue, nomination)
@@ -23,7 +25,7 @@ def evict(cluster: Cluster, queue: Queue, record: PodRecord, preemptor: str, rea
     node = record.node_name
     if not node:
         return []  # it held room with others, and gave it up with them
-    return [Evict(record.key, node, preemptor, reason)] if cluster.mark_leaving(record.key) else []
+    return [Evict(record.key, node, preemptor, reason, moves_to)] if cluster.mark_leaving(record.key) else []
 
 
 def nominate(

@@ -77,6 +77,8 @@ class Evict:
     """namespace/name of the pod, or of the workload if its quota is wanted back; empty if nobody's sake it is"""
     reason: str
     """In the words of kube-scheduler's event on the victim, or of Kueue's on its workload."""
+    moves_to: str = ""
+    """The node that has room for what its controller makes in its place, if it goes for its own sake."""
 
 
 @dataclass(frozen=True, slots=True)

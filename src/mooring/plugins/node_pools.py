@@ -1,22 +1,30 @@
 """Node pools as policy: nodes that belong to a team or a kind of work, and what others may do with them.
 
-A pool is nodes with certain labels; its own pods are those of certain namespaces, or with certain labels.
+A pool is nodes with certain labels; its own pods are those of certain namespaces or priority classes, or with certain
+labels.
 
 - Dedicated: its nodes take its own pods alone, and its own pods go nowhere else.
 - Shared: its own pods go there first and spill over to other nodes; others' pods come there last.
-- Reserved: as shared, and a part of each node is kept for its own pods: others may not fill it.
+- Reserved: as shared, and a part of each node is kept for its own pods: others together may not use it.
+
+Those that spilled over go back by an action of its own (`actions/move_back`), where a pool asks for that.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.config.node_pools import NodePool, NodePoolsArgs
+from mooring.engine.node_pools import has_rows, owns
 from mooring.engine.plugin import MAX_SCORE, SKIP, Change, Codes, Depends, PreFilter, Score, Scores, Skip
+from mooring.engine.shortcuts import BesidesAmounts, ForeseenRoom
 from mooring.engine.verdict import Rejection
-from mooring.plugins.resource_scoring import Problem
+from mooring.state.nodes import PLACES
+from mooring.state.partial_usage import PartialUsage
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 from mooring.state.views import ClusterView
@@ -28,89 +36,72 @@ _REASONS = {
     ELSEWHERE: "node(s) were outside of the pod's dedicated pool",
     KEPT: "node(s) kept the rest of their capacity for their pool",
 }
+MOST = 1 << 40
+"""More pods than any row takes."""
 
 
-class NodePool(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    name: str
-    node_labels: dict[str, str]
-    policy: Literal["Dedicated", "Shared", "Reserved"] = "Shared"
-    namespaces: list[str] = []
-    pod_labels: dict[str, str] = {}
-    reserved_percent: int = 0
-    """Of each node of a Reserved pool, what others may not fill."""
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a pod stands to the pools."""
 
-    def owns(self, pod: Shape) -> bool:
-        """Whether a pod is one of its own: in one of its namespaces, with all of its labels."""
-        if self.namespaces and pod.namespace not in self.namespaces:
-            return False
-        return all(pod.label(key) == value for key, value in self.pod_labels.items())
+    own: list[NodePool]
+    closed: list[NodePool]
+    """Dedicated to others."""
+    kept: list[tuple[NodePool, PartialUsage]]
+    """Reserved for others, each with what all that are not its own use of every row."""
 
-    def has(self, nodes: NodeRows) -> NDArray[np.bool_]:
-        found = np.ones(len(nodes), np.bool_)
-        for key, value in self.node_labels.items():
-            found &= nodes.has_label(key, value)
-        return found
+    @property
+    def is_confined(self) -> bool:
+        return any(pool.policy == "Dedicated" for pool in self.own)
 
 
-class NodePoolsArgs(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    pools: list[NodePool] = []
-
-    def validate(self) -> Iterator[Problem]:
-        names: set[str] = set()
-        for index, pool in enumerate(self.pools):
-            field = f"pools[{index}]"
-            if not pool.name or pool.name in names:
-                yield f"{field}.name", "a name of its own", f'"{pool.name}"'
-            names.add(pool.name)
-            if not pool.node_labels:
-                yield f"{field}.nodeLabels", "at least one label", "none"
-            if not pool.namespaces and not pool.pod_labels:
-                yield field, "namespaces or podLabels, which say whose pool it is", "neither"
-            if not 0 <= pool.reserved_percent <= 100:
-                yield f"{field}.reservedPercent", "from 0 to 100", str(pool.reserved_percent)
-            if bool(pool.reserved_percent) != (pool.policy == "Reserved"):
-                yield (
-                    f"{field}.reservedPercent",
-                    "1 or more with policy Reserved, else none",
-                    str(pool.reserved_percent),
-                )
-
-
-class NodePools(PreFilter, Score):
+class NodePools(PreFilter, Score, ForeseenRoom, BesidesAmounts):
     depends_on = Depends.NODE | Depends.NODE_USAGE
     helped_by = Change.NODE | Change.POD_GONE
     args_type = NodePoolsArgs
+    foresees = True
 
     def __init__(self, args: Any = None) -> None:
         super().__init__(args)
-        self.reads_pod_labels: Sequence[str] = sorted({key for pool in self.args.pools for key in pool.pod_labels})  # type: ignore[misc]
+        pools: list[NodePool] = self.args.pools
+        self.reads_pod_labels = sorted({key for pool in pools for key in pool.pod_labels})  # type: ignore[misc]
+        self.reads_pod_priority_class = any(pool.priority_classes for pool in pools)  # type: ignore[misc]
+        self._reserved = [pool for pool in pools if pool.policy == "Reserved"]
+        if not self._reserved:
+            self.depends_on = Depends.NODE  # type: ignore[misc]
 
-    def pre_filter(self, pod: Shape, cluster: ClusterView) -> list[bool] | Skip:
-        """Which of the pools are the pod's."""
-        return [pool.owns(pod) for pool in self.args.pools] if self.args.pools else SKIP
+    def pre_filter(self, pod: Shape, cluster: ClusterView) -> Standing | Skip:
+        """Which of the pools are the pod's, and what others use of those that are kept."""
+        if not self.args.pools:
+            return SKIP
+        others = [pool for pool in self.args.pools if not owns(pool, pod)]
+        return Standing(
+            own=[pool for pool in self.args.pools if owns(pool, pod)],
+            closed=[pool for pool in others if pool.policy == "Dedicated"],
+            kept=[(pool, _usage_of_others(pool, cluster)) for pool in others if pool.policy == "Reserved"],
+        )
 
-    def filter(self, pod: Shape, nodes: NodeRows, prepared: list[bool]) -> Codes:
+    def filter(self, pod: Shape, nodes: NodeRows, prepared: Standing) -> Codes:
         codes = np.zeros(len(nodes), np.int64)
-        confined = any(own and pool.policy == "Dedicated" for pool, own in zip(self.args.pools, prepared, strict=True))
-        own_rows = np.zeros(len(nodes), np.bool_)
-        for pool, own in zip(self.args.pools, prepared, strict=True):
-            inside = pool.has(nodes)
-            if own:
-                own_rows |= inside
-            elif pool.policy == "Dedicated":
-                codes[inside] = OTHERS
-            elif pool.policy == "Reserved":
-                codes[inside & ~self._leaves_enough(pod, nodes, pool.reserved_percent)] = KEPT
-        if confined:
-            codes[~own_rows & (codes == 0)] = ELSEWHERE
+        codes[self.room(pod, nodes, prepared) < 1] = KEPT
+        codes[_any_of(prepared.closed, nodes)] = OTHERS
+        if prepared.is_confined:
+            # Whatever else is in the way there: no place outside of its pool is of use to it.
+            codes[~_any_of(prepared.own, nodes)] = ELSEWHERE
         return codes
 
-    def _leaves_enough(self, pod: Shape, nodes: NodeRows, percent: int) -> NDArray[np.bool_]:
-        enough = np.ones(len(nodes), np.bool_)
-        for name, wanted in pod.requests.items():
-            if wanted:
-                enough &= (nodes.free(name) - wanted) * 100 >= nodes.allocatable(name) * percent
-        return enough
+    def room(self, pod: Shape, nodes: NodeRows, prepared: Standing) -> NDArray[np.int64]:
+        """How many such pods each row takes beside what it keeps for its pools' own."""
+        room = np.full(len(nodes), MOST, np.int64)
+        for pool, used in prepared.kept:
+            inside = has_rows(pool, nodes)
+            if inside.any():
+                room[inside] = np.minimum(room, _room_beside(pod, nodes, pool.reserved_percent, used))[inside]
+        return room
+
+    def is_concerned_by(self, other: Shape) -> bool:
+        """Only who is a stranger somewhere makes room for strangers by going."""
+        return any(not owns(pool, other) for pool in self._reserved)
 
     def rejection(self, pod: Shape, code: int) -> Rejection:
         return Rejection((_REASONS[code],), unresolvable=code != KEPT)
@@ -119,5 +110,39 @@ class NodePools(PreFilter, Score):
         """The pod's own pools best, nodes of nobody next, pools of others last."""
         scores = np.full(len(nodes), MAX_SCORE // 2, np.int64)
         for pool in self.args.pools:
-            scores[pool.has(nodes)] = MAX_SCORE if pool.owns(pod) else 0
+            if not owns(pool, pod):
+                scores[has_rows(pool, nodes)] = 0
+        for pool in self.args.pools:
+            if owns(pool, pod):
+                scores[has_rows(pool, nodes)] = MAX_SCORE
         return scores
+
+
+def _usage_of_others(pool: NodePool, cluster: ClusterView) -> PartialUsage:
+    return cluster.usage_of_some(("NodePools", msgspec.json.encode(pool)), lambda shape: not owns(pool, shape))
+
+
+def _any_of(pools: list[NodePool], nodes: NodeRows) -> NDArray[np.bool_]:
+    found = np.zeros(len(nodes), np.bool_)
+    for pool in pools:
+        found |= has_rows(pool, nodes)
+    return found
+
+
+def _room_beside(pod: Shape, nodes: NodeRows, percent: int, used: PartialUsage) -> NDArray[np.int64]:
+    """How many more such pods may come to each row if all that are not the pool's own leave so much of it.
+
+    Who asks for nothing of a resource has no part in using it up.
+    """
+    room = np.full(len(nodes), MOST, np.int64)
+    wanted: Mapping[str, int] = {**pod.requests, PLACES: 1}
+    for name, amount in wanted.items():
+        if not amount:
+            continue
+        there = nodes.allocatable(name)
+        allowed = there // 100 * (100 - percent) + there % 100 * (100 - percent) // 100  # no product that overflows
+        taken = used.of(name, nodes.index)
+        if nodes.further_pods is not None:
+            taken += nodes.further_pods * amount
+        np.minimum(room, (allowed - taken) // amount, out=room)
+    return room

@@ -93,16 +93,16 @@ class Offline(Driver):
     def carry_out(self, decision: Decision) -> str:
         """Do it at once; nothing fails here.
 
-        Pods that ran before are gone when they are evicted. Those that got their place only here, and those of a
-        workload that is suspended, wait again, as their controllers would see to.
+        Pods that ran before are gone when they are evicted. Those that got their place only here, those of a workload
+        that is suspended, and those that move wait again, as their controllers would see to.
         """
         match decision:
             case Bind(pod, node):
                 self.placed[pod] = node
                 self._just_placed.append(pod)
                 self._ends.start(self.given[PodKey(pod)], self.now)
-            case Evict(pod):
-                is_seen_to = self.placed.pop(pod, None) is not None or self._is_suspended(pod)
+            case Evict(pod, moves_to=moves_to):
+                is_seen_to = self.placed.pop(pod, None) is not None or bool(moves_to) or self._is_suspended(pod)
                 self._ends.forget(pod)
                 self.scheduler.handle(PodLost(pod))
                 if is_seen_to:
