@@ -5,7 +5,7 @@ literal list in `mooring.actions`.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mooring.engine.action import Action, Cycle, Fault
 from mooring.engine.binding import unreserve
@@ -42,6 +42,9 @@ from mooring.state.pods import UNBOUND
 from mooring.state.related import object_key
 from mooring.state.shapes import Shape
 
+CATCH_UP = "CatchUp"
+"""The step of a cycle before all actions."""
+
 
 class Scheduler:
     """The engine as drivers see it: `handle` what happened, `cycle` to decide, `next_wake` for when to call again."""
@@ -59,6 +62,8 @@ class Scheduler:
         self.actions = actions
         self.faults: list[Fault] = []
         """What has raised, until `take_faults`."""
+        self.on_step: Callable[[str], None] | None = None
+        """Told each step of a cycle as it begins, by the name of its action, and at the end that there is no more."""
         self._arrived: list[Event] = []
         self._kept_out: dict[PodKey, tuple[float, int]] = {}
         """Pods that a plugin kept from the queue by raising: when to try again, and how often it did."""
@@ -80,12 +85,16 @@ class Scheduler:
     def cycle(self, now: float, *, at_most: int = 2**31) -> list[Decision]:
         """Decide what can be decided now, for at most so many pods; call again while the queue is not empty."""
         cycle = Cycle(self.cluster, self.queue, now, at_most, self.faults)
+        tell = self.on_step or (lambda step: None)
         # 1. Apply the events that arrived; put back what they may unblock.
+        tell(CATCH_UP)
         self.catch_up(now)
         # 2. Admit, place, preempt: each action in its turn, least disruptive first.
         decisions: list[Decision] = []
         for action in self.actions:
+            tell(type(action).__name__)
             decisions = _with_last_words(decisions, self._run(action, cycle))
+        tell("")
         # 3. The decisions are assumed already; the driver carries them out and reports what became of them.
         return decisions
 

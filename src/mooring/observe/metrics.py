@@ -37,7 +37,11 @@ class Metrics:
         )
         # Kueue's.
         self.pending_workloads = self._new(
-            Gauge, "kueue_pending_workloads", "Workloads that wait for quota.", "cluster_queue", "status"
+            Gauge,
+            "kueue_pending_workloads",
+            "Workloads that wait for quota: active, or inadmissible until something changes.",
+            "cluster_queue",
+            "status",
         )
         self.reserving_workloads = self._new(
             Gauge, "kueue_reserving_active_workloads", "Workloads that have quota.", "cluster_queue"
@@ -68,6 +72,12 @@ class Metrics:
         self.unread = self._new(Gauge, "mooring_unread_objects", "Objects that could not be read.")
         self.events_dropped = self._new(Gauge, "mooring_events_dropped", "Events that were not written.")
         self.shapes = self._new(Gauge, "mooring_shapes", "Kinds of pods that share their answers.")
+        self.answer_hits = self._new(
+            Counter, "mooring_answer_cache_hits_total", "How often answers kept for a shape would do."
+        )
+        self.answer_misses = self._new(
+            Counter, "mooring_answer_cache_misses_total", "How often all nodes were asked anew about a shape."
+        )
         self.faults = self._new(Counter, "mooring_faults_total", "What raised in a cycle, by plugin.", "plugin")
         self.leading = self._new(Gauge, "leader_election_master_status", "1 while this process leads.", "name")
 

@@ -14,9 +14,11 @@ def test_every_metric_on_the_dashboard_exists() -> None:
     known |= {family.name for family in Metrics().registry.collect()}
     dashboard = json.loads((DEPLOY / "grafana" / "mooring.json").read_text())
     expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    named = {name for text in expressions for name in re.findall(r"\b(?:mooring|scheduler|kueue)_\w+", text)}
+    named = {
+        name for text in expressions for name in re.findall(r"\b(?:mooring|scheduler|kueue|leader_election)_\w+", text)
+    }
     families = {re.sub(r"_(bucket|sum|count|total)$", "", name) for name in named}
-    assert len(expressions) == 15
+    assert len(expressions) == 20
     assert families <= known, families - known
 
 

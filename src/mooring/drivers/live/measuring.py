@@ -1,16 +1,21 @@
 """What a run tells Prometheus and the decision log: counted as it happens, or read when somebody asks."""
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 
+from mooring.actions.admit.action import Admit as AdmitAction
+from mooring.actions.admit.lifecycle.stages import HOLDING, Stage
+from mooring.actions.place.action import Place
 from mooring.drivers.live.binder import Answer, Outcome
 from mooring.drivers.live.dispatcher import Dispatcher, Lane
 from mooring.drivers.live.driver import Live
 from mooring.drivers.live.following import Following
 from mooring.drivers.live.mirror import Mirror
+from mooring.engine.answers.kept import KeptAnswers
 from mooring.engine.queue.entry import Where
-from mooring.model.api.kueue_workload import QUOTA_RESERVED
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Suspend, Wait
@@ -28,6 +33,9 @@ _KUBE_QUEUES = {
     Where.TAKEN: "active",
 }
 
+TAKE_IN, HAND_ON = "take-in", "hand-on"
+"""The steps around the scheduler's own: what happened is told to it, what it decided is sent on its way."""
+
 
 class Measuring:
     """Everything that is counted about one run."""
@@ -36,8 +44,15 @@ class Measuring:
         self.metrics = Metrics()
         self._dispatcher = dispatcher
         self._live: Live | None = None
+        self._steps = StepClock()
+        self._answers: tuple[KeptAnswers | None, int, int] = (None, 0, 0)
+        """Of which scheduler the answers were counted last, and the counts."""
         self.on_code: Callable[[int], None] = lambda code: None
         """Told of every answer of the API server."""
+
+    def step(self, name: str) -> None:
+        """A step of a cycle begins."""
+        self._steps.begin(name)
 
     def watch(self, live: Live, following: Following, mirror: Mirror, log: DecisionLog) -> None:
         """Count what this one does."""
@@ -53,7 +68,9 @@ class Measuring:
 
     def _cycled(self, steps: dict[str, float], decisions: list[Decision]) -> None:
         metrics = self.metrics
-        for step, seconds in steps.items():
+        within = self._steps.take()
+        rest = max(0.0, steps["decide"] - sum(within.values()))
+        for step, seconds in {TAKE_IN: steps["take-in"], **within, HAND_ON: rest}.items():
             metrics.cycle_seconds.labels(step).observe(seconds)
         metrics.algorithm_seconds.observe(steps["decide"])
         if not decisions:
@@ -70,7 +87,8 @@ class Measuring:
                 case Admit() if not decision.pending_checks:
                     metrics.admitted_workloads.labels(decision.cluster_queue).inc()
                 case Suspend():
-                    metrics.evicted_workloads.labels(self._queue_of(decision.workload), decision.reason).inc()
+                    queue = self._queue_of(decision.workload)
+                    metrics.evicted_workloads.labels(queue, decision.evicted_reason).inc()
         for preemptor, count in victims.items():
             if preemptor:
                 metrics.preemption_attempts.inc()
@@ -124,17 +142,68 @@ class Measuring:
         metrics.unread.set(self._mirror.unread)
         metrics.events_dropped.set(live.recorder.dropped)
         metrics.shapes.set(cluster.shapes.in_use)
+        self._read_answers(live)
         self._read_workloads(live)
 
+    def _read_answers(self, live: Live) -> None:
+        kept = next((action.batches.kept for action in live.scheduler.actions if isinstance(action, Place)), None)
+        if kept is None:
+            return
+        known, hits, misses = self._answers
+        if kept is not known:  # a new configuration has a scheduler of its own
+            hits = misses = 0
+        self.metrics.answer_hits.inc(kept.hits - hits)
+        self.metrics.answer_misses.inc(kept.misses - misses)
+        self._answers = (kept, kept.hits, kept.misses)
+
     def _read_workloads(self, live: Live) -> None:
-        pending: Counter[str] = Counter()
+        """How many workloads have quota in each queue; of those that wait, who may be tried, and who is parked."""
+        metrics, tenants = self.metrics, live.scheduler.cluster.tenants
+        action = next((found for found in live.scheduler.actions if isinstance(found, AdmitAction)), None)
+        lifecycle = action.lifecycle if action is not None else None
         holding: Counter[str] = Counter()
-        tenants = live.scheduler.cluster.tenants
-        for queued in tenants.workloads.values():
-            workload = queued.workload
-            local = tenants.local_queues.get(f"{workload.metadata.namespace}/{workload.spec.queue_name}")
+        backing_off: Counter[str] = Counter()
+        for record in lifecycle.workloads.values() if lifecycle is not None else ():
+            local = tenants.local_queues.get(record.local_queue)
             queue = local.spec.cluster_queue if local is not None else ""
-            (holding if workload.condition(QUOTA_RESERVED) is not None else pending)[queue] += 1
+            holding[queue] += record.stage in HOLDING
+            backing_off[queue] += record.stage is Stage.BACKOFF
+        lines = lifecycle.admission.pending.lines if lifecycle is not None else {}
+        metrics.pending_workloads.clear()
+        metrics.reserving_workloads.clear()
         for name in tenants.cluster_queues:
-            self.metrics.pending_workloads.labels(name, "active").set(pending[name])
-            self.metrics.reserving_workloads.labels(name).set(holding[name])
+            line = lines.get(name)
+            active = waiting = 0
+            if line is not None:
+                waiting = sum(1 for _ in line.waiting())
+                active = sum(1 for _ in line.waiting(with_parked=False)) if line.queue.is_active else 0
+            metrics.pending_workloads.labels(name, "active").set(active)
+            metrics.pending_workloads.labels(name, "inadmissible").set(waiting - active + backing_off[name])
+            metrics.reserving_workloads.labels(name).set(holding[name])
+
+
+class StepClock:
+    """How long each step of a cycle takes; actions of one kind count as one."""
+
+    def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
+        self._now = now
+        self._name, self._since = "", 0.0
+        self._seconds: dict[str, float] = {}
+
+    def begin(self, name: str) -> None:
+        """A step begins, and the one before is over; none begins without a name."""
+        now = self._now()
+        if self._name:
+            self._seconds[self._name] = self._seconds.get(self._name, 0.0) + now - self._since
+        self._name, self._since = name, now
+
+    def take(self) -> dict[str, float]:
+        """What the steps took since this was last asked, by their names as metrics have them."""
+        seconds, self._seconds = self._seconds, {}
+        return {_step_name(name): found for name, found in seconds.items()}
+
+
+@cache
+def _step_name(name: str) -> str:
+    """KeepWhole is keep-whole."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()

@@ -142,6 +142,7 @@ class Run:
             seed ^= zlib.crc32(self._identity.encode())
         scheduler = self._assembly.new_scheduler(seed=seed)
         scheduler.cluster.claims.leave_making_to_controllers()
+        scheduler.on_step = self._measuring.step
         return scheduler
 
     async def _follow(self, client: Client, served: Served) -> None:

@@ -20,6 +20,8 @@ class KeptAnswers:
         self._sizes: dict[tuple[str, int], int] = {}
         self._total = 0
         self._epoch = 0
+        self.hits = self.misses = 0
+        """How often answers that were kept would do, and how often they had to be asked for anew."""
 
     def fresh(self, profile: Profile, cluster: Cluster, shape: Shape) -> ShapeAnswers:
         """A shape's answers, up to date."""
@@ -31,7 +33,10 @@ class KeptAnswers:
             answers = ShapeAnswers(profile, cluster, shape, self._settled)
         self._known[key] = answers  # the last in the dictionary is the one used last
         if answers.refresh():
+            self.misses += 1
             self._account(key, answers.size_bytes)
+        else:
+            self.hits += 1
         return answers
 
     def get(self, profile: Profile, shape: Shape) -> ShapeAnswers | None:
