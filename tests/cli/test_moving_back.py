@@ -126,6 +126,32 @@ QUOTA = {
 }
 
 
+KUEUE = "kueue.x-k8s.io/v1beta1"
+QUEUES: list[Json] = [
+    {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": "any"}},
+    {
+        "apiVersion": KUEUE,
+        "kind": "ClusterQueue",
+        "metadata": {"name": "all"},
+        "spec": {
+            "namespaceSelector": {},
+            "resourceGroups": [
+                {
+                    "coveredResources": ["cpu"],
+                    "flavors": [{"name": "any", "resources": [{"name": "cpu", "nominalQuota": 9}]}],
+                }
+            ],
+        },
+    },
+    {
+        "apiVersion": KUEUE,
+        "kind": "LocalQueue",
+        "metadata": {"name": "q", "namespace": "research"},
+        "spec": {"clusterQueue": "all"},
+    },
+]
+
+
 def budget(**spec: Any) -> Json:
     selector = {"matchLabels": {"set": "web"}}
     return {
@@ -136,9 +162,10 @@ def budget(**spec: Any) -> Json:
     }
 
 
-def in_group(found: Json) -> Json:
-    labels = {**found["metadata"]["labels"], "scheduling.x-k8s.io/pod-group": "g"}
-    return {**found, "metadata": {**found["metadata"], "labels": labels}}
+def labelled(key: str, value: str) -> Json:
+    found = pod("a", "2", "other")
+    found["metadata"]["labels"][key] = value
+    return found
 
 
 @pytest.mark.parametrize(
@@ -146,7 +173,8 @@ def in_group(found: Json) -> Json:
     [
         pytest.param([pod("a", "2", "other", owner="")], id="nobody makes it anew"),
         pytest.param([pod("a", "2", "other", owner="Job")], id="a job would count it as a failure"),
-        pytest.param([GROUP, in_group(pod("a", "2", "other"))], id="a member of a gang"),
+        pytest.param([GROUP, labelled("scheduling.x-k8s.io/pod-group", "g")], id="a member of a gang"),
+        pytest.param([*QUEUES, labelled("kueue.x-k8s.io/queue-name", "q")], id="a queued workload"),
         pytest.param([QUOTA, pod("a", "2", "other")], id="it shares a queue's quota"),
         pytest.param([budget(maxUnavailable=0), pod("a", "2", "other")], id="its budget has none to give"),
         pytest.param([pod("a", "5", "other")], id="its pool has no room for it"),

@@ -108,9 +108,9 @@ class Moves:
         return known is None or (now >= known.again_at and room_in(own, shape, cluster) != known.room)
 
     def _note_in_vain(self, move: Move, cluster: Cluster, now: float) -> None:
-        """Let a workload be; those that have been for long after their time are forgotten."""
-        for workload in [name for name, known in self._in_vain.items() if now > known.again_at + 2 * _longest(known)]:
-            del self._in_vain[workload]
+        """Let a workload be; those that have no pods any more are forgotten."""
+        there = {workload_of(record.pod) for record in cluster.pods.records.values()} if self._in_vain else set()
+        self._in_vain = {workload: known for workload, known in self._in_vain.items() if workload in there}
         known = self._in_vain.get(move.workload)
         times = 1 if known is None else known.times + 1
         seconds = min(FIRST_BACKOFF_SECONDS * 2.0 ** min(times - 1, 16), LONGEST_BACKOFF_SECONDS)
@@ -121,10 +121,6 @@ class Moves:
         times = [known.again_at for known in self._in_vain.values()]
         times += [move.gone_at + PATIENCE_SECONDS for move in self.open if move.gone_at is not None]
         return min((time for time in times if time > now), default=None)
-
-
-def _longest(known: InVain) -> float:
-    return min(FIRST_BACKOFF_SECONDS * 2.0 ** min(known.times, 16), LONGEST_BACKOFF_SECONDS)
 
 
 def _replaces(record: PodRecord, move: Move, taken: set[Identity]) -> bool:
