@@ -53,6 +53,12 @@ def print_table(console: Console, table: Table) -> None:
     console.file.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
 
 
+def pool_policy(policy: str, reserved_percent: int, *, moves_back: bool) -> str:
+    """`Dedicated`, `Reserved 25%`, `Shared, moves back`; `-` for a pool without one."""
+    reserve = f" {reserved_percent}%" if reserved_percent else ""
+    return f"{policy or '-'}{reserve}{', moves back' if moves_back else ''}"
+
+
 def count(number: int, noun: str) -> str:
     """`1 pod`, `40 pods`, `12,000 pods`"""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

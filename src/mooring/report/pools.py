@@ -1,10 +1,14 @@
-"""Nodes by pool, and how much of each pool is taken."""
+"""Nodes by pool, how much of each pool is taken, and by which policy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
 
+from mooring.assembly import node_pools
+from mooring.config.node_pools import NodePool
+from mooring.engine.cycle import Scheduler
+from mooring.engine.node_pools import has_rows
 from mooring.model.values.requests import CPU, MEMORY, is_extended
 from mooring.state.cluster import Cluster
 
@@ -18,6 +22,8 @@ POOL_LABELS = (
 )
 """Where providers write a node's pool; the first one that a node has counts."""
 NO_POOL = "(no pool)"
+AND = " + "
+"""Between the names of pools that have a node in common."""
 
 
 class Usage(Struct, rename="camel"):
@@ -28,15 +34,33 @@ class Usage(Struct, rename="camel"):
     percent: float
 
 
-class Pool(Struct, rename="camel"):
+class Pool(Struct, rename="camel", omit_defaults=True):
     name: str
     nodes: int
     pods: int
     resources: dict[str, Usage]
+    policy: str = ""
+    """Of a pool that the configuration names (NodePools): Dedicated, Shared or Reserved; nothing for others."""
+    reserved_percent: int = 0
+    """What others together may not use of each of its nodes."""
+    moves_back: bool = False
+    """Whether its pods that spilled over go back when there is room."""
 
 
-def pool_names(cluster: Cluster, label: str | None = None) -> dict[str, str]:
-    """The pool of each node, by the given label or by the best known one that it has; empty if it has none."""
+def configured_pools(scheduler: Scheduler) -> list[NodePool]:
+    """The node pools of all profiles, each name once."""
+    found = (pool for args in node_pools(scheduler.profiles).values() for pool in args.pools)
+    by_name: dict[str, NodePool] = {}
+    for pool in found:
+        by_name.setdefault(pool.name, pool)
+    return list(by_name.values())
+
+
+def pool_names(cluster: Cluster, label: str | None = None, configured: Sequence[NodePool] = ()) -> dict[str, str]:
+    """The pool of each node: by the given label, else by the pools that are configured, else by the best known label
+    that it has; empty if it has none. A node in several has the names of all of them."""
+    if configured and not label:
+        return _configured_names(cluster, configured)
     keys = (label,) if label else POOL_LABELS
     names: dict[str, str] = {}
     for name, row in cluster.nodes.row_of.items():
@@ -45,8 +69,29 @@ def pool_names(cluster: Cluster, label: str | None = None) -> dict[str, str]:
     return names
 
 
-def pools(cluster: Cluster, pool_of: Mapping[str, str]) -> list[Pool]:
-    """Usage of CPU, memory and every extended resource, pool by pool, in the order of their names."""
+def _configured_names(cluster: Cluster, configured: Sequence[NodePool]) -> dict[str, str]:
+    nodes = cluster.rows()
+    inside = [(pool.name, has_rows(pool, nodes).tolist()) for pool in configured]
+    return {node: AND.join(name for name, has in inside if has[position]) for position, node in enumerate(nodes.names)}
+
+
+def pools(cluster: Cluster, pool_of: Mapping[str, str], configured: Sequence[NodePool] = ()) -> list[Pool]:
+    """Usage of CPU, memory and every extended resource, pool by pool, in the order of their names.
+
+    Where pools are configured, so are their policies told.
+    """
+    made = _usage_by_pool(cluster, pool_of)
+    by_name = {pool.name: pool for pool in configured}
+    for pool in made:
+        if all(name in by_name for name in pool.name.split(AND)):
+            policies = [by_name[name] for name in pool.name.split(AND)]
+            pool.policy = AND.join(each.policy for each in policies)
+            pool.reserved_percent = max(each.reserved_percent for each in policies)
+            pool.moves_back = any(each.moves_back for each in policies)
+    return made
+
+
+def _usage_by_pool(cluster: Cluster, pool_of: Mapping[str, str]) -> list[Pool]:
     nodes = cluster.nodes
     names = sorted(set(pool_of.values()))
     code_of = {name: code for code, name in enumerate(names)}

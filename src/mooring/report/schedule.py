@@ -25,7 +25,7 @@ from mooring.report.placements import (
     losses,
     placements,
 )
-from mooring.report.pools import Pool, pool_names, pools
+from mooring.report.pools import Pool, configured_pools, pool_names, pools
 from mooring.report.waiting import Forbidden, NotOurs, Waiting, forbidden, gated, not_ours, waiting
 
 
@@ -99,11 +99,12 @@ def make_result(
 ) -> Result:
     """Gather what was decided, and why the others wait, as things stand at the end.
 
-    Pools are told apart by the given label, or by the best known one. `ran` are the pods that ran before, by default
-    those that the manifests show on a node.
+    Pools are told apart by the given label, by NodePools where they are configured, or by the best known label. `ran`
+    are the pods that ran before, by default those that the manifests show on a node.
     """
     decisions = list(decisions)
-    pool_of = pool_names(scheduler.cluster, pool_label)
+    configured = [] if pool_label else configured_pools(scheduler)
+    pool_of = pool_names(scheduler.cluster, pool_label, configured)
     workloads = Workloads(manifests)
     pods = {pod.key: pod for pod in manifests.pods}
     ran = {key: pod for key, pod in pods.items() if pod.spec.node_name} if ran is None else ran
@@ -121,7 +122,7 @@ def make_result(
         admitted=admitted,
         suspended=suspended,
         notices=gather_notices(scheduler, decisions),
-        pools=pools(scheduler.cluster, pool_of),
+        pools=pools(scheduler.cluster, pool_of, configured),
         devices=device_maps(scheduler.cluster),
         ignored=dict(sorted(manifests.ignored.items())),
         gpus=gpu_maps(scheduler.cluster),

@@ -6,9 +6,9 @@ from msgspec import UNSET
 from rich.console import Console
 from rich.text import Text
 
-from mooring.cli.tables import count, make_table, print_table
+from mooring.cli.tables import count, make_table, pool_policy, print_table
 from mooring.report.amounts import requests_text
-from mooring.report.explain.data import Choice, GangStatus, GroupRoom, NodeAnswer, PodExplanation
+from mooring.report.explain.data import Choice, GangStatus, GroupRoom, NodeAnswer, PodExplanation, PoolStanding
 
 MOST_NODES = 12
 MOST_REMEDIES = 10
@@ -28,6 +28,8 @@ def print_explanation(console: Console, found: PodExplanation, *, every: bool) -
         console.print(f"shown {found.as_of}", style="dim", soft_wrap=True)
     if found.gang is not None:
         _print_gang(console, found.gang, every=every)
+    if found.pools:
+        _print_pools(console, found)
     if not found.as_of or found.refused is not None:
         return
     if found.node:
@@ -53,6 +55,34 @@ def _headline(found: PodExplanation) -> Text:
     said, style = words.get(found.state, (f"is {found.state}", "yellow"))
     text.append(said, style=style)
     return text.append(f": {found.message}", style="default not bold") if found.message else text
+
+
+# Its node pools.
+
+
+def _print_pools(console: Console, found: PodExplanation) -> None:
+    console.print()
+    console.print("NODE POOLS", style="bold")
+    table = make_table("POOL", "POLICY", "=TO THIS POD")
+    for pool in found.pools:
+        policy = pool_policy(pool.policy, pool.reserved_percent, moves_back=pool.moves_back)
+        table.add_row(pool.pool, policy, _standing(pool, found))
+    print_table(console, table)
+
+
+def _standing(pool: PoolStanding, found: PodExplanation) -> str:
+    if pool.standing == "own":
+        if not found.node:
+            return "its own; it waits for room there"
+        return "its own, where it is" if pool.is_there else "its own too; it is in another one"
+    if pool.standing == "spilled":
+        back = "; it goes back when there is room" if pool.moves_back else ""
+        return f"its own, from which it spilled over to {found.node}{back}"
+    if pool.standing == "not allowed":
+        return "not allowed: " + ("dedicated to others" if pool.policy == "Dedicated" else "it has a dedicated pool")
+    here = "it is here: " if pool.is_there else ""
+    most = f"allowed, in {100 - pool.reserved_percent}% of each node, which others share"
+    return here + (most if pool.reserved_percent else "allowed, after its own pools and nodes of nobody")
 
 
 # Its gang.

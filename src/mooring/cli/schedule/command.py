@@ -34,7 +34,10 @@ def schedule(
     seed: Seed = 0,
     pool_label: Annotated[
         str | None,
-        typer.Option(metavar="KEY", help="The node label that names a node's pool; guessed if not given."),
+        typer.Option(
+            metavar="KEY",
+            help="The node label that names a node's pool; else NodePools say, or it is guessed.",
+        ),
     ] = None,
     wide: Annotated[
         bool, typer.Option("--wide", "-w", help="List every pod in the table, not every workload.")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from mooring.cli.schedule.device_map import print_device_maps
 from mooring.cli.schedule.gpu_map import print_gpu_maps
-from mooring.cli.tables import count, make_table, natural_width, print_admissions, print_table
+from mooring.cli.tables import count, make_table, natural_width, pool_policy, print_admissions, print_table
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.report.names import group_name
 from mooring.report.placements import Ended, Evicted, Lost, Placement
@@ -141,20 +141,27 @@ def _pool_table(console: Console, pools: Sequence[Pool]) -> Table:
     """A column a resource; where these are too many for the width, a line a resource."""
     resources = list(dict.fromkeys((CPU, MEMORY, *(name for pool in pools for name in pool.resources))))
     extended = [name for name in resources if name not in (CPU, MEMORY)]
-    table = make_table("POOL", ">NODES", ">PODS", "CPU", "MEMORY", *extended)
+    has_policies = any(pool.policy for pool in pools)
+    about = ("POOL", *(("POLICY",) if has_policies else ()), ">NODES", ">PODS")
+    table = make_table(*about, "CPU", "MEMORY", *extended)
     for pool in pools:
-        cells = [_cell(pool, name) for name in resources]
-        table.add_row(_pool_name(pool, pools), f"{pool.nodes:,}", f"{pool.pods:,}", *cells)
+        table.add_row(*_about(pool, pools, has_policies), *(_cell(pool, name) for name in resources))
     if natural_width(console, table) <= console.width:
         return table
-    table = make_table("POOL", ">NODES", ">PODS", "RESOURCE", "REQUESTED")
+    table = make_table(*about, "RESOURCE", "REQUESTED")
     for pool in pools:
-        first = [_pool_name(pool, pools), f"{pool.nodes:,}", f"{pool.pods:,}"]
+        first = _about(pool, pools, has_policies)
         for name in resources:
             if name in pool.resources:
                 table.add_row(*first, name, _cell(pool, name))
-                first = ["", "", ""]
+                first = [""] * len(first)
     return table
+
+
+def _about(pool: Pool, pools: Sequence[Pool], has_policies: bool) -> list[str]:
+    """What is said of a pool before its resources."""
+    policy = [pool_policy(pool.policy, pool.reserved_percent, moves_back=pool.moves_back)] if has_policies else []
+    return [_pool_name(pool, pools), *policy, f"{pool.nodes:,}", f"{pool.pods:,}"]
 
 
 def _pool_name(pool: Pool, pools: Sequence[Pool]) -> str:

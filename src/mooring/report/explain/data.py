@@ -137,6 +137,20 @@ class GangStatus(Struct, rename="camel", omit_defaults=True):
     """Who would have to be gone for it to start, in the order in which they are likely to end."""
 
 
+class PoolStanding(Struct, rename="camel", omit_defaults=True):
+    """A node pool, as it looks to one pod."""
+
+    pool: str
+    policy: str
+    standing: str
+    """own: one of its pools, where it is, or may go first. spilled: one of its pools, and it is outside of all of them.
+    allowed: a pool of others that takes it. not allowed: one that does not, or it has a dedicated pool elsewhere."""
+    is_there: bool = False
+    """Whether it runs in this pool."""
+    reserved_percent: int = 0
+    moves_back: bool = False
+
+
 class PodExplanation(Struct, rename="camel", omit_defaults=True):
     """What became of one pod, and why."""
 
@@ -176,3 +190,5 @@ class PodExplanation(Struct, rename="camel", omit_defaults=True):
     """It waits for something that no change to nodes would bring, such as its queue's share."""
     wants_node: bool = False
     """It waits for want of a node, so that a change to one could help."""
+    pools: list[PoolStanding] = []
+    """The node pools of its profile, its own first."""

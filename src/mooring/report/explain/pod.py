@@ -18,6 +18,7 @@ from mooring.report.explain.data import (
     RunnerUp,
 )
 from mooring.report.explain.finding import Finding
+from mooring.report.explain.pools import pool_standings
 from mooring.state.numa import ask_of_shape
 
 ROOM = "NodeResourcesFit"
@@ -52,6 +53,7 @@ def describe(finding: Finding) -> PodExplanation:
         gang=finding.gang,
         is_capped=finding.is_capped,
         wants_node=finding.wants_node,
+        pools=[] if evaluation is None else pool_standings(evaluation, finding.row),
     )
 
 
