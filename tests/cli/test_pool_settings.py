@@ -115,6 +115,24 @@ def test_places_for_pods_are_reserved_like_any_resource(tmp_path: Path, capsys: 
     assert sorted(placed.values()) == ["other"] * 9 + ["ours"] * 3
 
 
+def test_who_preempts_a_stranger_on_a_reserved_node_leaves_its_owners_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That an owner goes would not help: strangers use as much of the node as before."""
+    pool = "{name: r, nodeLabels: {pool: research}, namespaces: [research], policy: Reserved, reservedPercent: 50}"
+    running = [
+        pod("own", "1", "research", nodeName="ours", priority=0),
+        pod("stranger", "2", nodeName="ours", priority=5),
+        pod("elsewhere", "4", nodeName="other", priority=9),
+    ]
+    place(tmp_path, capsys, pool, *running, pod("urgent", "1", priority=9))
+    files = ["-f", str(tmp_path / "cluster.yaml"), "--config", str(tmp_path / "config.yaml")]
+    assert run(["schedule", *files, "-q", "-o", "json"]) == 0
+    found = msgspec.json.decode(capsys.readouterr().out)
+    assert [each["pod"] for each in found["evicted"]] == ["stranger"]
+    assert {each["pod"]: each["node"] for each in found["placements"]} == {"urgent": "ours"}
+
+
 def test_a_pool_may_belong_to_a_priority_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pool = "{name: r, nodeLabels: {pool: research}, priorityClasses: [urgent], policy: Reserved, reservedPercent: 100}"
     pods = [pod("a", "2", priorityClassName="urgent"), pod("b", "2"), pod("c", "2"), pod("d", "2")]

@@ -8,7 +8,7 @@ the scheduler would do with it, scores and all, and tells a pod to go only if th
 from collections.abc import Mapping
 
 from mooring.actions.move_back.moves import Move, Moves, identity
-from mooring.actions.move_back.spilled import Pools, is_settled, members_of, rows_of, workload_of
+from mooring.actions.move_back.spilled import Pools, is_settled, members, rows_of, workload_of
 from mooring.actions.place.batches import Batches
 from mooring.actions.preempt.action import Preemption
 from mooring.actions.preempt.running import RunningPods
@@ -59,7 +59,7 @@ class MoveBack(Action):
         spilled = self._pools.spilled(cluster)
         if not spilled:
             return []
-        running = self._preemption.search(cycle).running
+        running, of_workload = self._preemption.search(cycle).running, members(cluster)
         moves: dict[PodKey, tuple[PodRecord, int]] = {}
         in_vain: set[int] = set()
         decisions: list[Decision] = []
@@ -70,8 +70,7 @@ class MoveBack(Action):
             own = self._pools.own(record.shape)
             if not self._moves.may_try(workload, own, record.shape, cluster, cycle.now):
                 continue
-            members = list(members_of(workload, cluster))
-            others = [member for member in members if member.key not in moves]
+            others = [member for member in of_workload[workload] if member.key not in moves]
             if not is_settled(others) or not _may_be_disrupted(record, running):
                 continue
             row = self._row_for(record, own, moves, cluster)
@@ -79,7 +78,7 @@ class MoveBack(Action):
                 in_vain.add(record.shape.id)
                 continue
             moves[record.key] = record, row
-            before = frozenset(map(identity, members))
+            before = frozenset(map(identity, of_workload[workload]))
             self._moves.begin(Move(identity(record), workload, record.shape, own, row, before), cluster)
             decisions += self._evict(record, row, own, running, cycle)
             if len(moves) >= self._most:

@@ -7,7 +7,7 @@ move was in vain: its workload is let be until its pool has other room than then
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from mooring.actions.move_back.spilled import members_of, rows_of, workload_of
+from mooring.actions.move_back.spilled import members, rows_of, workload_of
 from mooring.config.node_pools import NodePool
 from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
@@ -98,7 +98,7 @@ class Moves:
             return True
         if now < move.gone_at + PATIENCE_SECONDS:
             return False
-        return not any(identity(found) not in move.before for found in members_of(move.workload, cluster))
+        return all(identity(found) in move.before for found in members(cluster).get(move.workload, ()))
 
     # Those who are let be.
 
@@ -109,7 +109,7 @@ class Moves:
 
     def _note_in_vain(self, move: Move, cluster: Cluster, now: float) -> None:
         """Let a workload be; those that have no pods any more are forgotten."""
-        there = {workload_of(record.pod) for record in cluster.pods.records.values()} if self._in_vain else set()
+        there = members(cluster) if self._in_vain else {}
         self._in_vain = {workload: known for workload, known in self._in_vain.items() if workload in there}
         known = self._in_vain.get(move.workload)
         times = 1 if known is None else known.times + 1

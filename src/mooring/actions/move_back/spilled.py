@@ -1,6 +1,6 @@
 """Who runs outside of its own pools, would be made anew if it were evicted, and belongs to nobody but itself."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,11 +88,16 @@ def workload_of(pod: Pod) -> str:
     return f"{owner.kind}/{pod.metadata.namespace}/{owner.name}"
 
 
-def members_of(workload: str, cluster: Cluster) -> Iterator[PodRecord]:
-    """The pods that a controller has made."""
-    return (record for record in cluster.pods.records.values() if workload_of(record.pod) == workload)
+def members(cluster: Cluster) -> dict[str, list[PodRecord]]:
+    """The pods that are there of each workload."""
+    found: dict[str, list[PodRecord]] = {}
+    for record in cluster.pods.records.values():
+        workload = workload_of(record.pod)
+        if workload:
+            found.setdefault(workload, []).append(record)
+    return found
 
 
-def is_settled(members: Sequence[PodRecord]) -> bool:
+def is_settled(records: Sequence[PodRecord]) -> bool:
     """Whether all pods of a workload have their places: else one of them is being replaced already."""
-    return all(record.row != UNBOUND and not record.nominated and not _is_going(record) for record in members)
+    return all(record.row != UNBOUND and not record.nominated and not _is_going(record) for record in records)
