@@ -15,7 +15,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -57,15 +57,20 @@ def free_port() -> int:
 class Program:
     """A program that runs in the background, with its output in a file."""
 
-    def __init__(self, directory: Path, name: str, command: Sequence[str | Path]) -> None:
+    def __init__(
+        self, directory: Path, name: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None
+    ) -> None:
         self.name, self.log = name, directory / f"{name}.log"
+        self._environment = os.environ | (environment or {})
         self._command = [str(each) for each in command]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         with self.log.open("ab") as log:
             command = [*END_WITH_PARENT, *self._command]
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True, env=self._environment
+            )
 
     @property
     def pid(self) -> int:
@@ -114,7 +119,15 @@ class Program:
 class ControlPlane:
     """etcd and kube-apiserver, with kubeconfigs for an administrator and for a user without any rights."""
 
-    def __init__(self, directory: Path, *, port: int | None = None, api_flags: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        port: int | None = None,
+        api_flags: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`environment` is for etcd and the API server."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.port = port or free_port()
@@ -126,6 +139,7 @@ class ControlPlane:
         self._etcd_url = f"http://127.0.0.1:{client}"
         found = etcd()
         assert found is not None
+        self._servers_environment = environment
         self._add(
             "etcd",
             found,
@@ -139,7 +153,8 @@ class ControlPlane:
         self._add("kube-apiserver", binary("kube-apiserver") or "kube-apiserver", *self._api_flags(), *api_flags)
 
     def _add(self, name: str, *command: str | Path) -> Program:
-        self.programs[name] = Program(self.directory, name, command)
+        environment = self._servers_environment if name in ("etcd", "kube-apiserver") else None
+        self.programs[name] = Program(self.directory, name, command, environment)
         return self.programs[name]
 
     def _api_flags(self) -> list[str]:

@@ -3,8 +3,13 @@
     python tests/live/versus.py --nodes 1000 5000 --pods 5000          (make versus)
 
 Pods are created as fast as the server takes them, by a process of their own; another one watches when they are bound.
-The bare client (aiohttp, 64 requests in flight) is told of each pod as it is created and binds it at once, round robin,
-with the Scheduled event behind the binds, as a scheduler would that needs no time to think and nothing to read.
+The bare client (64 requests in flight, over the same connections as Mooring's) is told of each pod as it is created and
+binds it at once, round robin, with the Scheduled events when binds pause, as a scheduler would that needs no time to
+think and nothing to read.
+
+All of them share the machine's processors with the API server, which takes more than any of them. So that they are
+compared, and not the server, it does no more for all of them alike than it must: no webhooks, policies and quotas, no
+queues of its own for requests, and garbage is collected more rarely. `--server-defaults` leaves it as it comes.
 
 `--rounds` lets all of them run again and again, in turn, and judges their medians: a machine that others use is not the
 same from one minute to the next. Prints a table; `-o` writes it as JSON.
@@ -12,7 +17,9 @@ same from one minute to the next. Prints a table; `-o` writes it as JSON.
 
 import argparse
 import asyncio
+import contextlib
 import json
+import resource
 import ssl
 import statistics
 import subprocess
@@ -23,15 +30,30 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import aiohttp
+import msgspec
 from binaries import build
 from control_plane import ADMIN, ControlPlane, Program
 from kube import Kube, node, pod
 
+from mooring.drivers.live.connections import Connections
+from mooring.drivers.live.dispatcher import PAUSE_SECONDS
+
 CREATORS, BINDERS = 32, 64
 LONGEST_SECONDS = 300.0
 WARM_UP = 500
+LIGHT = (
+    "--enable-priority-and-fairness=false",
+    "--profiling=false",
+    "--disable-admission-plugins=LimitRanger,ResourceQuota,DefaultTolerationSeconds,RuntimeClass,PodSecurity,"
+    "MutatingAdmissionWebhook,ValidatingAdmissionWebhook,MutatingAdmissionPolicy,ValidatingAdmissionPolicy,"
+    "StorageObjectInUseProtection,DefaultStorageClass,DefaultIngressClass,PersistentVolumeClaimResize",
+)
+COLLECT_RARELY = {"GOGC": "400"}
+"""Of the API server and etcd; kube-scheduler is as it comes."""
+SERVERS = ("etcd", "kube-apiserver")
 NAMES = ("bare", "kube-scheduler", "mooring")
 
 
@@ -46,35 +68,64 @@ class Figures(NamedTuple):
     """Seconds from creation to bound."""
     cpu: float
     """Of the scheduler or the bare client, in seconds."""
+    server_cpu: float
+    """Of etcd and the API server."""
+    around_cpu: float
+    """Of who creates the pods and who looks on."""
 
 
 class Session:
-    """A few connections to the API server, as cheap as Python has them."""
+    """Connections to the API server, as cheap as Python has them."""
 
     def __init__(self, server: str) -> None:
-        self._server = server
+        self._server, self._host = server, urlsplit(server).netloc
 
     async def __aenter__(self) -> "Session":
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-        self._session = aiohttp.ClientSession(
+        self._connections = Connections(self._server, context)
+        self._session = aiohttp.ClientSession(  # of watches
             connector=aiohttp.TCPConnector(limit=0, ssl=context),
-            headers={"Authorization": f"Bearer {ADMIN}", "Content-Type": "application/json"},
+            headers={"Authorization": f"Bearer {ADMIN}"},
             timeout=aiohttp.ClientTimeout(total=None),
         )
         return self
 
     async def __aexit__(self, *raised: object) -> None:
+        self._connections.close()
         await self._session.close()
 
     async def post(self, path: str, body: Any) -> None:
-        async with self._session.post(self._server + path, data=json.dumps(body)) as answer:
-            text = await answer.read()
-            assert answer.status < 300, text[:300]
+        content = msgspec.json.encode(body)
+        head = f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nAuthorization: Bearer {ADMIN}\r\n"
+        head += f"Accept: application/json\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+        answer = await self._connections.send(head.encode() + content, LONGEST_SECONDS)
+        assert answer.status < 300, answer.body[:300]
 
     def watch(self, path: str) -> Any:
         return self._session.get(self._server + path)
+
+
+class Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    resource_version: str
+
+
+class Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class Seen(msgspec.Struct):
+    metadata: Metadata
+    spec: Spec
+
+
+class Line(msgspec.Struct):
+    object: Seen
+
+
+decode_line = msgspec.json.Decoder(Line).decode
 
 
 # The processes of a run.
@@ -102,7 +153,9 @@ async def observe(server: str, count: int, prefix: str, version: str) -> None:
     bound: set[str] = set()
     async with Session(server) as session:
         while len(bound) < count:
-            path = f"/api/v1/namespaces/default/pods?watch=true&resourceVersion={version}"
+            path = (
+                f"/api/v1/namespaces/default/pods?watch=true&resourceVersion={version}&fieldSelector=spec.nodeName!%3D"
+            )
             async with session.watch(path) as answer:
                 rest = b""
                 async for chunk in answer.content.iter_any():
@@ -110,9 +163,9 @@ async def observe(server: str, count: int, prefix: str, version: str) -> None:
                     rest = lines.pop()
                     now = time.time()
                     for line in lines:
-                        found = json.loads(line)["object"]
-                        name, version = found["metadata"]["name"], found["metadata"]["resourceVersion"]
-                        if name.startswith(f"{prefix}-") and name not in bound and found["spec"].get("nodeName"):
+                        found = decode_line(line).object
+                        name, version = found.metadata.name, found.metadata.resource_version
+                        if name.startswith(f"{prefix}-") and name not in bound and found.spec.node_name:
                             bound.add(name)
                             print(f"{name} {now:.6f}", flush=True)
                     if len(bound) >= count:
@@ -120,7 +173,7 @@ async def observe(server: str, count: int, prefix: str, version: str) -> None:
 
 
 async def bind(server: str, count: int, nodes: int, *, backlog: bool) -> None:
-    """Bind every pod named on standard input as soon as it is named, and say so in an event when nothing is to bind.
+    """Bind every pod named on standard input as soon as it is named, and say so in an event when binds pause.
 
     A backlog is read as a whole first: names that trickle in would let events go before binds.
     """
@@ -131,27 +184,28 @@ async def bind(server: str, count: int, nodes: int, *, backlog: bool) -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     news = asyncio.Condition()
     sent = said = 0
+    last = loop.time()
 
     async with Session(server) as session:
 
         async def work() -> None:
-            nonlocal sent, said
+            nonlocal sent, said, last
             while said < count:
                 if to_bind:
                     name, place = to_bind.popleft(), f"n{sent % nodes:05}"
                     sent += 1
                     await session.post(f"/api/v1/namespaces/default/pods/{name}/binding", binding(name, place))
                     to_say.append((name, place))
-                elif to_say:
+                    last = loop.time()
+                elif to_say and loop.time() > last + PAUSE_SECONDS:
                     said += 1
                     name, place = to_say.popleft()
                     await session.post("/apis/events.k8s.io/v1/namespaces/default/events", event(name, place))
                 else:
                     async with news:
-                        try:
-                            await asyncio.wait_for(news.wait(), 0.05)
-                        except TimeoutError:
-                            continue
+                        with contextlib.suppress(TimeoutError):
+                            async with asyncio.timeout(0.05):
+                                await news.wait()
 
         async def read() -> None:
             while line := await reader.readline():
@@ -213,6 +267,8 @@ def measure(plane: ControlPlane, kube: Kube, name: str, nodes: int, pods: int, *
     me = [sys.executable, __file__, "--server", plane.server, "--pods", str(pods), "--nodes", str(nodes)]
     me += ["--backlog"] if backlog else []
     before = scheduler.cpu_seconds() if scheduler is not None else 0.0
+    around_before = children_seconds()
+    server_before = sum(plane.programs[each].cpu_seconds() for each in SERVERS)
     observer = subprocess.Popen([*me, "--as", "observe", prefix, version], stdout=subprocess.PIPE, text=True)
     creator = subprocess.Popen([*me, "--as", "create", prefix], stdout=subprocess.PIPE, text=True)
     pipe = subprocess.PIPE
@@ -235,10 +291,12 @@ def measure(plane: ControlPlane, kube: Kube, name: str, nodes: int, pods: int, *
     output, _ = observer.communicate(timeout=LONGEST_SECONDS)
     bound = {each: float(when) for each, when in map(str.split, output.splitlines())}
     cpu = scheduler.cpu_seconds() - before if scheduler is not None else 0.0
+    server_cpu = sum(plane.programs[each].cpu_seconds() for each in SERVERS) - server_before
     assert creator.wait() == 0 and len(created) == len(bound) == pods, (len(created), len(bound))
     if binder is not None:
         assert binder.wait() == 0 and binder.stdout is not None
         cpu = float(binder.stdout.read())
+    around_cpu = children_seconds() - around_before - (cpu if binder is not None else 0.0)
     if scheduler is not None:
         scheduler.stop(60)  # its events come behind
     waits = sorted(bound[each] - created[each] for each in created)
@@ -246,13 +304,23 @@ def measure(plane: ControlPlane, kube: Kube, name: str, nodes: int, pods: int, *
     rate = pods / (max(bound.values()) - began)
     kube.call("DELETE", "/api/v1/namespaces/default/pods?gracePeriodSeconds=0")
     kube.call("DELETE", "/api/v1/namespaces/default/events")
-    return Figures(name, nodes, pods, rate, statistics.median(waits), waits[int(len(waits) * 0.99)], cpu)
+    p50, p99 = statistics.median(waits), waits[int(len(waits) * 0.99)]
+    return Figures(name, nodes, pods, rate, p50, p99, cpu, server_cpu, around_cpu)
+
+
+def children_seconds() -> float:
+    """Of processor time, what children of ours took that are over."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def show(figures: list[Figures]) -> None:
-    print(f"{'who':<16}{'nodes':>7}{'pods':>7}{'pods/s':>9}{'p50 s':>8}{'p99 s':>8}{'CPU s':>8}")
+    print(
+        f"{'who':<16}{'nodes':>7}{'pods':>7}{'pods/s':>9}{'p50 s':>8}{'p99 s':>8}{'CPU s':>8}{'server':>8}{'around':>8}"
+    )
     for found in figures:
-        numbers = f"{found.rate:9.0f}{found.p50:8.2f}{found.p99:8.2f}{found.cpu:8.1f}"
+        numbers = f"{found.rate:9.0f}{found.p50:8.2f}{found.p99:8.2f}"
+        numbers += f"{found.cpu:8.1f}{found.server_cpu:8.1f}{found.around_cpu:8.1f}"
         print(f"{found.name:<16}{found.nodes:>7}{found.pods:>7}{numbers}")
 
 
@@ -281,6 +349,7 @@ def main() -> int:
     parser.add_argument(
         "--backlog", action="store_true", help="all pods are there first; pods/s from the first bind on"
     )
+    parser.add_argument("--server-defaults", action="store_true", help="leave the API server and etcd as they come")
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--server", help=argparse.SUPPRESS)
     parser.add_argument("--as", dest="role", nargs="+", help=argparse.SUPPRESS)
@@ -302,7 +371,9 @@ def main() -> int:
     figures: list[Figures] = []
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory)
-        with ControlPlane(path / "plane") as plane, Kube(plane.kubeconfig, path) as kube:
+        flags, environment = ((), {}) if options.server_defaults else (LIGHT, COLLECT_RARELY)
+        plane = ControlPlane(path / "plane", api_flags=flags, environment=environment)
+        with plane, Kube(plane.kubeconfig, path) as kube:
             there = 0
             for nodes in sorted(options.nodes):
                 kube.create(*(node(f"n{i:05}") for i in range(there, nodes)))

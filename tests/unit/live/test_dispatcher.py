@@ -3,8 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
+from mooring.drivers.live import dispatcher as dispatcher_module
 from mooring.drivers.live.client import ApiError
-from mooring.drivers.live.dispatcher import FEWEST, START, Dispatcher, Lane
+from mooring.drivers.live.dispatcher import FEWEST, PATIENT_PART, PAUSE_SECONDS, START, Dispatcher, Lane
 
 
 def run(story: Callable[[Dispatcher], Awaitable[None]]) -> None:
@@ -73,5 +76,83 @@ def test_there_are_always_a_few() -> None:
             dispatcher._shrunk_at = 0.0
             dispatcher.note(0, 1.0)
         assert dispatcher.limit == FEWEST
+
+    run(story)
+
+
+def test_events_wait_until_binds_pause() -> None:
+    async def story(dispatcher: Dispatcher) -> None:
+        loop = asyncio.get_running_loop()
+        sent: list[tuple[str, float]] = []
+
+        def work(name: str, seconds: float = 0.0) -> Callable[[], Awaitable[None]]:
+            async def send() -> None:
+                sent.append((name, loop.time()))
+                await asyncio.sleep(seconds)
+
+            return send
+
+        dispatcher.submit(Lane.BIND, work("bind", 0.05))
+        dispatcher.submit(Lane.EVENT, work("event"))
+        dispatcher.submit(Lane.STATUS, work("status"))
+        await asyncio.sleep(0.1)
+        dispatcher.submit(Lane.BIND, work("bind"))
+        assert await dispatcher.drain(5)
+        assert [name for name, _ in sent] == ["bind", "status", "bind", "event"]
+        assert sent[3][1] - sent[2][1] >= PAUSE_SECONDS
+
+    run(story)
+
+
+def test_events_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher_module, "PATIENCE_SECONDS", 0.3)
+
+    async def story(dispatcher: Dispatcher) -> None:
+        dispatcher.limit = 8.0
+        done: list[Lane] = []
+        most = 0
+
+        def work(lane: Lane) -> Callable[[], Awaitable[None]]:
+            async def send() -> None:
+                nonlocal most
+                most = max(most, dispatcher._flying[Lane.EVENT])
+                await asyncio.sleep(0.02)
+                done.append(lane)
+
+            return send
+
+        dispatcher.submit(Lane.BIND, work(Lane.BIND))
+        for _ in range(40):
+            dispatcher.submit(Lane.EVENT, work(Lane.EVENT))
+        for _ in range(100):  # binds never pause
+            dispatcher.submit(Lane.BIND, work(Lane.BIND))
+            await asyncio.sleep(0.005)
+        assert 0 < done.count(Lane.EVENT) < 40
+        assert most <= 8 * PATIENT_PART
+        assert await dispatcher.drain(5)
+        assert done.count(Lane.EVENT) == 40
+
+    run(story)
+
+
+def test_who_waits_for_something_else_takes_no_place() -> None:
+    async def story(dispatcher: Dispatcher) -> None:
+        dispatcher.limit = 1.0
+        go_on, done = asyncio.Event(), list[str]()
+
+        async def wait() -> None:
+            async with dispatcher.aside():
+                await go_on.wait()
+            done.append("waited")
+
+        async def send() -> None:
+            done.append("sent")
+            go_on.set()
+
+        dispatcher.submit(Lane.EVICT, wait)
+        dispatcher.submit(Lane.EVICT, send)
+        assert await dispatcher.drain(5)
+        assert done == ["sent", "waited"]
+        assert dispatcher.in_flight == 0
 
     run(story)

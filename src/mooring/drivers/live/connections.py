@@ -78,6 +78,7 @@ class _Wire(asyncio.Protocol):
         self._idle, self._all = idle, open_
         self.idle_since = 0.0
         self._transport: asyncio.Transport | None = None
+        self._loop = asyncio.get_running_loop()  # once: looking it up asks the system who we are
         self._parser = httptools.HttpResponseParser(self)
         self._answer: asyncio.Future[Reply] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -85,12 +86,11 @@ class _Wire(asyncio.Protocol):
         self._retry_after = ""
 
     def ask(self, request: bytes, seconds: float) -> "asyncio.Future[Reply]":
-        loop = asyncio.get_running_loop()
-        answer = self._answer = loop.create_future()
+        answer = self._answer = self._loop.create_future()
         if self._transport is None or self._transport.is_closing():
             self._fail(ConnectionResetError("the connection was closed"))
         else:
-            self._timer = loop.call_later(seconds, self.drop, TimeoutError())
+            self._timer = self._loop.call_later(seconds, self.drop, TimeoutError())
             self._transport.write(request)
         return answer
 

@@ -1,5 +1,8 @@
 """Requests in flight: what is more urgent goes first, and no more at once than the API server bears.
 
+Events wait until binds pause: one that is sent while pods are still being decided on takes the API server's time from
+their binds. They do not wait for ever.
+
 The limit follows the server: it grows by one for each full round of answers while they come as fast as the best of
 late, and shrinks when the server asks for patience (429), fails, or answers ever more slowly.
 """
@@ -16,10 +19,17 @@ from mooring.drivers.live.client import ApiError
 
 FEWEST, MOST = 4, 256
 START = 48
+LATEST_PART = 0.05
+"""How much one answer counts in the average of late."""
 SLOW = 3.0
 """Answers that take so many times as long as the best of late are too many at once..."""
 SLOW_SECONDS = 0.4
 """...if they also take as long as that: an idle server answers in two milliseconds, and five do no harm."""
+PAUSE_SECONDS = 0.2
+"""Binds pause when none was sent, or was under way, for so long."""
+PATIENCE_SECONDS = 10.0
+"""How long events wait for such a pause. Then they go along with binds, with a part of the places in flight."""
+PATIENT_PART = 0.25
 _log = logging.getLogger(__name__)
 
 
@@ -46,11 +56,20 @@ class Dispatcher:
         self.on_room = on_room
         self._lanes: tuple[deque[Work], ...] = tuple(deque() for _ in Lane)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None  # looking it up asks the system who we are, each time
         self._best = 0.0
+        self.latency = 0.0
+        """Seconds that answers took of late, on average."""
         self._paused_until = 0.0
         self._shrunk_at = 0.0
+        self._flying = [0 for _ in Lane]
+        self._bound_at = self._events_since = float("-inf")
+        """When the last bind was done, and since when events have been waiting."""
+        self._looks_again: asyncio.TimerHandle | None = None
 
     def submit(self, lane: Lane, work: Work) -> None:
+        if lane is Lane.EVENT and not self._lanes[lane]:
+            self._events_since = time.monotonic()
         self._lanes[lane].append(work)
         self._pump()
 
@@ -80,25 +99,42 @@ class Dispatcher:
         return not len(self)
 
     def _pump(self) -> None:
+        loop = self._loop = self._loop or asyncio.get_running_loop()
         while self.in_flight < int(self.limit):
-            work = self._next()
-            if work is None:
+            lane = self._next()
+            if lane is None:
                 return
+            work = self._lanes[lane].popleft()
+            if lane is Lane.BIND and not self._lanes[lane]:
+                self.on_room()
             self.in_flight += 1
-            task = asyncio.ensure_future(self._run(work))
+            self._flying[lane] += 1
+            task = loop.create_task(self._run(lane, work))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def _next(self) -> Work | None:
-        for number, lane in enumerate(self._lanes):
-            if lane:
-                work = lane.popleft()
-                if number == Lane.BIND and not lane:
-                    self.on_room()
-                return work
-        return None
+    def _next(self) -> Lane | None:
+        """The lane whose turn it is."""
+        for lane in (Lane.BIND, Lane.EVICT, Lane.STATUS):
+            if self._lanes[lane]:
+                return lane
+        return Lane.EVENT if self._lanes[Lane.EVENT] and self._may_send_event() else None
 
-    async def _run(self, work: Work) -> None:
+    def _may_send_event(self) -> bool:
+        now = time.monotonic()
+        if not self._flying[Lane.BIND] and now >= self._bound_at + PAUSE_SECONDS:
+            return True
+        if now >= self._events_since + PATIENCE_SECONDS and self._flying[Lane.EVENT] < self.limit * PATIENT_PART:
+            return True
+        if self._looks_again is None:
+            self._looks_again = asyncio.get_running_loop().call_later(PAUSE_SECONDS / 2, self._look_again)
+        return False
+
+    def _look_again(self) -> None:
+        self._looks_again = None
+        self._pump()
+
+    async def _run(self, lane: Lane, work: Work) -> None:
         pause = self._paused_until - time.monotonic()
         if pause > 0:
             await asyncio.sleep(pause)
@@ -108,6 +144,9 @@ class Dispatcher:
             _log.exception("a request could not be dealt with")
         finally:
             self.in_flight -= 1
+            self._flying[lane] -= 1
+            if lane is Lane.BIND:
+                self._bound_at = time.monotonic()
             self._pump()
 
     # What the answers say.
@@ -117,6 +156,7 @@ class Dispatcher:
         if code == 0 or code >= 500:
             self._shrink(0.5)
             return
+        self.latency += LATEST_PART * (seconds - self.latency)
         best = self._best
         self._best = seconds if not best else min(seconds, best) if seconds < best else best + 0.001 * (seconds - best)
         if seconds > SLOW_SECONDS and seconds > SLOW * self._best:

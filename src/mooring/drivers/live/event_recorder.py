@@ -8,6 +8,7 @@ import random
 import socket
 import time
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,6 +33,10 @@ class _Series:
         self.path, self.name, self.note = path, name, note
         self.count, self.first, self.last, self.written = 1, now, now, now
 
+    def update(self, now: float) -> tuple[str, str, bytes]:
+        series = {"count": self.count, "lastObservedTime": _micro(now)}
+        return "PATCH", f"{self.path}/{self.name}", encode({"series": series})
+
 
 class EventRecorder:
     """Says what happened to whom, behind all other requests."""
@@ -39,7 +44,8 @@ class EventRecorder:
     def __init__(self, client: Client, dispatcher: Dispatcher) -> None:
         self._client, self._dispatcher = client, dispatcher
         self._host = socket.gethostname()
-        self._waiting: deque[tuple[str, bytes, str]] = deque()
+        self._waiting: deque[Callable[[], tuple[str, str, bytes]]] = deque()
+        """Each makes a request: its method, path and body. That it is made late costs no bind its time."""
         self._series: OrderedDict[tuple[str, str], _Series] = OrderedDict()
         self.dropped = 0
 
@@ -62,36 +68,39 @@ class EventRecorder:
             known.count, known.last = known.count + 1, now
             if now - known.written >= SERIES_SECONDS:
                 known.written = now
-                series = {"count": known.count, "lastObservedTime": _micro(now)}
-                self._send("PATCH", encode({"series": series}), f"{known.path}/{known.name}")
+                self._send(lambda: known.update(now))
             return
         metadata = pod.metadata
         name = f"{metadata.name}.{random.getrandbits(64):016x}"
         path = f"/apis/events.k8s.io/v1/namespaces/{metadata.namespace}/events"
-        body: dict[str, Any] = {
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": {"name": name, "namespace": metadata.namespace},
-            "eventTime": _micro(now),
-            "reportingController": scheduler,
-            "reportingInstance": f"{scheduler}-{self._host}",
-            "action": action,
-            "reason": reason,
-            "regarding": reference(pod),
-            "note": note if len(note) <= LONGEST_NOTE else f"{note[: LONGEST_NOTE - 3]}...",
-            "type": "Warning" if warning else "Normal",
-        }
-        if related:
-            body["related"] = related
         if warning:
             self._series[key] = _Series(path, name, note, now)
             self._series.move_to_end(key)
             if len(self._series) > MOST_SERIES:
                 self._series.popitem(last=False)
-        self._send("POST", encode(body), path)
 
-    def _send(self, method: str, body: bytes, path: str) -> None:
-        self._waiting.append((method, body, path))
+        def creation() -> tuple[str, str, bytes]:
+            body: dict[str, Any] = {
+                "apiVersion": "events.k8s.io/v1",
+                "kind": "Event",
+                "metadata": {"name": name, "namespace": metadata.namespace},
+                "eventTime": _micro(now),
+                "reportingController": scheduler,
+                "reportingInstance": f"{scheduler}-{self._host}",
+                "action": action,
+                "reason": reason,
+                "regarding": reference(pod),
+                "note": note if len(note) <= LONGEST_NOTE else f"{note[: LONGEST_NOTE - 3]}...",
+                "type": "Warning" if warning else "Normal",
+            }
+            if related:
+                body["related"] = related
+            return "POST", path, encode(body)
+
+        self._send(creation)
+
+    def _send(self, request: Callable[[], tuple[str, str, bytes]]) -> None:
+        self._waiting.append(request)
         if len(self._waiting) > MOST_WAITING:
             self._waiting.popleft()
             self.dropped += 1
@@ -101,7 +110,7 @@ class EventRecorder:
     async def _send_next(self) -> None:
         if not self._waiting:
             return
-        method, body, path = self._waiting.popleft()
+        method, path, body = self._waiting.popleft()()
         try:
             content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
             await self._client.request(method, path, body, content_type)

@@ -21,6 +21,8 @@ CHUNK = 1000
 """Objects a request of a list."""
 WATCH_SECONDS = (300, 600)
 """How long a watch lasts before the server ends it, drawn for each."""
+GATHER_SECONDS = 0.005
+"""How long what arrives after something has is left to gather, so that it is read at once."""
 GONE = 410
 _log = logging.getLogger(__name__)
 
@@ -157,6 +159,7 @@ class Informer:
                 if lines:
                     backoff.reset()
                     self._on_change()
+                    await asyncio.sleep(GATHER_SECONDS)
 
     def _take(self, line: bytes) -> None:
         found = _decode_line(line)
