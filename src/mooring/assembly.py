@@ -48,6 +48,7 @@ from mooring.plugins import DEFAULT_PLUGINS, OPTIONAL_PLUGINS, PLANNED_PLUGINS
 from mooring.plugins.dynamic_resources import DynamicResources
 from mooring.plugins.extenders import Extenders
 from mooring.plugins.node_pools import NodePools
+from mooring.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from mooring.plugins.priority_sort import PrioritySort
 from mooring.state.cluster import Cluster
 
@@ -196,6 +197,7 @@ def assemble(
         rewritten = rewrite(profile, source, f"profiles[{index}]")
         rewritten = rewritten if node_sort is None else with_strategy(rewritten, node_sort)
         arguments = _arguments(rewritten.plugin_config or [], registry, _naming(registry, source, index))
+        _leave_to_extenders(arguments, config)
         made = _build_profile(rewritten, config, registry, arguments, _naming(registry, source, index))
         batching[made.name] = arguments.get("Batching", BatchingArgs())
         costs[made.name] = arguments.get("PreemptionCost", PreemptionCostArgs())
@@ -225,6 +227,16 @@ def assemble(
         settings.kai,
         remarks,
     )
+
+
+def _leave_to_extenders(arguments: dict[str, Any], config: SchedulerConfig) -> None:
+    """Resources that extenders manage alone are none that nodes must have, as kube-scheduler has it."""
+    managed = (found for extender in config.extenders or () for found in extender.managed_resources)
+    names = dict.fromkeys(found.name for found in managed if found.ignored_by_scheduler)
+    if names:
+        fit: NodeResourcesFitArgs = arguments.get(NodeResourcesFit.__name__, NodeResourcesFitArgs())
+        ignored = [*fit.ignored_resources, *names]
+        arguments[NodeResourcesFit.__name__] = structs.replace(fit, ignored_resources=ignored)
 
 
 def node_pools(profiles: Mapping[str, Profile]) -> dict[str, NodePoolsArgs]:

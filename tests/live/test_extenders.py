@@ -1,5 +1,6 @@
 """Extenders of a KubeSchedulerConfiguration, asked over HTTP as people have them."""
 
+import base64
 import json
 import ssl
 import subprocess
@@ -31,6 +32,8 @@ class ExtenderServer(ThreadingHTTPServer):
     """Lets pods have n1 and n2, and likes n2 best."""
 
     asked: list[str]
+    spared: str = ""
+    """The pod whose eviction it does not agree to, by its uid."""
     nonsense: Any = None
     """What to answer whatever is asked."""
 
@@ -49,6 +52,8 @@ class Handler(BaseHTTPRequestHandler):
             answer = [{"Host": name, "Score": 10 if name == "n2" else 0} for name in body["NodeNames"]]
         elif verb == "preempt":
             allowed = {name: found for name, found in body["NodeNameToMetaVictims"].items() if name != "n1"}
+            for found in allowed.values():
+                found["Pods"] = [each for each in found["Pods"] if each["UID"] != server.spared]
             answer = {"NodeNameToMetaVictims": allowed}
         content = json.dumps(server.nonsense or answer).encode()
         self.send_response(200)
@@ -137,8 +142,44 @@ def test_nobody_is_evicted_where_an_extender_does_not_let_it(
     assert "preempt" in extender.asked
 
 
-def test_an_extender_is_asked_over_https_and_verified_by_its_ca(
+def test_a_victim_that_an_extender_spares_is_not_evicted(
     cluster: Kube, extender: ExtenderServer, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG.format(port=extender.server_port, more="preemptVerb: preempt"))
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 9}
+    cluster.create(urgent, node("n2", cpu=2), node("n3", cpu=2))
+    cluster.create(*(pod(f"low-{i}", cpu="1", nodeName="n2") for i in range(2)))
+    cluster.create(*(pod(f"low-{i}", cpu="1", nodeName="n3") for i in range(2, 4)))
+    extender.spared = cluster.pods()["low-1"]["metadata"]["uid"]
+    cluster.run(f"--config={config}")
+    cluster.create(pod("high", cpu="2", priorityClassName="urgent"))
+    assert cluster.wait_until_bound(["high"]) == {"high": "n3"}
+    assert set(cluster.pods()) == {"low-0", "low-1", "high"}
+
+
+def test_what_an_extender_manages_alone_nodes_need_not_have(
+    cluster: Kube, extender: ExtenderServer, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.yaml"
+    more = "managedResources: [{name: example.com/fpga, ignoredByScheduler: %s}]"
+    config.write_text(CONFIG.format(port=extender.server_port, more=more % "false"))
+    cluster.create(*(node(f"n{i}") for i in range(3)))
+    counting = cluster.run(f"--config={config}", name="counting")
+    one = pod("one")
+    resources = {"requests": {"cpu": "1", "example.com/fpga": "1"}, "limits": {"example.com/fpga": "1"}}
+    one["spec"]["containers"][0]["resources"] = resources
+    cluster.create(one)
+    until(lambda: any("Insufficient example.com/fpga" in note for _, note in cluster.events("one")), 30)
+    assert counting.stop() == 0
+    config.write_text(CONFIG.format(port=extender.server_port, more=more % "true"))
+    cluster.run(f"--config={config}", name="ignoring")
+    assert cluster.wait_until_bound(["one"]) == {"one": "n2"}
+
+
+@pytest.mark.parametrize("given", ["files", "data"])
+def test_an_extender_is_asked_over_https_and_verified_by_its_ca(
+    cluster: Kube, extender: ExtenderServer, tmp_path: Path, given: str
 ) -> None:
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
     command = f"openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=extender -keyout {key} -out {certificate}"
@@ -150,6 +191,9 @@ def test_an_extender_is_asked_over_https_and_verified_by_its_ca(
     context.load_verify_locations(certificate)
     extender.socket = context.wrap_socket(extender.socket, server_side=True)
     ours = f"{{caFile: {certificate}, certFile: {certificate}, keyFile: {key}, serverName: extender}}"
+    if given == "data":
+        crt, secret = (base64.b64encode(path.read_bytes()).decode() for path in (certificate, key))
+        ours = f"{{caData: {crt}, certData: {crt}, keyData: {secret}, serverName: extender}}"
     text = CONFIG.format(port=extender.server_port, more=f"enableHTTPS: true\n  tlsConfig: {ours}")
     config = tmp_path / "config.yaml"
     config.write_text(text.replace("http://", "https://"))

@@ -1,5 +1,7 @@
 """Extenders of a KubeSchedulerConfiguration: web services that are asked about pods."""
 
+import binascii
+from base64 import b64decode
 from collections.abc import Iterator
 
 import msgspec
@@ -12,6 +14,7 @@ DEFAULT_SECONDS = 30.0
 class ManagedResource(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     name: str
     ignored_by_scheduler: bool = False
+    """Whether nodes are taken to have it, whatever they say: the extender alone decides."""
 
 
 class ExtenderTls(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -20,6 +23,22 @@ class ExtenderTls(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_f
     cert_file: str = ""
     key_file: str = ""
     ca_file: str = ""
+    cert_data: str = ""
+    """As base64 of what would be in the file, before which it comes; so have the other two it."""
+    key_data: str = ""
+    ca_data: str = ""
+
+    def validate(self) -> Iterator[tuple[str, str, str]]:
+        for name, data in (("certData", self.cert_data), ("keyData", self.key_data), ("caData", self.ca_data)):
+            try:
+                pem(data)
+            except (binascii.Error, ValueError):  # what is found is not said: it may be a key
+                yield f"tlsConfig.{name}", "base64 of a file in PEM form", "something else"
+
+
+def pem(data: str) -> str:
+    """What base64 stands for."""
+    return b64decode("".join(data.split()), validate=True).decode("ascii")
 
 
 class Extender(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -49,3 +68,5 @@ class Extender(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fiel
             yield "weight", "1 or more with a prioritizeVerb", str(self.weight)
         if parse_duration(self.http_timeout) is None:
             yield "httpTimeout", "a duration such as 30s", f'"{self.http_timeout}"'
+        if self.tls_config is not None:
+            yield from self.tls_config.validate()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from mooring.drivers.driver import NOT_ADMITTED
 from mooring.drivers.live.backoff import Backoff
@@ -19,15 +19,15 @@ from mooring.drivers.live.extenders import ExtenderClient
 from mooring.drivers.live.informer import decode_head
 from mooring.drivers.live.requests import cut_gpu, deletion, pod_path, preempted_status, waiting_status
 from mooring.drivers.live.volumes import bind_volumes
+from mooring.engine.profile import Profile
 from mooring.model.api.pods import Pod
 from mooring.model.api.volumes import PersistentVolumeClaim
 from mooring.model.decisions import Bind, Decision, Evict, Partition, Wait
+from mooring.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
 
 MOST_TRIES = 8
 CUT_SECONDS = 120.0
 """How long the agent of a node may take to cut its GPUs."""
-VOLUME_SECONDS = 600.0
-"""How long the volumes of a pod may take, as VolumeBinding has it by default."""
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 _log = logging.getLogger(__name__)
 
@@ -54,6 +54,8 @@ class Carrier:
         self._client, self._dispatcher, self._recorder = client, dispatcher, recorder
         self._failed, self._bound, self._find, self._admitted = failed, bound, find, admitted
         self.served: Served = {}
+        self.profiles: Callable[[], Mapping[str, Profile]] = dict
+        """The profiles that decide now, by schedulerName."""
         self.extenders: ExtenderClient | None = None
         self.may_bind: Callable[[Bind, Pod], Awaitable[bool]] | None = None
         """Waits until a bind may be sent; False if it may not any more."""
@@ -89,7 +91,7 @@ class Carrier:
             return
         plugin, problem = "VolumeBinding", ""
         if claims:
-            problem = await bind_volumes(self._client, claims, decision.node, VOLUME_SECONDS)
+            problem = await bind_volumes(self._client, claims, decision.node, self._volume_seconds(pod))
         if decision.claims and not problem:
             plugin, problem = "DynamicResources", await self._reserve_devices(decision, pod)
         if decision.instances and not problem:
@@ -103,6 +105,13 @@ class Carrier:
             pod, "FailedScheduling", "Scheduling", note, scheduler=pod.spec.scheduler_name, warning=True
         )
         self._failed(decision, problem)
+
+    def _volume_seconds(self, pod: Pod) -> float:
+        """How long the volumes of a pod may take, as VolumeBinding has it in its profile."""
+        profile = self.profiles().get(pod.spec.scheduler_name)
+        plugins = profile.plugins if profile is not None else ()
+        args = next((plugin.args for plugin in plugins if isinstance(plugin, VolumeBinding)), VolumeBindingArgs())
+        return float(args.bind_timeout_seconds)
 
     async def _reserve_devices(self, decision: Bind, pod: Pod) -> str:
         resource = self.served.get(("resource.k8s.io", "ResourceClaim"))

@@ -8,16 +8,18 @@ import asyncio
 import contextlib
 import logging
 import ssl
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
 from msgspec.structs import replace
 
-from mooring.config.extenders import Extender, ExtenderTls
+from mooring.config.extenders import Extender, ExtenderTls, pem
 from mooring.drivers.live.binder import BOUND, Answer, Outcome
 from mooring.drivers.live.connection import without_userinfo
 from mooring.drivers.live.requests import encode
@@ -159,7 +161,10 @@ class ExtenderClient:
         return [found for found in self.concerned(pod) if found.preempt_verb]
 
     async def may_evict(self, pod: Pod, victims: Mapping[str, list[Pod]]) -> bool:
-        """Whether these pods, by node, may be evicted for that one; nodes that are refused are left out for a while."""
+        """Whether these pods, by node, may be evicted for that one; nodes that are refused are left out for a while.
+
+        A node is refused by one that does not name it, and by one that would spare one of its victims.
+        """
         refused: set[str] = set()
         for extender in self.preempts(pod):
             try:
@@ -167,7 +172,7 @@ class ExtenderClient:
                     extender,
                     extender.preempt_verb,
                     _preemption(extender, pod, victims),
-                    lambda found: set(_field(found, "NodeNameToMetaVictims") or ()),
+                    partial(_agreed, victims=victims),
                 )
             except ExtenderFailed as error:
                 _log.warning("pod %s: %s", pod.key, error)
@@ -253,13 +258,26 @@ def _tls_of(extender: Extender) -> ssl.SSLContext | bool:
     given = extender.tls_config or ExtenderTls()
     if not extender.url_prefix.startswith("https") or not (extender.enable_https or extender.tls_config):
         return True
-    context = ssl.create_default_context(cafile=given.ca_file or None)
-    if given.cert_file:
-        context.load_cert_chain(given.cert_file, given.key_file or None)
-    if given.insecure or (extender.enable_https and not given.ca_file):
+    authority = pem(given.ca_data)
+    context = ssl.create_default_context(cafile=None if authority else given.ca_file or None, cadata=authority or None)
+    if given.cert_file or given.cert_data:
+        with tempfile.TemporaryDirectory() as directory:  # certificates are loaded from files alone
+            certificate = _file(directory, "tls.crt", given.cert_data) or given.cert_file
+            context.load_cert_chain(certificate, _file(directory, "tls.key", given.key_data) or given.key_file or None)
+    if given.insecure or (extender.enable_https and not given.ca_file and not authority):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def _file(directory: str, name: str, data: str) -> str:
+    """A file for nobody but us with what base64 stands for; none without that."""
+    if not data:
+        return ""
+    path = Path(directory) / name
+    path.touch(mode=0o600)
+    path.write_text(pem(data))
+    return str(path)
 
 
 def _preemption(extender: Extender, pod: Pod, victims: Mapping[str, list[Pod]]) -> dict[str, Any]:
@@ -267,6 +285,15 @@ def _preemption(extender: Extender, pod: Pod, victims: Mapping[str, list[Pod]]) 
         named = {node: {"Pods": [{"UID": each.metadata.uid} for each in pods]} for node, pods in victims.items()}
         return {"Pod": pod, "NodeNameToMetaVictims": named}
     return {"Pod": pod, "NodeNameToVictims": {node: {"Pods": pods} for node, pods in victims.items()}}
+
+
+def _agreed(found: Any, victims: Mapping[str, list[Pod]]) -> set[str]:
+    """The nodes on which an extender lets all of these go."""
+    named = {
+        node: {_field(each, "UID") or _field(each, "Uid") for each in _field(given or {}, "Pods") or ()}
+        for node, given in (_field(found, "NodeNameToMetaVictims") or {}).items()
+    }
+    return {node for node, pods in victims.items() if {pod.metadata.uid for pod in pods} <= named.get(node, set())}
 
 
 def _args(extender: Extender, pod: Pod, names: list[str], nodes: dict[str, Any]) -> dict[str, Any]:
