@@ -20,6 +20,7 @@ from mooring.testing.builders import make_profile
 from mooring.testing.random_clusters import Choose, World, random_cluster
 
 RESOURCES = ("cpu", "memory", "nvidia.com/gpu", PLACES)
+ENABLED = {"multiPoint": {"enabled": [{"name": "NodePools", "weight": 100}]}}
 POOLS = [
     {"name": "a", "nodeLabels": {"disk": "hdd"}, "namespaces": ["team-a"], "policy": "Dedicated"},
     {"name": "b", "nodeLabels": {"tier": "5"}, "podLabels": {"app": "web"}},
@@ -31,7 +32,12 @@ POOLS = [
         "reservedPercent": 60,
     },
 ]
-PROFILE = make_profile("NodePools", "NodeResourcesFit", args={"NodePools": {"pools": POOLS}})
+BACK = [POOLS[0], *({**pool, "movesBack": True} for pool in POOLS[1:])]
+PROFILES = {
+    "pools": make_profile("NodePools", "NodeResourcesFit", args={"NodePools": {"pools": POOLS}}),
+    "pools and all others": make_profile(args={"NodePools": {"pools": POOLS}}) | {"plugins": ENABLED},
+    "and back": make_profile(args={"NodePools": {"pools": BACK, "mostMovesAtATime": 2}}) | {"plugins": ENABLED},
+}
 
 
 def is_counted(shape: Shape) -> bool:
@@ -75,14 +81,15 @@ def test_what_some_pods_use_is_what_a_plain_recount_finds_in_trials_and_after_th
     try_out(depths)
 
 
+@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("spare_shapes", [0, clusters.SPARE_SHAPES])
 @given(world=worlds(), steps=st.lists(st.integers(1, 8), min_size=1, max_size=6))
 def test_decisions_with_pools_are_those_computed_from_nothing_and_usage_follows_every_event(
-    spare_shapes: int, world: World, steps: list[int]
+    spare_shapes: int, profile: str, world: World, steps: list[int]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clusters, "SPARE_SHAPES", spare_shapes)  # with none, shapes are forgotten all the time
-        story = Story(world, assembled(PROFILE))
+        story = Story(world, assembled(PROFILES[profile]))
         cluster = story.fast.cluster
         usage = cluster.usage_of_some("some", is_counted)
         for events in steps:
