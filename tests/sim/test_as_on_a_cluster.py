@@ -158,7 +158,7 @@ class ControlPlane:
         self._until(kubeconfig.exists)
         self._connect(yaml.safe_load(kubeconfig.read_text()))
         self._until(lambda: len(self.ask("GET", "/api/v1/nodes")["items"]) == 3)
-        options = ("--leader-elect", "false", "--decision-log", self._log)
+        options = ("--leader-elect=false", "--decision-log", self._log)
         self._start("run", "--kubeconfig", kubeconfig, *options)
 
     def _start(self, *arguments: str | Path) -> None:

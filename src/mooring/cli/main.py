@@ -15,6 +15,7 @@ from mooring.cli.bench.command import bench
 from mooring.cli.explain.command import explain
 from mooring.cli.failures import describe_failure
 from mooring.cli.queues.command import queues
+from mooring.cli.run.command import RunCommand
 from mooring.cli.run.command import run as run_command
 from mooring.cli.schedule.command import schedule
 from mooring.cli.simulate.command import simulate
@@ -32,7 +33,7 @@ app = typer.Typer(
 app.command(short_help="Decide offline: manifests in, placements out.")(schedule)
 app.command(short_help="Why a pod is where it is, or what would make it fit.")(explain)
 app.command(short_help="Who has quota, who waits, and who would have to give back.")(queues)
-app.command(name="run", short_help="Schedule a real cluster.")(run_command)
+app.command(name="run", cls=RunCommand, short_help="Schedule a real cluster.")(run_command)
 app.command(short_help="A cluster to try: control plane, simulated nodes, Mooring.")(up)
 app.command(short_help="A cluster in virtual time: policies side by side.")(simulate)
 app.command(short_help="How fast the engine decides, workload by workload.")(bench)

@@ -3,9 +3,10 @@
 import logging
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from mooring.cli.options import Config, PluginFiles, Seed
 from mooring.errors import InputError
@@ -17,6 +18,13 @@ Kubeconfig = Annotated[
         help="How to reach the cluster. Default: $KUBECONFIG, ~/.kube/config, or what a pod is given by its node.",
     ),
 ]
+
+
+class RunCommand(TyperCommand):
+    """kube-scheduler's flags as kube-scheduler reads them: a bare `--leader-elect` is true, and takes no word along."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ["--leader-elect=true" if each == "--leader-elect" else each for each in args])
 
 
 def run(
@@ -34,7 +42,12 @@ def run(
     ] = None,
     leader_elect: Annotated[
         str | None,
-        typer.Option(metavar="true|false", help="Whether to wait until no other scheduler holds the lease."),
+        typer.Option(
+            metavar="[=true|false]", help="Whether to wait until no other scheduler holds the lease. Default: true."
+        ),
+    ] = None,
+    leader_elect_resource_lock: Annotated[
+        str | None, typer.Option(metavar="leases", help="The kind of the lease: there is no other any more.")
     ] = None,
     leader_elect_resource_name: Annotated[
         str | None,
@@ -93,6 +106,8 @@ def run(
     level = logging.WARNING if verbose <= 0 else logging.INFO if verbose < 4 else logging.DEBUG
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s")
     names = tuple(scheduler_name or ())
+    if leader_elect_resource_lock not in (None, "leases"):
+        raise InputError(f"--leader-elect-resource-lock: expected leases, found {leader_elect_resource_lock!r}")
     election = {
         "leader_elect": None if leader_elect is None else _is_true("--leader-elect", leader_elect),
         "resource_name": leader_elect_resource_name,
