@@ -1,6 +1,7 @@
 """What pools keep is counted right whatever happens, and cached answers about it are those computed from nothing."""
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from mooring.testing.random_clusters import Choose, World, random_cluster
 
 RESOURCES = ("cpu", "memory", "nvidia.com/gpu", PLACES)
 ENABLED = {"multiPoint": {"enabled": [{"name": "NodePools", "weight": 100}]}}
-POOLS = [
+POOLS: list[dict[str, Any]] = [
     {"name": "a", "nodeLabels": {"disk": "hdd"}, "namespaces": ["team-a"], "policy": "Dedicated"},
     {"name": "b", "nodeLabels": {"tier": "5"}, "podLabels": {"app": "web"}},
     {
