@@ -79,7 +79,7 @@ class MoveBack(Action):
                 continue
             moves[record.key] = record, row
             before = frozenset(map(identity, of_workload[workload]))
-            self._moves.begin(Move(identity(record), workload, record.shape, own, row, before), cluster)
+            self._moves.begin(Move(identity(record), workload, record.shape, own, before), cluster)
             decisions += self._evict(record, row, own, running, cycle)
             if len(moves) >= self._most:
                 break

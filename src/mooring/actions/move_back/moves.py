@@ -36,8 +36,6 @@ class Move:
     workload: str
     shape: Shape
     own: tuple[NodePool, ...]
-    row: int
-    """Where there was room for it."""
     before: frozenset[Identity]
     """The pods that its workload had."""
     gone_at: float | None = None
