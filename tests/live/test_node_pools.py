@@ -115,6 +115,7 @@ def test_pods_spill_over_and_go_back_when_there_is_room(cluster: Kube, replica_s
     cluster.delete(first)
     until(lambda: replica_sets.node_of("web") == "ours", 60)
     assert not spilled & set(cluster.pods())
+    until(lambda: any(reason == "Evicted" for name in spilled for reason, _ in cluster.events(name)), 30)
 
 
 def test_without_the_setting_whoever_spilled_over_stays(cluster: Kube, replica_sets: ReplicaSets) -> None:

@@ -188,6 +188,8 @@ class Carrier:
         if decision.preemptor:
             related = reference(preemptor) if preemptor is not None else None
             self._recorder.record(pod, "Preempted", "Preempting", decision.reason, scheduler=scheduler, related=related)
+        elif decision.moves_to:
+            self._recorder.record(pod, "Evicted", "Moving", decision.reason, scheduler=scheduler)
 
     async def _insist(
         self, method: str, path: str, body: bytes, content_type: str = JSON, while_there: Pod | None = None
