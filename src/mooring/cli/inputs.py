@@ -22,6 +22,7 @@ def make_inputs(
     now: str | None,
     taken_on: list[str] | None,
     validate: Literal["strict", "warn", "ignore"],
+    context: str | None = None,
 ) -> "Inputs":
     """Check what belongs together: manifests, which may go on in steps, or a cluster."""
     from mooring.drivers.offline.reading import Inputs, parse_now, parse_step
@@ -31,10 +32,12 @@ def make_inputs(
         raise InputError("Missing option '--filename' / '-f', or '--kubeconfig' for a cluster (see mooring --help)")
     if kubeconfig is not None and (given or then):
         raise InputError("--kubeconfig: expected a cluster or manifests (-f, --then), found both")
+    if context is not None and kubeconfig is None:
+        raise InputError("--context: expected --kubeconfig with it, found none")
     at_first = parse_now(now) if now is not None else None
     if kubeconfig is not None and at_first is None:
         at_first = time.time()
     steps = tuple(parse_step(text) for text in then or ())
     return Inputs(
-        given, config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ()), validate, kubeconfig
+        given, config, tuple(plugin or ()), seed, steps, at_first, tuple(taken_on or ()), validate, kubeconfig, context
     )

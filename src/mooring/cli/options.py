@@ -21,6 +21,9 @@ Cluster = Annotated[
     Path | None,
     typer.Option("--kubeconfig", metavar="FILE", help="Read a cluster as it is now, in place of manifests."),
 ]
+Context = Annotated[
+    str | None, typer.Option("--context", metavar="NAME", help="The context of the kubeconfig, if not its current one.")
+]
 MoreFiles = Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="More manifests.", show_default=False)]
 Output = Annotated[Format, typer.Option("--output", "-o", help="How to print the result.")]
 Config = Annotated[

@@ -6,6 +6,7 @@ A line says when, what kind of decision, of whom, and what became of it:
     {"time": 1767225600.2, "kind": "Bound", "pod": "default/web-0", "node": "n7"}
 """
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,13 @@ from mooring.errors import InputError
 from mooring.model.decisions import Decision
 
 _encode = msgspec.json.Encoder().encode
+_EMPTY: tuple[Any, ...] = ("", [], (), {}, None)
+"""What need not be written down."""
+_OF_A_JOB = {
+    "workload": re.compile(r"(?P<kind>[a-z]+)-(?P<name>.+)-[0-9a-f]{5}"),
+    "pod": re.compile(r"(?P<name>.+?)(-\d+)?-[bcdfghjklmnpqrstvwxz2456789]{5}"),
+}
+"""How Kueue names the Workload of a job, and Kubernetes the pods of one."""
 
 
 class DecisionLog:
@@ -42,7 +50,8 @@ class DecisionLog:
     def became(self, now: float, kind: str, **facts: str) -> None:
         """Note what became of a decision."""
         if self._file is not None:
-            self._file.write(_encode({"time": round(now, 6), "kind": kind, **facts}) + b"\n")
+            said = {name: value for name, value in facts.items() if value}
+            self._file.write(_encode({"time": round(now, 6), "kind": kind, **said}) + b"\n")
             self._file.flush()  # nothing else may be decided for long
 
     def close(self) -> None:
@@ -54,11 +63,12 @@ class DecisionLog:
 
 def _facts(decision: Decision) -> dict[str, Any]:
     facts: dict[str, Any] = msgspec.to_builtins(decision)
-    return {name: value for name, value in facts.items() if value not in ("", [], None)}
+    return {name: value for name, value in facts.items() if value not in _EMPTY}
 
 
 def read_log(path: Path, about: str) -> Iterator[dict[str, Any]]:
-    """The lines about a pod or a workload (name or namespace/name), and of what was done for it, in order."""
+    """The lines about a pod, a workload or a job (name, namespace/name, for a job also job/name), and of what was done
+    for it, in order."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
@@ -75,4 +85,17 @@ def read_log(path: Path, about: str) -> Iterator[dict[str, Any]]:
 
 
 def _is(name: Any, about: str) -> bool:
-    return isinstance(name, str) and (name == about or name.rpartition("/")[2] == about)
+    if not isinstance(name, str):
+        return False
+    namespace, _, own = name.rpartition("/")
+    return about in (name, own) or any(_is_of_job(own, namespace, form, about) for form in _OF_A_JOB.values())
+
+
+def _is_of_job(own: str, namespace: str, form: re.Pattern[str], about: str) -> bool:
+    """Whether somebody's name shows that it is of a job that is asked about: `train`, `job/train`, `team-a/train`."""
+    found = form.fullmatch(own)
+    before, _, last = about.rpartition("/")
+    if found is None or found["name"] != last:
+        return False
+    kind = found.groupdict().get("kind", "job")
+    return before.lower() in ("", namespace, kind, f"{namespace}/{kind}")

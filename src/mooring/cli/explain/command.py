@@ -9,6 +9,7 @@ from mooring.cli.inputs import make_inputs
 from mooring.cli.options import (
     Cluster,
     Config,
+    Context,
     Files,
     Format,
     MoreFiles,
@@ -41,9 +42,13 @@ def explain(
     taken_on: TakenOn = None,
     validate: Validate = "strict",
     kubeconfig: Cluster = None,
+    context: Context = None,
     log: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Show what a decision log says of it instead (mooring run --decision-log)."),
+        typer.Option(
+            metavar="FILE",
+            help="Show what a decision log says of it, a pod, workload or job, instead (mooring run --decision-log).",
+        ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
@@ -81,6 +86,7 @@ def explain(
         now=now,
         taken_on=taken_on,
         validate=validate,
+        context=context,
     )
     with collector_paused():
         with ProgressBar(quiet=quiet) as progress:

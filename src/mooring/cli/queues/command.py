@@ -8,6 +8,7 @@ from mooring.cli.inputs import make_inputs
 from mooring.cli.options import (
     Cluster,
     Config,
+    Context,
     Files,
     Format,
     MoreFiles,
@@ -43,6 +44,7 @@ def queues(
     taken_on: TakenOn = None,
     validate: Validate = "strict",
     kubeconfig: Cluster = None,
+    context: Context = None,
     quiet: Quiet = False,
 ) -> None:
     """Decide as `mooring schedule` does, then show how the queues stand.
@@ -77,6 +79,7 @@ def queues(
         now=now,
         taken_on=taken_on,
         validate=validate,
+        context=context,
     )
     told = []
     with collector_paused():

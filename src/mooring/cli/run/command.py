@@ -89,7 +89,7 @@ def run(
     ] = "",
     seed: Seed = 0,
     verbose: Annotated[
-        int, typer.Option("-v", "--v", help="How much to log: 0 warnings, 1 what happens, 4 everything.")
+        int, typer.Option("-v", "--v", help="How much to log: 0 warnings, 1 what happens, 4 every decision too.")
     ] = 1,
 ) -> None:
     """Schedule a real cluster: beside kube-scheduler, for pods that name this one, or in its place.

@@ -8,6 +8,7 @@ from mooring.cli.inputs import make_inputs
 from mooring.cli.options import (
     Cluster,
     Config,
+    Context,
     Files,
     Format,
     MoreFiles,
@@ -51,6 +52,7 @@ def schedule(
     taken_on: TakenOn = None,
     validate: Validate = "strict",
     kubeconfig: Cluster = None,
+    context: Context = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Change nothing, which is always so: with --kubeconfig, say that you know."),
@@ -89,6 +91,7 @@ def schedule(
         now=now,
         taken_on=taken_on,
         validate=validate,
+        context=context,
     )
     told = []
     with collector_paused():

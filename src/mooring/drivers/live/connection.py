@@ -23,6 +23,8 @@ from mooring.errors import InputError
 RENEW_SECONDS = 60.0
 """How often credentials are asked for anew where they may expire: tokens in files, exec plugins."""
 
+UNAUTHORIZED = 401
+
 
 class Connection:
     """One API server and our credentials there; a token never leaves this object but in a request's header."""
@@ -68,6 +70,12 @@ class Connection:
         """What the server's certificate is for, where that is not its host."""
         found: str | None = getattr(self._configuration, "tls_server_name", None)
         return found
+
+    def refusal(self, code: int, message: str) -> str:
+        """What to say of an answer to the first question: of whom it is, and whose credentials were not accepted."""
+        if code == UNAUTHORIZED:
+            return f"{self.server}: {message}: the credentials of {self.source} are not accepted"
+        return f"{self.server}: {message}" if code else message  # where nobody answered, it names the server itself
 
     @property
     def may_have_expired(self) -> bool:

@@ -1,5 +1,6 @@
 """What a run tells Prometheus and the decision log: counted as it happens, or read when somebody asks."""
 
+import logging
 import re
 import time
 from collections import Counter
@@ -35,6 +36,7 @@ _KUBE_QUEUES = {
 
 TAKE_IN, HAND_ON = "take-in", "hand-on"
 """The steps around the scheduler's own: what happened is told to it, what it decided is sent on its way."""
+_log = logging.getLogger(__name__)
 
 
 class Measuring:
@@ -76,6 +78,9 @@ class Measuring:
         if not decisions:
             return
         self._log.decided(time.time(), decisions)
+        if _log.isEnabledFor(logging.DEBUG):
+            for decision in decisions:
+                _log.debug("decided: %s", decision)
         victims: Counter[str] = Counter()
         for decision in decisions:
             match decision:

@@ -20,7 +20,7 @@ from mooring.assembly import Assembly, assemble
 from mooring.config.scheduler import LeaderElection
 from mooring.drivers.live.backoff import Backoff
 from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.connection import connect
+from mooring.drivers.live.connection import Connection, connect
 from mooring.drivers.live.discovery import REQUIRED, Served, discover
 from mooring.drivers.live.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
@@ -128,7 +128,7 @@ class Run:
         self._log = DecisionLog(settings.decision_log)
         try:
             async with Client(connection, f"mooring/{_version()}", self._measuring.answered) as client:
-                served = await first_answer(lambda: discover(client))
+                served = await first_answer(lambda: discover(client), connection)
                 for group, name in REQUIRED:
                     if (group, name) not in served:
                         raise MooringError(f"{client.server}: expected a Kubernetes API, found one without {name}s")
@@ -312,17 +312,21 @@ class Run:
         return HealthServer(self._settings.health_address, checks, self._measuring.text)
 
 
-async def first_answer(ask: Callable[[], Awaitable[Served]]) -> Served:
+async def first_answer(ask: Callable[[], Awaitable[Served]], connection: Connection) -> Served:
     """Ask until somebody answers, but not for ever: a wrong address should not look like a scheduler at work."""
-    backoff, loop = Backoff(longest=5.0), asyncio.get_running_loop()
-    deadline = loop.time() + FIRST_ANSWER_SECONDS
-    while True:
-        try:
-            return await ask()
-        except ApiError as error:
-            if not error.is_passing or loop.time() > deadline:
-                raise
-            await asyncio.sleep(backoff.next(error.retry_after))
+    backoff = Backoff(longest=5.0)
+    problem = f"{connection.server}: no answer within {FIRST_ANSWER_SECONDS:g} s"
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(FIRST_ANSWER_SECONDS):
+            while True:
+                try:
+                    return await ask()
+                except ApiError as error:
+                    problem = connection.refusal(error.code, error.message)
+                    if not error.is_passing:
+                        break
+                    await asyncio.sleep(backoff.next(error.retry_after))
+    raise MooringError(problem)
 
 
 def _stamp(path: Path) -> tuple[float, int] | None:

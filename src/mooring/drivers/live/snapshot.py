@@ -12,19 +12,19 @@ from mooring.errors import MooringError
 from mooring.model.loading.manifests import Manifests
 
 
-def read_cluster(kubeconfig: Path) -> tuple[Manifests, list[str]]:
+def read_cluster(kubeconfig: Path, context: str | None = None) -> tuple[Manifests, list[str]]:
     """List everything that scheduling reads; warnings say what could not be."""
-    return asyncio.run(_read(kubeconfig))
+    return asyncio.run(_read(kubeconfig, context))
 
 
-async def _read(kubeconfig: Path) -> tuple[Manifests, list[str]]:
-    connection = await connect(kubeconfig)
+async def _read(kubeconfig: Path, context: str | None) -> tuple[Manifests, list[str]]:
+    connection = await connect(kubeconfig, context)
     mirror, warnings = Mirror(), list[str]()
     async with Client(connection, "mooring") as client:
         try:
             served = await discover(client)
         except ApiError as error:
-            raise MooringError(error.message) from error
+            raise MooringError(connection.refusal(error.code, error.message)) from error
         for key, resource in served.items():
             try:
                 await Informer(client, resource, mirror, lambda: None).list_all()

@@ -70,6 +70,8 @@ class Inputs:
     """What is done about unknown fields and duplicate keys."""
     kubeconfig: Path | None = None
     """A cluster in place of files."""
+    context: str | None = None
+    """Of the kubeconfig, if not its current one."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def read(inputs: Inputs, progress: Progress) -> Loaded:
     if inputs.kubeconfig is not None:
         from mooring.drivers.live.snapshot import read_cluster  # the client is only loaded where there is a cluster
 
-        picture, checks.warnings = read_cluster(inputs.kubeconfig)
+        picture, checks.warnings = read_cluster(inputs.kubeconfig, inputs.context)
         pictures = [picture]
     elif inputs.then:
         pictures = load_steps([inputs.files, *([step.file] for step in inputs.then)], checks)
