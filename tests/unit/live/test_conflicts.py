@@ -1,0 +1,51 @@
+"""Where many binds conflict with those of other schedulers, a scheduler warns and decides on fewer pods at a time."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from mooring.drivers.live.dispatcher import Dispatcher
+from mooring.drivers.live.driver import SLICE, SMALLEST_SLICE, Live
+from mooring.drivers.live.mirror import Mirror
+from mooring.testing.builders import make_scheduler
+
+
+def play(outcomes: list[bool]) -> tuple[Live, int]:
+    """A driver of whose binds these were conflicts, and how many pods it decides on at a time."""
+    nobody: Any = None
+
+    async def take() -> tuple[Live, int]:
+        live = Live(make_scheduler(), Mirror(), nobody, Dispatcher())
+        for is_conflict in outcomes:
+            live._note_outcome(is_conflict)
+        return live, live._room()
+
+    return asyncio.run(take())
+
+
+def test_a_tenth_of_conflicts_is_nothing_to_speak_of(caplog: pytest.LogCaptureFixture) -> None:
+    live, room = play([number % 10 == 9 for number in range(200)])
+    assert (live.conflict_rate, room, caplog.messages) == (0.1, SLICE, [])
+
+
+def test_more_than_a_tenth_is_warned_of_and_halves_what_is_decided_at_a_time(caplog: pytest.LogCaptureFixture) -> None:
+    _, room = play([False] * 44 + [True] * 6)
+    assert room == SLICE // 2
+    assert [(record.levelno, record.message) for record in caplog.records] == [
+        (
+            logging.WARNING,
+            f"12 % of the latest binds were conflicts with other schedulers: deciding on {SLICE // 2} pods at a time",
+        )
+    ]
+
+
+def test_however_many_conflict_some_pods_are_decided_on() -> None:
+    _, room = play([True] * 1000)
+    assert room == SMALLEST_SLICE
+
+
+def test_without_conflicts_more_is_decided_at_a_time_again() -> None:
+    _, room = play([False] * 44 + [True] * 6 + [False] * 200)
+    assert room == SLICE
