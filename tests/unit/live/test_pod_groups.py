@@ -1,12 +1,14 @@
-"""The condition of a PodGroup: written however often the server fails."""
+"""The status of PodGroups: written when it changes, however often the server fails."""
 
 import asyncio
 from typing import Any
 
+import msgspec
+
 from mooring.drivers.live.client import ApiError
 from mooring.drivers.live.discovery import Resource
 from mooring.drivers.live.dispatcher import Dispatcher
-from mooring.drivers.live.pod_groups import GROUP_KIND, PodGroupStatus
+from mooring.drivers.live.pod_groups import GROUP_KIND, VOLCANO_KIND, PodGroupStatus
 from mooring.model.api.pods import SchedulingGroup
 from mooring.model.loading.kinds import KINDS
 from mooring.testing.builders import make_pod
@@ -40,3 +42,46 @@ def test_the_condition_of_a_gang_that_runs_is_not_lost_with_an_answer() -> None:
 
     asyncio.run(play())
     assert b'"Scheduled"' in client.bodies[2]
+
+
+class Takes:
+    """A server that takes everything."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str, Any]] = []
+
+    async def request(self, method: str, path: str, body: bytes, content_type: str) -> bytes:
+        status = msgspec.json.decode(body)["status"]
+        for found in status["conditions"]:
+            found.pop("lastTransitionTime")
+        self.sent.append((path, content_type, status))
+        return b"{}"
+
+
+def test_a_group_of_volcano_is_in_queue_until_it_runs() -> None:
+    client: Any = Takes()
+
+    async def play() -> None:
+        dispatcher = Dispatcher()
+        groups = PodGroupStatus(client, dispatcher)
+        kind = next(kind for kind in KINDS if (kind.group, kind.name) == VOLCANO_KIND)
+        one = make_pod("p", annotations={"scheduling.k8s.io/group-name": "train"})
+        groups.bound(one)  # this cluster does not have the kind: then there is nothing to write to
+        groups.served = {VOLCANO_KIND: Resource(kind, "v1beta1", "podgroups", True)}
+        for message in ("too few nodes", "too few nodes", "", "a member more"):
+            if message:
+                groups.waiting(one, message)
+            else:
+                groups.bound(one)
+            assert await dispatcher.drain(5)
+
+    asyncio.run(play())
+    path = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/train/status"
+    waits = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "too few nodes"}
+    reason = "tasks in gang are ready to be scheduled"
+    runs = {"type": "Scheduled", "status": "True", "reason": reason, "message": ""}
+    merge = "application/merge-patch+json"
+    assert client.sent == [
+        (path, merge, {"phase": "Inqueue", "conditions": [waits]}),
+        (path, merge, {"phase": "Running", "conditions": [runs]}),
+    ]

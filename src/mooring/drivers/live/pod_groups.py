@@ -1,33 +1,45 @@
-"""What became of a PodGroup of `scheduling.k8s.io`, in its status: the condition that kube-scheduler keeps there."""
+"""What became of a PodGroup, in its status: of `scheduling.k8s.io`, the condition that kube-scheduler keeps there; of
+`scheduling.volcano.sh`, Volcano's phase and condition."""
 
 import asyncio
 import logging
 import time
+from typing import Any
 
 from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.client import STRATEGIC_PATCH, ApiError, Client
+from mooring.drivers.live.client import MERGE_PATCH, STRATEGIC_PATCH, ApiError, Client
 from mooring.drivers.live.discovery import Served
 from mooring.drivers.live.dispatcher import Dispatcher, Lane
 from mooring.drivers.live.requests import encode
 from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod
+from mooring.model.gangs.membership import VOLCANO_GROUPS
 
 GROUP_KIND = ("scheduling.k8s.io", "PodGroup")
+VOLCANO_KIND = ("scheduling.volcano.sh", "PodGroup")
 CONDITION = "PodGroupInitiallyScheduled"
 MOST_KEPT = 20_000
 """Groups of which it is kept in mind what was written; of one that is forgotten, it may be written again."""
 SCHEDULED, UNSCHEDULABLE = ("True", "Scheduled"), ("False", "Unschedulable")
+VOLCANO_STATUS = {
+    "True": ("Running", "Scheduled", "tasks in gang are ready to be scheduled"),
+    "False": ("Inqueue", "Unschedulable", "NotEnoughResources"),
+}
+"""By whether the members have a place: Volcano's phase, the type of its condition, which is true, and the reason. Who
+waits is in queue: nobody keeps its pods from being made."""
 _log = logging.getLogger(__name__)
+GroupKey = tuple[tuple[str, str], str, str]
+"""Group and kind, namespace, name."""
 
 
 class PodGroupStatus:
-    """Writes the condition when it changes; once true, it stays."""
+    """Writes what became of a gang when it changes; that it was scheduled stays."""
 
     def __init__(self, client: Client, dispatcher: Dispatcher) -> None:
         self._client, self._dispatcher = client, dispatcher
         self.served: Served = {}
-        self._written: dict[tuple[str, str], tuple[str, str]] = {}
-        self._wanted: dict[tuple[str, str], tuple[str, str, str]] = {}
+        self._written: dict[GroupKey, tuple[str, str]] = {}
+        self._wanted: dict[GroupKey, tuple[str, str, str]] = {}
         self._backoff = Backoff()
 
     def bound(self, pod: Pod) -> None:
@@ -38,10 +50,9 @@ class PodGroupStatus:
         self._want(pod, *UNSCHEDULABLE, message)
 
     def _want(self, pod: Pod, status: str, reason: str, message: str) -> None:
-        group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group is not None else None
-        if not group or GROUP_KIND not in self.served:
+        key = self._key(pod)
+        if key is None:
             return
-        key = (pod.metadata.namespace, group)
         said = self._wanted[key][::2] if key in self._wanted else self._written.get(key, ("", ""))
         if said[0] == "True" or said == (status, message):
             return
@@ -49,19 +60,35 @@ class PodGroupStatus:
             self._submit(key)
         self._wanted[key] = (status, reason, message)
 
-    def _submit(self, key: tuple[str, str]) -> None:
+    def _key(self, pod: Pod) -> GroupKey | None:
+        """The group of a pod, if this cluster has the kind that it is of."""
+        if pod.spec.scheduling_group is not None:
+            kind, name = GROUP_KIND, pod.spec.scheduling_group.pod_group_name
+        else:
+            annotations = pod.metadata.annotations or {}
+            kind, name = VOLCANO_KIND, next((annotations[key] for key in VOLCANO_GROUPS if key in annotations), None)
+        return (kind, pod.metadata.namespace, name) if name and kind in self.served else None
+
+    def _submit(self, key: GroupKey) -> None:
         self._dispatcher.submit(Lane.STATUS, lambda: self._write(key))
 
-    async def _write(self, key: tuple[str, str]) -> None:
+    async def _write(self, key: GroupKey) -> None:
         status, reason, message = self._wanted.pop(key)
         before = self._written.get(key)
-        condition = {"type": CONDITION, "status": status, "reason": reason, "message": message}
-        if before is None or before[0] != status:
+        written: dict[str, Any] = {}
+        if key[0] == VOLCANO_KIND:
+            written["phase"], type_, reason = VOLCANO_STATUS[status]
+            condition = {"type": type_, "status": "True", "reason": reason, "message": message}
+        else:
+            condition = {"type": CONDITION, "status": status, "reason": reason, "message": message}
+        if before is None or before[0] != status or key[0] == VOLCANO_KIND:
             condition["lastTransitionTime"] = timestamp_text(time.time())
-        namespace, name = key
-        path = self.served[GROUP_KIND].path(namespace, name, "status")
+        written["conditions"] = [condition]
+        kind, namespace, name = key
+        path = self.served[kind].path(namespace, name, "status")
+        merge = STRATEGIC_PATCH if kind == GROUP_KIND else MERGE_PATCH
         try:
-            await self._client.request("PATCH", path, encode({"status": {"conditions": [condition]}}), STRATEGIC_PATCH)
+            await self._client.request("PATCH", path, encode({"status": written}), merge)
             self._written.pop(key, None)
             self._written[key] = (status, message)
             if len(self._written) > MOST_KEPT:
