@@ -16,6 +16,12 @@ from test_live_queueing import install_kinds, job
 QUOTAS = {"red": 4000, "blue": 4000}
 """Of two ClusterQueues, which lend to one another: thousandths of a CPU."""
 PRIORITY = "kueue.x-k8s.io/priority-class"
+QUICK = (
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=500ms",
+)
+"""Nobody waits for the lease of one that was killed for longer than it takes to tell."""
 
 
 @pytest.fixture
@@ -140,11 +146,11 @@ def test_a_scheduler_that_is_killed_while_it_admits_leaves_no_job_between(queues
     drawn = random.Random(17)
     with Judge(queues, {}, quotas=QUOTAS) as judge:
         for wave in range(4):
-            scheduler = queues.run(name=f"scheduler-{wave}")
-            scheduler.wait_until_it_says("scheduling for")
+            scheduler = queues.run(*QUICK, name=f"scheduler-{wave}")
+            scheduler.wait_until_it_says("admitting")
             queued_wave(queues, wave)
             time.sleep(drawn.uniform(0.0, 0.15))
             scheduler.send(signal.SIGKILL)
             finish_some(queues)
-        queues.run(name="last")
+        queues.run(*QUICK, name="last")
         judge.wait_until_sound()

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.drivers.live import workloads
+from mooring.drivers.live import workload_writer
 from mooring.drivers.live.backoff import Backoff
 from mooring.drivers.live.client import ApiError
 from mooring.drivers.live.discovery import Resource
@@ -74,6 +74,7 @@ def carried_out(server: Server, *decisions: Admit | Suspend) -> list[Decision]:
             failed=lambda decision, message: failed.append(decision),
             tell=lambda event: None,
             find_pod=lambda key: None,
+            find_job=lambda kind, namespace, name: None,
         )
         carrier.served = {
             WORKLOAD: Resource(kinds[WORKLOAD], "kueue.x-k8s.io/v1beta2", "workloads", True),
@@ -99,7 +100,7 @@ def test_nobody_is_admitted_before_who_made_room_is_stopped() -> None:
 
 
 def test_who_is_to_stop_is_told_until_somebody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workloads, "Backoff", lambda: Backoff(first=0.001))
+    monkeypatch.setattr(workload_writer, "Backoff", lambda: Backoff(first=0.001))
     server = Server(refusals=7)
     suspend, admit = Suspend("default/victim", "Preempted", ""), Admit("default/waiting", "team", (), "")
     assert carried_out(server, suspend, admit) == []

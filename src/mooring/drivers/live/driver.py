@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from mooring.config.extenders import Extender
 from mooring.drivers.driver import Driver, failure_of
+from mooring.drivers.live.admitting import WorkloadView
 from mooring.drivers.live.binder import Answer, Outcome
 from mooring.drivers.live.carrier import Carrier
 from mooring.drivers.live.client import Client
@@ -32,9 +33,9 @@ from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
-from mooring.model.decisions import Admit, Bind, Decision, Evict, Notice, Partition, Suspend, Wait
-from mooring.model.events import Event, WorkloadSeen
-from mooring.model.keys import PodKey
+from mooring.model.decisions import Admit, Bind, Decision, Defer, Evict, Notice, Partition, Suspend, Wait
+from mooring.model.events import Event, WorkloadLost, WorkloadSeen
+from mooring.model.keys import PodKey, WorkloadKey
 
 SLICE = 512
 """Pods a cycle, and binds that may wait to be sent."""
@@ -70,8 +71,15 @@ class Live(Driver):
         self._asking: set[asyncio.Task[None]] = set()
         self._refusals = Refusals()
         self.recorder = EventRecorder(client, dispatcher)
+        self._view = WorkloadView()
         self._workloads = WorkloadCarrier(
-            client, dispatcher, scheduler.cluster.tenants, failed=self._fail, tell=self._tell, find_pod=mirror.pod
+            client,
+            dispatcher,
+            scheduler.cluster.tenants,
+            failed=self._fail,
+            tell=self._tell,
+            find_pod=mirror.pod,
+            find_job=mirror.find,
         )
         self._carrier = Carrier(
             client,
@@ -100,15 +108,36 @@ class Live(Driver):
 
     def begin(self) -> None:
         """Take in the whole cluster, and finish what whoever scheduled it before has left half done."""
-        events = self._mirror.everything()
-        self._see(events)
-        for event in events:
-            if isinstance(event, WorkloadSeen):
-                queued = event.workload
-                pods = (self._mirror.pod(key) for keys in queued.pods.values() for key in keys)
-                if is_to_resume(queued, self._mirror.find(*queued.owner_key), pods):
-                    self._workloads.resume(queued)
+        self._see(self._mirror.everything())
+        self._resume()
         self.wake()
+
+    async def admit(self, is_sure: Callable[[], bool]) -> None:
+        """From now on, give quota in the whole cluster; who did so before has ended, and what it wrote is read first.
+
+        `is_sure` says at any time whether it is still for us."""
+        listed = await self._workloads.listed()
+        self._take_in()
+        for workload, raw in listed:
+            if self._view.is_older(workload):
+                self._mirror.put(self._workloads.resource, raw)
+                self._workloads.versions.wrote(workload.key, int(workload.metadata.resource_version))
+        self._take_in()
+        self._workloads.may_admit = is_sure
+        self._see(self._view.take_over())
+        self._resume()
+        self._workloads.finish(workload for workload, _ in listed)
+        self.wake()
+
+    def _resume(self) -> None:
+        """Let those go on who were admitted, and not let go, by whoever admitted before."""
+        if not self._view.is_admitting:
+            return
+        self.scheduler.catch_up(time.time())
+        for queued in self.scheduler.cluster.tenants.workloads.values():
+            pods = (self._mirror.pod(key) for keys in queued.pods.values() for key in keys)
+            if is_to_resume(queued, self._mirror.find(*queued.owner_key), pods):
+                self._workloads.resume(queued)
 
     def wake(self) -> None:
         """Something happened: look at it soon."""
@@ -139,6 +168,8 @@ class Live(Driver):
         room = self._room()
         # Without room, the loop is woken again when the binds that wait are on their way.
         decisions = self.run_cycle(room) if room > 0 else []
+        if not self._view.is_admitting:
+            decisions = [found for found in decisions if not self._is_anothers(found)]
         self._ask_about_evictions()
         decided = time.perf_counter()
         self.on_cycle({"take-in": taken_in - started, "decide": decided - taken_in}, decisions)
@@ -156,13 +187,23 @@ class Live(Driver):
 
     def _see(self, events: Iterable[Event]) -> None:
         """Tell the scheduler what happened: pods that another scheduler is about to bind are on their nodes already,
-        pods that extenders have a say in come when they have answered, Workloads are not older than what we wrote."""
-        events = map(self._workloads.versions.current, events)
+        pods that extenders have a say in come when they have answered, Workloads are not older than what we wrote, and
+        of those that another one admits only that."""
+        events = [self._view.of(self._workloads.versions.current(event)) for event in events]
+        queued = [event for event in events if isinstance(event, WorkloadSeen | WorkloadLost)]
+        if not self._view.is_admitting:
+            queued = []
+        for event in queued:
+            if isinstance(event, WorkloadLost):
+                self._workloads.lost(WorkloadKey(event.key))
         if self._sharing is not None:
             events = self._sharing.take_in(events)
         if self.extenders is not None:
             events = [kept for event in events if (kept := self.extenders.take(event)) is not None]
         self.scheduler.handle(*events)
+        for event in queued:
+            if isinstance(event, WorkloadSeen):
+                self._workloads.words.arrived(event.workload)
 
     async def _wait(self) -> None:
         if (
@@ -213,6 +254,8 @@ class Live(Driver):
     def carry_out(self, decision: Decision) -> str:
         """Hand it on; what becomes of it is told to the scheduler when it is known."""
         cluster = self.scheduler.cluster
+        if not self._view.is_admitting and self._is_anothers(decision):
+            return ""
         match decision:
             case Bind() if self._sharing is not None:
                 self._sharing.hold(decision, cluster.pods.records[PodKey(decision.pod)].pod)
@@ -229,11 +272,23 @@ class Live(Driver):
                 if waiting is not None:
                     self._carrier.say(decision, waiting, in_status=not self._is_incomplete(key))
                     self._pod_groups.waiting(waiting, decision.message)
-            case Admit() | Suspend() | Notice():
+            case Admit() | Defer() | Suspend() | Notice():
                 self._workloads.carry_out(decision)
             case Partition():
                 self._carrier.cut(decision)
         return ""
+
+    def _is_anothers(self, decision: Decision) -> bool:
+        """Whether a decision is for whoever admits, if that is not us: what is said and done for the sake of quota."""
+        match decision:
+            case Admit() | Defer() | Suspend() | Notice():
+                return True
+            case Wait():
+                return bool(decision.reason)
+            case Evict():  # of a workload that is stopped: for nobody's sake, or another workload's
+                is_queued = PodKey(decision.pod) in self.scheduler.cluster.tenants.workload_of
+                return is_queued and self.find(decision.preemptor) is None
+        return False
 
     def _bind(self, decision: Bind) -> None:
         cluster = self.scheduler.cluster
@@ -358,7 +413,7 @@ class Live(Driver):
         failure = failure_of(decision, message)
         if failure is None or isinstance(decision, Partition):
             return
-        key = decision.workload if isinstance(decision, Admit | Suspend | Notice) else decision.pod
+        key = decision.workload if isinstance(decision, Admit | Defer | Suspend | Notice) else decision.pod
         pod = self.find(key)
         if self._sharing is not None and isinstance(decision, Bind) and pod is not None:
             self._sharing.withdraw(decision, pod)

@@ -47,9 +47,14 @@ def election_settings(configured: LeaderElection, schedulers: Iterable[str]) -> 
         return None
     names = list(schedulers)
     own = "kube-scheduler" if DEFAULT_SCHEDULER in names or not names else names[0]
+    return ElectionSettings(configured.resource_name or own, configured.resource_namespace, *lease_timings(configured))
+
+
+def lease_timings(configured: LeaderElection) -> tuple[float, float, float]:
+    """How long a lease lasts, until when it must be renewed, and how often that is tried, in seconds."""
     durations = (configured.lease_duration, configured.renew_deadline, configured.retry_period)
     lease, renew, retry = (parse_duration(text) or 0.0 for text in durations)
-    return ElectionSettings(configured.resource_name or own, configured.resource_namespace, lease, renew, retry)
+    return lease, renew, retry
 
 
 class LeadershipLost(MooringError):
@@ -59,15 +64,23 @@ class LeadershipLost(MooringError):
 class Election:
     """One candidate."""
 
-    def __init__(self, client: Client, settings: ElectionSettings) -> None:
+    def __init__(self, client: Client, settings: ElectionSettings, *, group: str = "") -> None:
+        """`group`: those of whom another election lets one go on at a time. Who of them wants the lease is the only
+        one who can hold it: if another of them is written there, it is over."""
         self._client, self._settings = client, settings
-        self.identity = f"{socket.gethostname()}_{uuid.UUID(bytes=os.urandom(16), version=4)}"
+        self._group = f"{group}/" if group else ""
+        self.identity = f"{self._group}{socket.gethostname()}_{uuid.UUID(bytes=os.urandom(16), version=4)}"
         self.is_leader = False
         self._seen: dict[str, Any] = {}
         self._seen_at = 0.0
         self._renewed_at = 0.0
         root = f"/apis/coordination.k8s.io/v1/namespaces/{settings.namespace}/leases"
         self._root, self._path = root, f"{root}/{settings.name}"
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether nobody else can lead at this moment, even if we were stopped for long and have yet to find out."""
+        return self.is_leader and time.monotonic() < self._renewed_at + self._settings.lease_duration
 
     async def acquire(self) -> None:
         """Wait until we lead."""
@@ -138,7 +151,8 @@ class Election:
             if spec != self._seen:
                 self._seen, self._seen_at = spec, started
             holder = spec.get("holderIdentity", "")
-            if holder not in ("", self.identity) and started < self._seen_at + self._settings.lease_duration:
+            is_anothers = holder not in ("", self.identity) and not self._is_predecessor(holder)
+            if is_anothers and started < self._seen_at + self._settings.lease_duration:
                 return False
             if holder == self.identity:
                 ours |= {key: spec[key] for key in ("acquireTime", "leaseTransitions") if key in spec}
@@ -153,6 +167,10 @@ class Election:
                 raise
         self._seen, self._seen_at, self._renewed_at = ours, started, started
         return True
+
+    def _is_predecessor(self, holder: str) -> bool:
+        """Whether one held it who could only do so while we could not."""
+        return bool(self._group) and not self.is_leader and holder.startswith(self._group)
 
     def _new(self, spec: dict[str, Any]) -> dict[str, Any]:
         settings = self._settings

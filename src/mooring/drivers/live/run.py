@@ -18,13 +18,14 @@ from msgspec import structs
 
 from mooring.assembly import Assembly, assemble
 from mooring.config.scheduler import LeaderElection
+from mooring.drivers.live.admitting import LEASE, QUEUES, Admitting
 from mooring.drivers.live.backoff import Backoff
 from mooring.drivers.live.client import ApiError, Client
 from mooring.drivers.live.connection import Connection, connect
 from mooring.drivers.live.discovery import REQUIRED, Served, discover
 from mooring.drivers.live.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
-from mooring.drivers.live.election import Election, election_settings
+from mooring.drivers.live.election import Election, ElectionSettings, election_settings, lease_timings
 from mooring.drivers.live.following import Following
 from mooring.drivers.live.health import Check, HealthServer
 from mooring.drivers.live.measuring import Measuring
@@ -112,6 +113,7 @@ class Run:
         self._namespace = elects.resource_namespace
         """Where what we keep for ourselves is."""
         self._wanted = election_settings(elects, assembly.profiles)
+        self._admission_lease = ElectionSettings(LEASE, self._namespace, *lease_timings(elects))
         self._stopping, self._reloading = asyncio.Event(), asyncio.Event()
         self._election: Election | None = None
         self._identity = f"mooring-{uuid.uuid4()}"
@@ -191,15 +193,30 @@ class Run:
         _log.info("scheduling for %s on %s", ", ".join(self._assembly.profiles), client.server)
         if following.missing:
             _log.info("this cluster does not have: %s", ", ".join(following.missing))
-        await self._lead(live, sharing, memory)
+        admitting = self._admitting(live, client)
+        await self._lead(live, sharing, memory, admitting)
         if not await self._dispatcher.drain(DRAIN_SECONDS):
             _log.warning("stopping with %d requests under way", len(self._dispatcher))
         if memory is not None:
             await memory.write(live.scheduler.remembered())
         if sharing is not None:
             await sharing.claims.leave()
+        await admitting.release()
         if self._election is not None:
             await self._election.release()
+
+    def _admitting(self, live: Live, client: Client) -> Admitting:
+        """Whoever leads by the same lease ended before we began; of all others, the lease of who admits tells."""
+        group = f"{self._wanted.namespace}/{self._wanted.name}" if self._wanted is not None else ""
+
+        async def begin(is_sure: Callable[[], bool]) -> None:
+            await live.admit(is_sure)
+            self._measuring.metrics.leading.labels(LEASE).set(1)
+
+        def has_queues() -> bool:
+            return QUEUES in live.served
+
+        return Admitting(client, self._admission_lease, group=group, has_queues=has_queues, begin=begin)
 
     async def _share_nodes(self, live: Live, mirror: Mirror, following: Following, client: Client) -> Sharing | None:
         """Before the first decision, read what other active schedulers are about to bind."""
@@ -239,10 +256,10 @@ class Run:
         leading.set(int(is_leading))
         return is_leading
 
-    async def _lead(self, live: Live, sharing: Sharing | None, memory: KeptMemory | None) -> None:
+    async def _lead(self, live: Live, sharing: Sharing | None, memory: KeptMemory | None, admitting: Admitting) -> None:
         """Decide until we are told to stop, or do not lead any more: then nothing that was decided may be sent."""
         running = asyncio.ensure_future(live.run())
-        beside: list[Coroutine[Any, Any, object]] = [self._stopping.wait(), self._reload(live)]
+        beside: list[Coroutine[Any, Any, object]] = [self._stopping.wait(), self._reload(live), admitting.run()]
         if self._election is not None:
             beside.append(self._election.hold())
         if memory is not None:

@@ -13,28 +13,28 @@ from typing import Any
 
 import msgspec
 
-from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.client import JSON, MERGE_PATCH, ApiError, Client
-from mooring.drivers.live.discovery import Served
+from mooring.drivers.live.client import ApiError, Client
+from mooring.drivers.live.discovery import Resource, Served
 from mooring.drivers.live.dispatcher import Dispatcher, Lane
-from mooring.drivers.live.informer import decode_head
-from mooring.drivers.live.requests import encode
-from mooring.drivers.live.workload_requests import assignment, condition, suspension
+from mooring.drivers.live.workload_endings import how_it_ended, workloads_in
+from mooring.drivers.live.workload_events import WorkloadEvents
+from mooring.drivers.live.workload_requests import assignment, condition, suspension, waited_text
 from mooring.drivers.live.workload_versions import WorkloadVersions
-from mooring.model.api.kueue_workload import ADMITTED, EVICTED, QUOTA_ENDS, QUOTA_RESERVED, Workload
+from mooring.drivers.live.workload_words import WorkloadWords
+from mooring.drivers.live.workload_writer import MOST_TRIES, WORKLOAD, WorkloadWriter
+from mooring.model.api.kueue_workload import ADMITTED, EVICTED, FINISHED, QUOTA_ENDS, QUOTA_RESERVED, Workload
 from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod
-from mooring.model.decisions import Admit, Decision, Notice, Suspend
+from mooring.model.decisions import PREEMPTED, Admit, Decision, Defer, Notice, Suspend, WorkloadDecision
 from mooring.model.events import Event
 from mooring.model.keys import WorkloadKey
-from mooring.model.queued.building import MADE_UID
 from mooring.model.queued.gathering import QueuedWorkload
 from mooring.model.queued.labels import QUEUE_GATES
 from mooring.model.queued.workloads import flavor_terms
 from mooring.state.tenants import TenantTable
 
-PREEMPTED = "Preempted"
-MOST_TRIES = 5
+UNKNOWN_UID = "UID: UNKNOWN,"
+"""In the message of a preemption: whoever decided did not know the uid of a Workload that was yet to be made."""
 _SUSPEND: Mapping[str, tuple[str, ...]] = {
     "Job": ("spec", "suspend"),
     "JobSet": ("spec", "suspend"),
@@ -64,26 +64,52 @@ class WorkloadCarrier:
         failed: Callable[[Decision, str], None],
         tell: Callable[[Event], None],
         find_pod: Callable[[str], Pod | None],
+        find_job: Callable[[str, str, str], Any],
     ) -> None:
-        """`find_pod` gives a pod as the world has it."""
-        self._client, self._dispatcher = client, dispatcher
+        """`find_pod` and `find_job` give a pod, or a job by its kind and name, as the world has it."""
+        self._dispatcher = dispatcher
         self.tenants = tenants
-        self._failed, self._tell, self._find_pod = failed, tell, find_pod
-        self.served: Served = {}
+        self._failed, self._tell, self._find_pod, self._find_job = failed, tell, find_pod, find_job
+        self.may_admit: Callable[[], bool] = lambda: True
+        """Whether at this moment nobody else can admit."""
         self._under_way: dict[str, asyncio.Future[bool]] = {}
         """By workload: what is being done to it, and then whether that was done."""
         self._stopping: dict[asyncio.Future[bool], str] = {}
         """Who is being told to stop, each with the tree of queues that shares its quota."""
         self._refused: dict[str, float] = {}
         """Who could not be told to stop, and when to try again."""
-        self.versions = WorkloadVersions(
-            lambda key: self.tenants.workloads.get(key), lambda key: key in self._under_way
+        self._writer = WorkloadWriter(client, dispatcher)
+        self._events = WorkloadEvents(client, dispatcher)
+        self.versions = WorkloadVersions(self._find, lambda key: key in self._under_way, self._writer.forget)
+        self.words = WorkloadWords(
+            self._writer,
+            self._events,
+            dispatcher,
+            find=self._find,
+            alone=self._alone,
+            wrote=self.versions.wrote,
         )
 
-    def carry_out(self, decision: Admit | Suspend | Notice) -> None:
-        queued = self.tenants.workloads.get(WorkloadKey(decision.workload))
+    @property
+    def served(self) -> Served:
+        return self._writer.served
+
+    @served.setter
+    def served(self, served: Served) -> None:
+        self._writer.served = served
+
+    def _find(self, key: WorkloadKey) -> QueuedWorkload | None:
+        return self.tenants.workloads.get(key)
+
+    def carry_out(self, decision: WorkloadDecision) -> None:
+        queued = self._find(WorkloadKey(decision.workload))
         if queued is None:
             return
+        if isinstance(decision, Defer):
+            self.words.say(decision)
+            return
+        if not isinstance(decision, Notice):
+            self.words.take_back(queued.workload.key)
         tree = tree_of(self.tenants, queued.workload)
         first: list[asyncio.Future[bool]] = []
         if isinstance(decision, Admit):
@@ -106,6 +132,38 @@ class WorkloadCarrier:
         """The world refused to stop it: try that again after so many seconds. Who is gone is forgotten."""
         self._refused = {key: at for key, at in self._refused.items() if WorkloadKey(key) in self.tenants.workloads}
         self._refused[workload] = asyncio.get_running_loop().time() + seconds
+
+    def lost(self, key: WorkloadKey) -> None:
+        """A workload is about to be gone: if its job is over, its Workload is to say so."""
+        queued = self._find(key)
+        if queued is not None:
+            self._finish(queued.workload)
+        self.words.forget(key)
+
+    @property
+    def resource(self) -> Resource:
+        return self.served[WORKLOAD]
+
+    async def listed(self) -> list[tuple[Workload, msgspec.Raw]]:
+        """All Workloads as the world has them at this moment, however often that must be asked."""
+        if not self._writer.has_kind:
+            return []
+        try:
+            return workloads_in(await self._writer.insist("GET", self._writer.path(), None, math.inf))
+        except ApiError as error:
+            _log.warning("Workloads cannot be listed: %s", error.message)
+            return []
+
+    def finish(self, workloads: Iterable[Workload]) -> None:
+        """Say of those, too, that they are over whose jobs ended while nobody was there to see it."""
+        for workload in workloads:
+            if workload.condition(FINISHED) is None and workload.key not in self.tenants.workloads:
+                self._finish(workload)
+
+    def _finish(self, workload: Workload) -> None:
+        ending = how_it_ended(workload, self._find_job, self._find_pod)
+        if ending is not None:
+            self.words.finish(workload, *ending)
 
     def resume(self, queued: QueuedWorkload) -> None:
         """Let a workload that was admitted before our time go on, should whoever admitted it have died over that."""
@@ -141,6 +199,13 @@ class WorkloadCarrier:
         found = self._under_way.get(workload)
         return True if found is None else await found
 
+    async def _alone(self, workload: WorkloadKey, work: Callable[[], Awaitable[None]]) -> None:
+        """Do something to a workload now, or after what is being done to it: what is decided waits for it no longer."""
+        before = self._under_way.get(workload)
+        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._under_way[workload] = done
+        await self._run(workload, work, lambda why: None, before, done)
+
     async def _run(
         self,
         workload: str,
@@ -168,6 +233,7 @@ class WorkloadCarrier:
         news = self.versions.take_news(WorkloadKey(workload)) if workload not in self._under_way else None
         if news is not None:
             self._tell(news)
+            self.words.arrived(news.workload)
 
     def _fail(self, decision: Admit | Suspend | Notice, problem: str) -> None:
         _log.warning("workload %s: %s was refused: %s", decision.workload, type(decision).__name__, problem)
@@ -192,75 +258,77 @@ class WorkloadCarrier:
     # What is decided.
 
     async def _admit(self, decision: Admit, queued: QueuedWorkload) -> None:
-        workload = queued.workload
-        if workload.metadata.uid.startswith(MADE_UID):
-            await self._create(workload)
+        workload, queue = queued.workload, decision.cluster_queue
+        if not self._writer.uid_of(workload):
+            await self._writer.create(workload)
         admission = {
-            "clusterQueue": decision.cluster_queue,
+            "clusterQueue": queue,
             "podSetAssignments": [assignment(given, workload) for given in decision.podsets],
         }
-        conditions = [condition(QUOTA_RESERVED, "True", "QuotaReserved", decision.message)]
-        conditions.append(condition(EVICTED, "False", "QuotaReserved", "Previously: evicted"))
+        conditions = [condition(QUOTA_RESERVED, "True", "QuotaReserved", f"Quota reserved in ClusterQueue {queue}")]
+        for type_ in (EVICTED, PREEMPTED):
+            before = workload.condition(type_)
+            if before is not None:
+                conditions.append(condition(type_, "False", "QuotaReserved", f"Previously: {before.message}"))
         if not decision.pending_checks:
             conditions.append(condition(ADMITTED, "True", "Admitted", "The workload is admitted"))
+        if not self.may_admit():
+            raise ApiError(0, "NotLeading", "another scheduler may admit by now")
         await self._write_status(workload, {"admission": admission}, conditions)
+        if workload.condition(QUOTA_RESERVED) is None:
+            waited = waited_text(workload, EVICTED)
+            self._record(workload, "QuotaReserved", f"Quota reserved in ClusterQueue {queue}, {waited}")
         if not decision.pending_checks:
+            if workload.condition(ADMITTED) is None:
+                self._record(workload, "Admitted", f"Admitted by ClusterQueue {queue}, {waited_text(workload)}")
             await self._start({given.name: given.flavors for given in decision.podsets}, queued)
 
     async def _suspend(self, decision: Suspend, queued: QueuedWorkload) -> None:
         workload = queued.workload
+        # Whoever has not been told runs on beside those who get its quota: that is asked for until somebody answers.
+        await self._set_suspended(queued, True, {}, math.inf)
+        message = await self._with_uid(decision)
         conditions = [
-            condition(EVICTED, "True", decision.reason, decision.message),
-            condition(QUOTA_RESERVED, "False", "Pending", decision.message),
+            condition(EVICTED, "True", decision.evicted_reason, message),
+            condition(QUOTA_RESERVED, "False", "Pending", message),
             condition(ADMITTED, "False", "NoReservation", "The workload has no reservation"),
         ]
         if decision.preemptor:
-            conditions.append(condition(PREEMPTED, "True", decision.reason, decision.message))
-        # Whoever has not been told runs on beside those who get its quota: that is asked for until somebody answers.
-        await self._set_suspended(queued, True, {}, math.inf)
+            conditions.append(condition(PREEMPTED, "True", decision.reason, message))
         try:
             await self._write_status(workload, {"admission": None}, conditions, math.inf)
         except ApiError as error:
             if error.code != 404:  # nobody has made it; one that we made ourselves may not have been seen yet
                 raise
+            return
+        self._record(workload, f"EvictedDueTo{decision.evicted_reason}", message)
+        if decision.preemptor:
+            self._record(workload, PREEMPTED, message)
+
+    async def _with_uid(self, decision: Suspend) -> str:
+        """The message of a preemption, with the uid of the Workload that it is for: that is made if it is not yet."""
+        preemptor = self._find(WorkloadKey(decision.preemptor)) if decision.preemptor else None
+        if preemptor is None or UNKNOWN_UID not in decision.message:
+            return decision.message
+        if not self._writer.uid_of(preemptor.workload):
+            try:
+                await self._writer.create(preemptor.workload)
+            except ApiError:  # it is said when it is to be admitted
+                return decision.message
+        return decision.message.replace(UNKNOWN_UID, f"UID: {self._writer.uid_of(preemptor.workload)},", 1)
+
+    def _record(self, workload: Workload, reason: str, note: str) -> None:
+        self._events.record(workload, self._writer.uid_of(workload), reason, note)
 
     async def _announce(self, decision: Notice) -> None:
         namespace, _, name = decision.workload.partition("/")
         note = {"metadata": {"annotations": {QUOTA_ENDS: timestamp_text(decision.at)}}}
-        await self._insist("PATCH", self._path(namespace, name), note)
-
-    # Workloads.
-
-    async def _create(self, workload: Workload) -> None:
-        metadata = workload.metadata
-        body = {
-            "apiVersion": self._version,
-            "kind": "Workload",
-            "metadata": {
-                "name": metadata.name,
-                "namespace": metadata.namespace,
-                "annotations": metadata.annotations or {},
-                "ownerReferences": msgspec.to_builtins(metadata.owner_references or []),
-            },
-            "spec": msgspec.to_builtins(workload.spec),
-        }
-        try:
-            await self._insist("POST", self._path(metadata.namespace), body)
-        except ApiError as error:
-            if error.code != 409:  # it is there already: we have not seen it yet
-                raise
+        await self._writer.insist("PATCH", self._writer.path(namespace, name), note)
 
     async def _write_status(
         self, workload: Workload, status: dict[str, Any], new: list[dict[str, str]], tries: float = MOST_TRIES
     ) -> None:
-        said = {found["type"] for found in new}
-        kept = [found for found in workload.status.conditions or () if found.type not in said]
-        known = {found.type: found for found in workload.status.conditions or ()}
-        new = [found for found in new if found["status"] == "True" or found["type"] in known]
-        status["conditions"] = [*msgspec.to_builtins(kept), *new]
-        path = f"{self._path(workload.metadata.namespace, workload.metadata.name)}/status"
-        answer = decode_head(await self._insist("PATCH", path, {"status": status}, tries))
-        self.versions.wrote(workload.key, int(answer.metadata.resource_version or 0))
+        self.versions.wrote(workload.key, await self._writer.write_status(workload, status, new, tries=tries))
 
     # Jobs and pods.
 
@@ -280,7 +348,7 @@ class WorkloadCarrier:
         body = {"metadata": {"uid": pod.metadata.uid}, "spec": spec}
         path = f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}"
         try:
-            await self._insist("PATCH", path, body)
+            await self._writer.insist("PATCH", path, body)
         except ApiError as error:
             if error.code not in (404, 409):
                 raise
@@ -295,41 +363,13 @@ class WorkloadCarrier:
             return
         path = resource.path(namespace, name)
         try:
-            job = msgspec.json.decode(await self._insist("GET", path, None, tries))
+            job = msgspec.json.decode(await self._writer.insist("GET", path, None, tries))
             change = suspension(job, fields, value, node_selector)
             if change:
-                await self._insist("PATCH", path, change, tries)
+                await self._writer.insist("PATCH", path, change, tries)
         except ApiError as error:
             if error.code != 404:  # who is gone runs no more
                 raise
-
-    # Requests.
-
-    @property
-    def _version(self) -> str:
-        found = self.served.get(("kueue.x-k8s.io", "Workload"))
-        return found.api_version if found is not None else ""
-
-    def _path(self, namespace: str, name: str = "") -> str:
-        found = self.served.get(("kueue.x-k8s.io", "Workload"))
-        if found is None:
-            raise ApiError(404, "NotFound", "this cluster has no Workloads of kueue.x-k8s.io")
-        return found.path(namespace, name)
-
-    async def _insist(self, method: str, path: str, body: Any, tries: float = MOST_TRIES) -> bytes:
-        """Send what may be sent twice without harm, at most so often; the answer."""
-        backoff, content = Backoff(), None if body is None else encode(body)
-        while True:
-            tries -= 1
-            try:
-                return await self._client.request(method, path, content, MERGE_PATCH if method == "PATCH" else JSON)
-            except ApiError as error:
-                # Patches name no version: a conflict is only that somebody else was at it.
-                is_passing = error.is_passing or (error.code == 409 and method == "PATCH")
-                if not is_passing or tries <= 0:
-                    raise
-                async with self._dispatcher.aside():
-                    await asyncio.sleep(backoff.next(error.retry_after))
 
 
 def tree_of(tenants: TenantTable, workload: Workload) -> str:

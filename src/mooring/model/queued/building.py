@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from mooring.model.api.kueue import GROUP
@@ -35,6 +36,14 @@ _HANDED_DOWN = ("kueue.x-k8s.io", "mooring.dev")
 
 MADE_UID = "made-"
 """How uids begin that we make; they rise with creation, as real ones do not."""
+MADE_FROM = "mooring.dev/made-from"
+"""On a Workload that we made: the fingerprint of what its job said then; empty where it says something else now."""
+
+
+def fingerprint(spec: WorkloadSpec) -> str:
+    """Tells what a job says now from what its Workload was made from; what others change of the Workload is theirs."""
+    text = msgspec.json.encode(replace(spec, active=True), order="sorted")
+    return hashlib.sha1(text, usedforsecurity=False).hexdigest()
 
 
 def workload_name(kind: str, group: str, name: str, uid: str = "") -> str:

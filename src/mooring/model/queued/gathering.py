@@ -19,7 +19,14 @@ from mooring.model.keys import PodKey
 from mooring.model.loading.expansion import OwnerKey, controller_of, index_owned, owner_key
 from mooring.model.loading.picture import Manifests, identity_of
 from mooring.model.loading.tables import Tables
-from mooring.model.queued.building import MADE_UID, WorkloadBuilder, latest_creation, workload_name
+from mooring.model.queued.building import (
+    MADE_FROM,
+    MADE_UID,
+    WorkloadBuilder,
+    fingerprint,
+    latest_creation,
+    workload_name,
+)
 from mooring.model.queued.given import GivenWorkloads
 from mooring.model.queued.labels import PRIORITY_CLASS, QUEUE_NAME, app_wrapper, pod_group, queue_name
 from mooring.model.queued.pods import PodGroup, gather_groups, pod_plan
@@ -108,6 +115,9 @@ class Gathering:
                 members,
                 kind.priority_class(owner),
             )
+            if given is not None and _follows_its_job(given):
+                bare = partial(self._builder.build, name, uid, metadata, [reference], unit.pod_sets, {})
+                given = _followed(given, bare(kind.priority_class(owner)))
             yield from self._workload(given, build, key, members)
 
     def _job_component(self, stage: int, kind: JobKind, owner: Any) -> Component:
@@ -260,6 +270,20 @@ def _owner_of(workload: Workload) -> OwnerKey:
     owners = workload.metadata.owner_references or []
     kind, name = (owners[0].kind, owners[0].name) if owners else (workload.kind, workload.metadata.name)
     return kind, workload.metadata.namespace, name
+
+
+def _follows_its_job(given: Workload) -> bool:
+    """Whether we made a Workload, and nothing has been given to it: its job may still become another."""
+    has_made = MADE_FROM in (given.metadata.annotations or {})
+    return has_made and given.status.admission is None and given.condition(FINISHED) is None
+
+
+def _followed(given: Workload, made: Workload) -> Workload:
+    """A Workload as its job is now: where that is what it was made from, as it is."""
+    if fingerprint(made.spec) == (given.metadata.annotations or {})[MADE_FROM]:
+        return given
+    metadata = replace(given.metadata, annotations={**(given.metadata.annotations or {}), MADE_FROM: ""})
+    return replace(given, metadata=metadata, spec=replace(made.spec, active=given.spec.active))
 
 
 def _reference(api_version: str, kind: str, metadata: ObjectMeta) -> OwnerReference:

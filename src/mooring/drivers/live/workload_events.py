@@ -1,0 +1,63 @@
+"""Events on Workloads as Kueue writes them, for `kubectl describe workload`: behind everything else, and no promise."""
+
+import random
+import socket
+import time
+from collections import deque
+from datetime import UTC, datetime
+
+from mooring.drivers.live.client import ApiError, Client
+from mooring.drivers.live.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.requests import encode
+from mooring.model.api.kueue_workload import Workload
+
+CONTROLLER = "mooring"
+MOST_WAITING = 20_000
+LONGEST_NOTE = 1024
+
+
+class WorkloadEvents:
+    """Says what became of whom; where too many wait, the oldest are dropped."""
+
+    def __init__(self, client: Client, dispatcher: Dispatcher) -> None:
+        self._client, self._dispatcher = client, dispatcher
+        self._host = socket.gethostname()
+        self._waiting: deque[tuple[str, bytes]] = deque()
+
+    def record(self, workload: Workload, uid: str, reason: str, note: str, *, warning: bool = False) -> None:
+        """Note an event on a Workload, which has that uid in the world."""
+        metadata = workload.metadata
+        body = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": f"{metadata.name}.{random.getrandbits(64):016x}", "namespace": metadata.namespace},
+            "eventTime": datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "reportingController": CONTROLLER,
+            "reportingInstance": f"{CONTROLLER}-{self._host}",
+            "action": reason,
+            "reason": reason,
+            "regarding": {
+                "apiVersion": workload.api_version,
+                "kind": "Workload",
+                "namespace": metadata.namespace,
+                "name": metadata.name,
+                "uid": uid,
+            },
+            "note": note if len(note) <= LONGEST_NOTE else f"{note[: LONGEST_NOTE - 3]}...",
+            "type": "Warning" if warning else "Normal",
+        }
+        self._waiting.append((f"/apis/events.k8s.io/v1/namespaces/{metadata.namespace}/events", encode(body)))
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting.popleft()
+        else:
+            self._dispatcher.submit(Lane.EVENT, self._send_next)
+
+    async def _send_next(self) -> None:
+        if not self._waiting:
+            return
+        path, body = self._waiting.popleft()
+        try:
+            await self._client.post(path, body)
+        except ApiError as error:
+            if error.code == 429:
+                self._dispatcher.pause(error)
