@@ -115,3 +115,25 @@ def test_an_extender_that_fails_is_named_without_its_password(caplog: pytest.Log
     found = asyncio.run(play())
     assert found.startswith("extender http://127.0.0.1:1/bind: ")
     assert SECRET not in found + caplog.text
+
+
+@pytest.mark.parametrize("proxy", [f"http://me:{SECRET}@127.0.0.1:{{port}}", f"me:{SECRET}@127.0.0.1:{{port}}"])
+def test_the_password_of_a_proxy_is_not_shown(proxy: str) -> None:
+    async def play() -> str:
+        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        configuration: Any = Configuration(host="https://127.0.0.1:1")
+        configuration.proxy = proxy.format(port=server.sockets[0].getsockname()[1])
+        async with server, Client(Connection(configuration, None, "here"), "tests") as client:
+            try:
+                await client.get("/api")
+            except ApiError as error:
+                return error.message
+        return ""
+
+    message = asyncio.run(play())
+    assert message and SECRET not in message

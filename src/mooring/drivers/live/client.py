@@ -6,6 +6,7 @@ over aiohttp.
 """
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -198,8 +199,12 @@ def _refusal(code: int, content: bytes, retry_after: str) -> ApiError:
     return ApiError(code, status.reason, status.message, seconds)
 
 
+_CREDENTIALS = re.compile(r"[^\s/@'\"]+:[^\s/@]*@")
+"""A name and a password before a host, as the address of a proxy may have them."""
+
+
 def _why(error: Any, server: str) -> str:
     if isinstance(error, TimeoutError):
         return f"{server}: no answer in time"
     text = " ".join(str(error).split()) or type(error).__name__
-    return f"{server}: {text}"
+    return f"{server}: {_CREDENTIALS.sub('', text)}"

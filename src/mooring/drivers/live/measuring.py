@@ -49,6 +49,10 @@ class Measuring:
         self._steps = StepClock()
         self._answers: tuple[KeptAnswers | None, int, int] = (None, 0, 0)
         """Of which scheduler the answers were counted last, and the counts."""
+        # Looked up once: each bind is counted in all of these.
+        self._api_seconds = cache(lambda verb, code: self.metrics.api_seconds.labels(verb, str(code)))
+        self._binds = cache(lambda outcome: self.metrics.binds.labels(outcome.value))
+        self._scheduled = cache(lambda profile: self.metrics.attempts.labels("scheduled", profile))
         self.on_code: Callable[[int], None] = lambda code: None
         """Told of every answer of the API server."""
 
@@ -66,7 +70,7 @@ class Measuring:
         """The API server answered a request."""
         self._dispatcher.note(code, seconds)
         self.on_code(code)
-        self.metrics.api_seconds.labels(verb, str(code)).observe(seconds)
+        self._api_seconds(verb, code).observe(seconds)
 
     def _cycled(self, steps: dict[str, float], decisions: list[Decision]) -> None:
         metrics = self.metrics
@@ -101,9 +105,9 @@ class Measuring:
 
     def _bound(self, decision: Bind, pod: Pod, answer: Answer) -> None:
         metrics, now = self.metrics, time.time()
-        metrics.binds.labels(answer.outcome.value).inc()
+        self._binds(answer.outcome).inc()
         if answer.outcome is Outcome.BOUND:
-            metrics.attempts.labels("scheduled", pod.spec.scheduler_name).inc()
+            self._scheduled(pod.spec.scheduler_name).inc()
             created = timestamp_seconds(pod.metadata.creation_timestamp)
             if created is not None:
                 metrics.sli_seconds.observe(max(0.0, now - created))
