@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 from msgspec.structs import replace
 
 from mooring.drivers.live import workload_words
@@ -22,8 +23,11 @@ from mooring.model.api.meta import Condition, ObjectMeta, OwnerReference
 from mooring.model.api.pods import PodTemplateSpec
 from mooring.model.api.workloads import Job, JobSpec, JobStatus
 from mooring.model.decisions import Defer
+from mooring.model.events import WorkloadSeen
 from mooring.model.keys import WorkloadKey
-from mooring.model.loading.kinds import KINDS
+from mooring.model.loading.catalog import Catalog
+from mooring.model.loading.kinds import KINDS, decode
+from mooring.model.loading.places import Place
 from mooring.model.queued.building import MADE_FROM, fingerprint
 from mooring.model.queued.gathering import QueuedWorkload
 from mooring.testing.builders import make_pod
@@ -200,3 +204,36 @@ def test_how_it_ended_is_what_the_job_or_the_pods_say() -> None:
     assert ended(None, "Succeeded", "Succeeded") == ("Succeeded", "Pods succeeded: 2/2.")
     assert ended(None, "Succeeded", "Failed") == ("Failed", "Pods succeeded: 1/2.")
     assert ended(None, "Succeeded", "Running") is None
+
+
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: job, namespace: default, uid: u, labels: {kueue.x-k8s.io/queue-name: %s}}
+spec:
+  suspend: true
+  template: {spec: {restartPolicy: Never, containers: [{name: main, image: pause}]}}
+"""
+
+
+def followed(made_from: str, queue: str) -> tuple[str, str, bool]:
+    """What is told of a Workload made from one queue when its job names another: queue, mark, whether it is active."""
+    catalog, place = Catalog(expands=False), Place("here")
+
+    def tell(text: str) -> Workload:
+        catalog.put(decode(msgspec.json.encode(yaml.safe_load(text)), Job, place, "Job"), place)
+        (event,) = [event for event in catalog.changes() if isinstance(event, WorkloadSeen)]
+        return event.workload.workload
+
+    made = tell(JOB % made_from)
+    marks = {MADE_FROM: fingerprint(made.spec)}
+    metadata = replace(made.metadata, uid="real", resource_version="1", annotations=marks)
+    catalog.put(replace(made, metadata=metadata, spec=replace(made.spec, active=False)), place)
+    assert any(isinstance(event, WorkloadSeen) for event in catalog.changes())
+    found = made if queue == made_from else tell(JOB % queue)
+    return found.spec.queue_name, (found.metadata.annotations or marks)[MADE_FROM], found.spec.active
+
+
+def test_a_workload_follows_its_job_and_keeps_what_others_say_of_it() -> None:
+    assert followed("team", "other") == ("other", "", False)
+    assert followed("team", "team")[1] != ""
