@@ -104,15 +104,16 @@ def test_who_does_not_admit_places_pods_and_holds_those_back_that_have_no_quota(
     queues.create(pod("plain", schedulerName=other))
     queues.wait_until_bound(["plain"], 10)
     assert time.monotonic() - started < 10
-    # Jobs that nobody has suspended: those of them that have no quota must not run.
-    eager = [of(other, job(f"eager-{i}", "3", {QUEUE: "red"})) for i in range(4)]
+    # Pods that nobody has put behind a gate: those of them that have no quota must not run.
+    eager = [of(other, queued_pod(f"eager-{i}", "red")) for i in range(12)]
     for each in eager:
-        each["spec"]["suspend"] = False
+        del each["spec"]["schedulingGates"]
+        del each["spec"]["containers"][0]["resources"]["requests"]["memory"]  # of which the queues have none
     with Judge(queues, {}, quotas=QUOTAS):
         queues.create(*eager)
-        until(lambda: len(bound_of(queues, "eager")) == 2, 30, rivals[other].tail)
+        until(lambda: len(bound_of(queues, "eager")) == 8, 30, rivals[other].tail)
         time.sleep(1.0)
-        assert len(bound_of(queues, "eager")) == 2
+        assert len(bound_of(queues, "eager")) == 8
     rivals[one].send(signal.SIGSTOP)  # it admits no more, and cannot give its lease back
     queues.create(pod("meanwhile", schedulerName=other))
     queues.wait_until_bound(["meanwhile"], 10)
