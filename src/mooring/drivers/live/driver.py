@@ -41,6 +41,10 @@ SLICE = 512
 """Pods a cycle, and binds that may wait to be sent."""
 REST = 0.5
 """Of the time that cycles take, this much more is left to requests and watches in between."""
+SHORTEST_PACE, LONGEST_PACE = 0.005, 0.05
+PACE = 0.5
+"""Of the time that the server takes to answer: so long there is no next cycle. Twenty changes taken in together cost a
+third of what they cost one by one, and a server at its limits would only let the next binds wait."""
 SMALLEST_SLICE = 16
 LATEST_BINDS = 200
 MOST_CONFLICTS = 0.1
@@ -157,7 +161,10 @@ class Live(Driver):
             if self._is_paused:
                 continue
             took = self._turn()
-            await asyncio.sleep(REST * took)
+            await asyncio.sleep(max(REST * took, self._pace()))
+
+    def _pace(self) -> float:
+        return min(max(SHORTEST_PACE, PACE * self._dispatcher.latency), LONGEST_PACE)
 
     def _turn(self) -> float:
         """Take in what happened, and decide once; the seconds that this took."""
