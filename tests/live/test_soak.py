@@ -3,6 +3,7 @@
 import itertools
 import os
 import re
+import statistics
 import time
 from collections import deque
 
@@ -54,7 +55,10 @@ def test_memory_watches_and_cycles_stay_flat_under_churn(kube: Kube) -> None:
         1000 * (after[3] - before[3]) / max(1.0, after[2] - before[2]) for before, after in itertools.pairwise(samples)
     ]
     rate = number / (time.monotonic() - began)
-    print(f"{rate:.0f} pods/s for {SECONDS:.0f} s; memory {memory[0]:.0f} to {memory[-1]:.0f} MiB; ms a cycle {means}")
+    quarters = [part * (len(means) - 1) // 4 for part in range(5)]
+    shown = ", ".join(f"{memory[at]:.0f}" for at in quarters)
+    spent = ", ".join(f"{statistics.mean(means[a : b + 1]):.2f}" for a, b in itertools.pairwise(quarters))
+    print(f"{rate:.0f} pods/s for {SECONDS:.0f} s; by quarters: memory {shown} MiB; ms a cycle {spent}")
     settled = memory[len(memory) // 2]
     assert memory[-1] < 1.15 * settled + 10
     assert watches[-1] <= watches[0] + SECONDS / 10
