@@ -6,6 +6,7 @@ MooringError
 │   └── ConfigError     a configuration file or a plugin: where, field, expected, found
 ├── PluginError         a plugin raised, or gave an answer that cannot be used: which, where, and why
 ├── WrongAnswer         the cause of a PluginError where nothing was raised: expected, found
+├── TurnFailed          something raised, and in whose turn: around the error, where it costs more than that turn
 ├── UndeclaredRead      the cause of a PluginError: it read a label or annotation of pods without saying so
 ├── ApiError            a request to the embedded control plane is refused (`mooring.kubeapi.status`)
 └── InvariantBroken     a promise inside Mooring does not hold
@@ -95,6 +96,14 @@ class UndeclaredRead(MooringError):
         self.what, self.key = what, key
         named, keys = (f"all {what}s", "ALL") if key is None else (f'the {what} "{key}"', f'("{key}",)')
         super().__init__(f"it reads {named} of pods without saying so: add reads_pod_{what}s = {keys} to the class")
+
+
+class TurnFailed(MooringError):
+    """Something raised while an action was busy with somebody, and costs the action its run."""
+
+    def __init__(self, turn: str, error: Exception) -> None:
+        self.turn, self.error = turn, error
+        super().__init__(f"in the turn of {turn}: {error}")
 
 
 class InvariantBroken(MooringError):

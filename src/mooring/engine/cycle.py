@@ -14,7 +14,7 @@ from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
 from mooring.engine.queue.queue import Queue, Turn
 from mooring.engine.queue.shared import share_queue
-from mooring.errors import PluginError
+from mooring.errors import PluginError, TurnFailed
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
@@ -174,7 +174,7 @@ class Scheduler:
             attempt.keep()
         if attempt.error is not None:
             decisions = []
-            self.faults.append(Fault(type(action).__name__, attempt.error))
+            self.faults.append(_fault_of(action, attempt.error))
             self._queue_anew(cycle.now)
         waits, cycle.waits = cycle.waits, []
         return _with_last_words(decisions, list(waits))
@@ -331,6 +331,12 @@ class Scheduler:
         for record in self.cluster.pods.records.values():
             if not record.node_name and record.pod.spec.scheduler_name not in self.profiles:
                 yield record.key
+
+
+def _fault_of(action: Action, error: Exception) -> Fault:
+    if isinstance(error, TurnFailed):
+        return Fault(error.turn, error.error)
+    return Fault(type(action).__name__, error)
 
 
 def _with_last_words(before: list[Decision], after: list[Decision]) -> list[Decision]:

@@ -126,7 +126,9 @@ class TenantTable:
 
     def finished_pods(self, key: WorkloadKey) -> dict[str, int]:
         """By pod set of a workload, how many of its pods are done, those included that the world has counted."""
-        workload = self.workloads[key]
+        workload = self.workloads.get(key)
+        if workload is None:
+            return {}
         done = {found.name: found.count for found in workload.workload.status.reclaimable_pods or ()}
         succeeded = self._succeeded.get(key)
         for name, pods in workload.pods.items() if succeeded else ():

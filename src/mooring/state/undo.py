@@ -19,10 +19,10 @@ class UndoLog:
     def __init__(self) -> None:
         self.depth = 0
         """How many trials are open."""
-        self._steps: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._steps: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._is_for_good = False
 
-    def note(self, undo: Callable[..., None], *arguments: Any) -> None:
+    def note(self, undo: Callable[..., object], *arguments: Any) -> None:
         """Something was done just now that this call undoes. What is done while undoing needs no undoing."""
         if self.depth and not self._is_for_good:
             self._steps.append((undo, arguments))
@@ -40,7 +40,7 @@ class UndoLog:
             self._is_for_good = before
 
     @property
-    def steps(self) -> list[tuple[Callable[..., None], tuple[Any, ...]]] | None:
+    def steps(self) -> list[tuple[Callable[..., object], tuple[Any, ...]]] | None:
         """Where to note directly what is done many times in a row; None while nothing need be noted."""
         return self._steps if self.depth and not self._is_for_good else None
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from mooring.actions.admit.cycle.cycle import Admission, CycleReport
 from mooring.actions.admit.cycle.pending import NamespaceLabels
 from mooring.actions.admit.cycle.turns import MayStart, anybody
+from mooring.actions.admit.lifecycle.faults import in_turn_of
 from mooring.actions.admit.lifecycle.following import Following, make_structure
 from mooring.actions.admit.lifecycle.gatekeeper import Gatekeeper, Rehearsal, Rehearse
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
@@ -27,14 +28,15 @@ from mooring.config.tenant_policy import TenantPolicy
 from mooring.engine.action import Action, Cycle
 from mooring.engine.evictions import evict
 from mooring.engine.profile import Profile
+from mooring.errors import TurnFailed
 from mooring.model.decisions import Decision
 from mooring.model.keys import PodKey, WorkloadKey
 from mooring.model.memory import Memory
 from mooring.model.queued.workloads import ResumeError
 from mooring.state.cluster import Cluster
 
-MOST_FAULTS = 5
-"""So often something may raise in a workload's turn before it waits for quota to be freed, like others."""
+MOST_REBUILDS = 3
+"""So often lines and ledger are made anew at once, each time without the workload in whose turn something raised."""
 
 
 class Admit(Action):
@@ -59,8 +61,10 @@ class Admit(Action):
         self._opened: tuple[Lifecycle, Following] | None = None
         self._misplaced: set[WorkloadKey] = set()
         """Works whose queue does not select their namespace."""
-        self._faults: dict[WorkloadKey, int] = {}
-        """Workloads in whose last turn something raised, and how often in a row."""
+        self._failures = 0
+        """How many runs in a row were taken back."""
+        self._again_at: float | None = None
+        """When to run again after one that was."""
         self._seen_related = -1
         self._node_failures = NodeFailures()
         self._schedule = QuotaSchedule(self._policy.quota_windows)
@@ -71,51 +75,109 @@ class Admit(Action):
     def run(self, cycle: Cycle) -> list[Decision]:
         if self._opened is None and not cycle.cluster.tenants.workloads:
             return []
-        lifecycle, following = self._open(cycle.cluster, cycle.now)
         try:
-            return self._run(cycle, lifecycle, following)
-        except Exception:  # what the state knows is undone by whoever runs us
-            lifecycle.recover(cycle.now)
-            following.look_at_all()
-            pods = WorkloadPods(cycle.cluster, cycle.queue, self._profiles, cycle.now)
-            for workload in lifecycle.workloads.values():
-                if workload.stage is not Stage.ADMITTED:
-                    with suppress(Exception):  # the one that raised above may raise again
-                        pods.bring_in_line(workload)
+            lifecycle, following = self._open(cycle.cluster, cycle.now)
+            with cycle.cluster.what_if() as run:
+                decisions = self._run(cycle, lifecycle, following)
+                run.keep()
+        except Exception as error:
+            self._take_back(cycle, error)
             raise
+        self._failures, self._again_at = 0, None
+        return decisions
+
+    def _take_back(self, cycle: Cycle, error: Exception) -> None:
+        """Something raised outside anybody's turn for quota: nothing of this run counts, and nobody was told of it.
+
+        Whoever it was about is left alone for a while; the others go on in the next run.
+        """
+        self._failures += 1
+        self._again_at = cycle.queue.backoff.end(cycle.now, self._failures)
+        if self._opened is None:
+            return
+        lifecycle, following = self._opened
+        self._report_faults(cycle, lifecycle)
+        came = lifecycle.take_back()
+        following.start_anew()
+        self._node_failures.look_again()
+        if self._windows is not None:
+            self._windows.take_back()
+        self._leave_alone(cycle, lifecycle, error)
+        for _ in range(MOST_REBUILDS):
+            try:
+                following.rebuild(cycle.now)
+            except Exception as another:  # it is tried again in the next run
+                self._leave_alone(cycle, lifecycle, another)
+            else:
+                break
+        pods = WorkloadPods(cycle.cluster, cycle.queue, self._profiles, cycle.now)
+        for workload in (*came, *lifecycle.workloads.values()):
+            if workload.stage is not Stage.ADMITTED:
+                with suppress(Exception):  # the one that raised above may raise again
+                    pods.bring_in_line(workload)
+
+    def _leave_alone(self, cycle: Cycle, lifecycle: Lifecycle, error: Exception) -> None:
+        if isinstance(error, TurnFailed):
+            key = WorkloadKey(error.turn)
+            workload = cycle.cluster.tenants.workloads.get(key)
+            lifecycle.aside.add(
+                key,
+                error.error,
+                cycle.queue.backoff,
+                cycle.now,
+                workload=workload,
+                moment=_moment(cycle.cluster),
+            )
 
     def _run(self, cycle: Cycle, lifecycle: Lifecycle, following: Following) -> list[Decision]:
         cluster, queue, now = cycle.cluster, cycle.queue, cycle.now
+        lifecycle.begin_run()
+        following.begin_run()
+        if self._windows is not None:
+            self._windows.begin_run()
         lifecycle.admission.own.set_time(now)
         pods = WorkloadPods(cluster, queue, self._profiles, now)
         # 1. Follow the world: queues, workloads and pods that changed.
-        for workload in following.catch_up(now):
-            self._look_at(lifecycle, workload, pods)
+        aside = lifecycle.aside
+        back = aside.take_due(now, cluster.tenants.workloads, _moment(cluster))
+        for workload in following.catch_up(now, back):
+            with in_turn_of(workload.key):
+                self._look_at(lifecycle, workload, pods)
         self._look_at_cluster(lifecycle, cluster, now)
         # 2. Act on what is due.
         for workload in list(lifecycle.unready.values()):
-            if workload.stage is Stage.ADMITTED:
-                lifecycle.set_ready(workload, pods.is_ready(workload), now)
+            if workload.stage is Stage.ADMITTED and workload.key not in aside:
+                with in_turn_of(workload.key):
+                    lifecycle.set_ready(workload, pods.is_ready(workload), now)
         lifecycle.pass_time(now)
         lifecycle.admission.own.look_again(lifecycle.admission.pending)
-        lifecycle.admission.pending.try_again(key for key, times in self._faults.items() if times < MOST_FAULTS)
         # 3. Decide, cycle after cycle, until nothing new can be decided.
-        self._decide(lifecycle, pods, now)
-        self._report_faults(cycle, lifecycle)
+        self._decide(cycle, lifecycle, pods)
         if self._windows is not None:
-            self._windows.take_back(now)
+            self._windows.reclaim(now)
             self._windows.give_notice(now)
         # 4. Start and stop pods accordingly.
         evictions = self._move_pods(lifecycle, pods)
-        following.skip()
         # 5. Say why the others wait.
-        return lifecycle.take_decisions() + evictions + tell(lifecycle.take_spoken_of(), pods)
+        told = tell(lifecycle.take_spoken_of(), lifecycle, pods)
+        self._report_faults(cycle, lifecycle)
+        self._let_through(lifecycle)
+        following.skip()
+        return lifecycle.take_decisions() + evictions + told
+
+    def _let_through(self, lifecycle: Lifecycle) -> None:
+        """Who was set aside, came back and waits no more, got through."""
+        known = {key: lifecycle.workloads.get(key) for key in lifecycle.aside.come_back()}
+        lifecycle.aside.forget(
+            key for key, found in known.items() if found is None or found.stage not in (Stage.WAITING, Stage.OUTSIDE)
+        )
 
     def next_wake(self, now: float) -> float | None:
         if self._opened is None:
-            return None
+            return self._again_at
         lifecycle = self._opened[0]
         times = [lifecycle.deadlines.next, lifecycle.admission.own.next_look(lifecycle.admission.pending)]
+        times += [lifecycle.aside.next, self._again_at]
         if self._windows is not None:
             times.append(self._windows.next_wake(now))
         return min((time for time in times if time is not None), default=None)
@@ -214,7 +276,9 @@ class Admit(Action):
     def _replace_failed_nodes(self, lifecycle: Lifecycle, now: float) -> None:
         """Whoever was assigned a node that has failed gets another for it, or else looks for a place anew."""
         for workload in list(lifecycle.workloads.values()):
-            if workload.stage is Stage.ADMITTED:
+            if workload.stage is not Stage.ADMITTED or workload.key in lifecycle.aside:
+                continue
+            with in_turn_of(workload.key):
                 failed = self._node_failures.failed(workload.pod_sets, is_ready=workload.is_ready)
                 pod_sets = lifecycle.admission.find_replacement(workload.key, failed[0]) if len(failed) == 1 else None
                 if pod_sets is not None:
@@ -237,13 +301,12 @@ class Admit(Action):
 
     # Deciding.
 
-    def _decide(self, lifecycle: Lifecycle, pods: WorkloadPods, now: float) -> None:
-        lifecycle.run += 1
+    def _decide(self, cycle: Cycle, lifecycle: Lifecycle, pods: WorkloadPods) -> None:
+        now = cycle.now
         with self._gatekeeper.at_work(lifecycle, pods) as gate:
             while True:
-                lifecycle.complete_evictions(
-                    [workload for workload in lifecycle.leaving.values() if _is_gone(workload, lifecycle, pods)], now
-                )
+                gone = [workload for workload in lifecycle.leaving.values() if _is_gone(workload, lifecycle, pods)]
+                lifecycle.complete_evictions(gone, now)
                 pending, settling = lifecycle.admission.pending, lifecycle.settling
                 settling.wake(pending.changed)
                 pending.changed.clear()
@@ -254,26 +317,29 @@ class Admit(Action):
                     now, asleep=settling.asleep, may_start=gate.may_start, may_use=may_use
                 )
                 gate.end_cycle()
-                self._act_on(report, lifecycle, now)
+                self._act_on(report, cycle, lifecycle)
 
     def _report_faults(self, cycle: Cycle, lifecycle: Lifecycle) -> None:
-        """Say what was raised in whose turn; they come again in the next cycles, but not for ever."""
-        raised = lifecycle.admission.take_faults()
-        self._faults = {key: self._faults.get(key, 0) + 1 for key in raised}
-        for key, error in raised.items():
+        """Say what was raised in whose turn."""
+        for key, error in lifecycle.admission.take_faults().items():
             cycle.report(key, error)
 
-    def _act_on(self, report: CycleReport, lifecycle: Lifecycle, now: float) -> None:
-        workloads = lifecycle.workloads
+    def _act_on(self, report: CycleReport, cycle: Cycle, lifecycle: Lifecycle) -> None:
+        workloads, now = lifecycle.workloads, cycle.now
         for key, condition in report.conditions.items():
             lifecycle.say(workloads[key], condition)
         if self._misplaced:
             self._misplaced.difference_update(report.conditions)
         self._misplaced.update(report.misplaced)
+        for key in report.failed:
+            self._leave_alone(cycle, lifecycle, TurnFailed(key, lifecycle.admission.faults[key]))
+            lifecycle.leave_alone(workloads[key])
         for preempted in report.preempted:
-            lifecycle.preempt(preempted, now)
+            with in_turn_of(preempted.preemptor):
+                lifecycle.preempt(preempted, now)
         for admitted in report.admitted:
-            lifecycle.reserve(lifecycle.workloads[admitted.workload], now)
+            with in_turn_of(admitted.workload):
+                lifecycle.reserve(workloads[admitted.workload], now)
         queues = lifecycle.admission.structure.queues
         named = [*(found.queue for found in report.admitted), *(found.queue for found in report.preempted)]
         lifecycle.settling.note_cycle(report.tried, {queues[name].root for name in named})
@@ -282,18 +348,27 @@ class Admit(Action):
 
     def _move_pods(self, lifecycle: Lifecycle, pods: WorkloadPods) -> list[Decision]:
         """Bring the pods of all workloads that moved in line with their stages."""
-        moved = lifecycle.take_moved()
+        moved = [workload for workload in lifecycle.take_moved() if workload.key not in lifecycle.aside]
+        for workload in moved:
+            with in_turn_of(workload.key):
+                self._bring_in_line(workload, lifecycle, pods)
+        lifecycle.take_moved()  # those that could not start: they are among these
+        evictions: list[Decision] = []
         for workload in moved:
             if workload.stage is Stage.LEAVING:
-                pods.withdraw(workload)
-            try:
-                pods.bring_in_line(workload)
-            except ResumeError as error:
-                lifecycle.deactivate(workload, "FailedToStart", str(error), pods.now)
-                pods.bring_in_line(workload)
-            lifecycle.speak_of(workload)
-        lifecycle.take_moved()  # those that could not start: they are among these
-        return [found for workload in moved if workload.stage is Stage.LEAVING for found in _stop(workload, pods)]
+                with in_turn_of(workload.key):
+                    evictions += _stop(workload, pods)
+        return evictions
+
+    def _bring_in_line(self, workload: WorkloadRecord, lifecycle: Lifecycle, pods: WorkloadPods) -> None:
+        if workload.stage is Stage.LEAVING:
+            pods.withdraw(workload)
+        try:
+            pods.bring_in_line(workload)
+        except ResumeError as error:
+            lifecycle.deactivate(workload, "FailedToStart", str(error), pods.now)
+            pods.bring_in_line(workload)
+        lifecycle.speak_of(workload)
 
 
 def _is_gone(workload: WorkloadRecord, lifecycle: Lifecycle, pods: WorkloadPods) -> bool:
@@ -302,7 +377,12 @@ def _is_gone(workload: WorkloadRecord, lifecycle: Lifecycle, pods: WorkloadPods)
     A workload is admitted at most once a run: else two that take each other's quota would go on for ever.
     """
     has_given_up = workload.admitted_in_run != lifecycle.run and not workload.is_still_admitted
-    return has_given_up and not pods.placed(workload)
+    return has_given_up and workload.key not in lifecycle.aside and not pods.placed(workload)
+
+
+def _moment(cluster: Cluster) -> tuple[int, int]:
+    """What the world says of nodes and objects."""
+    return cluster.nodes_version, cluster.related.version
 
 
 def _stop(workload: WorkloadRecord, pods: WorkloadPods) -> list[Decision]:

@@ -148,6 +148,12 @@ class AdmittedWorkload:
     def pod_sets(self) -> tuple[PodSetFlavors, ...]:
         return tuple(claim.pods for claim in self.claims)
 
+    def stand(self, pod_sets: Iterable[PodSetFlavors], *, is_evicted: bool) -> None:
+        """Let it be what it was before something that is taken back."""
+        given = {found.name: found for found in pod_sets}
+        self.claims = tuple(claim._replace(pods=given.get(claim.pods.name, claim.pods)) for claim in self.claims)
+        self.is_evicted = is_evicted
+
     def count_usage(self, column_of: Mapping[FlavorResource, int]) -> None:
         """Work out what is held by column; what nobody has a quota for does not count."""
         usage: dict[int, int] = {}

@@ -5,6 +5,7 @@ it out and tells `Admission` what became of it; time comes in as an argument.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 from mooring.actions.admit.cycle.flavor_assigner import Assignment
@@ -15,6 +16,7 @@ from mooring.actions.admit.cycle.order import FairOrder, by_rank
 from mooring.actions.admit.cycle.pending import Pending
 from mooring.actions.admit.cycle.turns import MayStart, Turns, anybody
 from mooring.actions.admit.lifecycle.conditions import MISCONFIGURED, SUSPENDED, Condition
+from mooring.actions.admit.lifecycle.faults import in_turn_of
 from mooring.actions.admit.policies.held_room import HeldRoom
 from mooring.actions.admit.policies.own_rules import OwnRules
 from mooring.actions.admit.preemption import classical
@@ -28,6 +30,8 @@ from mooring.actions.admit.topology.needs import Unplaceable, needs_of
 from mooring.actions.admit.topology.replacement import replace_node
 from mooring.actions.admit.topology.usage import DomainUsage
 from mooring.actions.admit.workload_info import AdmittedWorkload, Intake, PendingWorkload, claims_of, make_admitted
+from mooring.engine.action import Fault
+from mooring.errors import PluginError
 from mooring.model.api.kueue import STOP_NONE, LocalQueue, Workload
 from mooring.model.decisions import PodSetFlavors
 from mooring.model.keys import WorkloadKey
@@ -72,6 +76,8 @@ class CycleReport:
     """By workload that waits on, tried or alike one that was: why."""
     misplaced: list[WorkloadKey] = field(default_factory=list)
     """Those whose namespace their queue does not select."""
+    failed: list[WorkloadKey] = field(default_factory=list)
+    """Those in whose turn something raised."""
     admitted: list[Admitted] = field(default_factory=list)
     preempted: list[Preempted] = field(default_factory=list)
     tried: list[PendingWorkload] = field(default_factory=list, compare=False)
@@ -119,6 +125,12 @@ class Admission:
         self.ledger: Ledger = self.own.make_ledger(structure, self.topology, self._local_queues.values())
         self.pending = Pending(structure, self._namespace_labels, self.own.line_maker())
         self.held = HeldRoom(self.ledger) if self._holds_freed_room else None
+        self._plan_from_nothing()
+
+    def _plan_from_nothing(self) -> None:
+        """Have plans, victims and shares found with nothing remembered."""
+        structure = self.structure
+        self.ledger.lose_followers()
         self._shares = self.own.make_shares(structure.tree)
         find_victims = classical.find_victims
         if self._fair_sharing:
@@ -133,18 +145,23 @@ class Admission:
         )
         self._order = FairOrder(self.ledger, self._shares) if self._fair_sharing else by_rank
 
-    def restructure(self, structure: Structure, local_queues: Iterable[LocalQueue]) -> list[WorkloadKey]:
-        """Go on with other queues: who holds quota holds it on; who waits is to be added anew, and is returned."""
-        admitted_workloads = [*self.ledger.admitted_workloads(), *self._adrift.values()]
-        waiting = [pending.key for line in self.pending for pending in line.waiting()]
+    def rebuilt(
+        self, structure: Structure, local_queues: Iterable[LocalQueue], holding: Mapping[WorkloadKey, AdmittedWorkload]
+    ) -> "Admission":
+        """Admission with these queues, in which these hold what they hold; who waits is to be added anew.
+
+        This one is given up, be it whole or not.
+        """
+        fresh = copy(self)
+        fresh.faults, fresh._adrift = {}, {}
+        fresh._build(structure, local_queues)
+        in_order = dict.fromkeys(admitted.pending.key for admitted in self.ledger.admitted_workloads())
+        for key in [*(key for key in in_order if key in holding), *(key for key in holding if key not in in_order)]:
+            fresh._hold(holding[key])
         sticky = {line.queue.name: line.sticky for line in self.pending}
-        self._build(structure, local_queues)
-        self._adrift.clear()
-        for admitted in admitted_workloads:
-            self._hold(admitted)
-        for line in self.pending:
+        for line in fresh.pending:
             line.sticky = sticky.get(line.queue.name, "")
-        return waiting
+        return fresh
 
     def run_cycle(
         self, now: float, *, asleep: Collection[int] = (), may_start: MayStart = anybody, may_use: MayStart = anybody
@@ -160,28 +177,38 @@ class Admission:
         entries = [self._nominate(pending) for pending in heads]
         # 3. Order them, and give each its turn; later ones see what earlier ones took. All of this is what-if.
         with self.ledger.what_if():
-            turns = Turns(self.ledger, self._nominator, self.held, may_start, may_use)
+            turns = Turns(self.ledger, lambda: self._nominator, self.held, may_start, may_use)
             for entry in self._order([entry for entry in entries if entry.requeue is None]):
-                turns.take(entry)
+                self._take_turn(turns, entry)
         self._nominator.forget()
         # 4. Carry out what was decided.
         for entry in turns.admitted:
-            report.admitted.append(self._admit(entry, now))
+            with in_turn_of(entry.pending.key):
+                report.admitted.append(self._admit(entry, now))
         for entry in turns.preempting:
-            report.preempted += self._preempt(entry)
+            with in_turn_of(entry.pending.key):
+                report.preempted += self._preempt(entry)
         # 5. The others go back in line, or are parked.
         for entry in entries:
-            condition = describe(entry)
-            report.outcomes[entry.pending.key] = condition.reason
-            if entry.requeue is not None:
-                peers = self.pending.put_back(entry.pending, entry.requeue, condition)
-                report.conditions[entry.pending.key] = condition
-                if peers:
-                    report.conditions.update(dict.fromkeys(peers, condition))
-                if entry.requeue is Requeue.NAMESPACE_MISMATCH:
-                    report.misplaced.append(entry.pending.key)
+            with in_turn_of(entry.pending.key):
+                self._put_back(entry, report)
         self._hold_room(entries, [*turns.preempting, *turns.deferred])
         return report
+
+    def _put_back(self, entry: Entry, report: CycleReport) -> None:
+        """Let a workload that had its turn go where it belongs, unless it was admitted, and say why."""
+        key, condition = entry.pending.key, describe(entry)
+        report.outcomes[key] = condition.reason
+        if entry.requeue is None:
+            return
+        peers = self.pending.put_back(entry.pending, entry.requeue, condition)
+        report.conditions[key] = condition
+        if peers:
+            report.conditions.update(dict.fromkeys(peers, condition))
+        if entry.requeue is Requeue.NAMESPACE_MISMATCH:
+            report.misplaced.append(key)
+        elif entry.requeue is Requeue.FAULT:
+            report.failed.append(key)
 
     def _nominate(self, pending: PendingWorkload) -> Entry:
         queue = self.structure.queues[pending.queue_name]
@@ -190,12 +217,30 @@ class Admission:
         try:
             entry = self._nominator.nominate(pending, queue, self.cycle)
         except Exception as error:  # a mistake of ours costs this workload its turn, not everybody theirs
-            self.faults[pending.key] = error
-            message = f"error: {type(error).__name__}: {error}"
-            return Entry(pending, queue, Assignment(Mode.NO_FIT, ()), requeue=Requeue.FAULT, message=message)
+            entry = Entry(pending, queue, Assignment(Mode.NO_FIT, ()))
+            self._fail(entry, error)
+            return entry
         if entry.assignment.mode == Mode.NO_FIT:
             entry.requeue = Requeue.NO_FIT  # it could take nothing from the others, so it needs no turn
         return entry
+
+    def _take_turn(self, turns: Turns, entry: Entry) -> None:
+        """Let an entry have its turn; what raises in it, a plugin perhaps, costs this one alone."""
+        log = self.ledger.log
+        begin = len(log)
+        try:
+            turns.take(entry)
+        except Exception as error:
+            log.undo_to(begin)
+            turns.give_up(entry)
+            self._fail(entry, error)
+
+    def _fail(self, entry: Entry, error: Exception) -> None:
+        self.faults[entry.pending.key] = error
+        entry.assignment, entry.victims, entry.pending.position = Assignment(Mode.NO_FIT, ()), [], None
+        entry.requeue, entry.message = Requeue.FAULT, Fault(entry.pending.key, error).message
+        if not isinstance(error, PluginError):
+            self._plan_from_nothing()  # whatever is remembered from before may be half of what it should be
 
     def take_faults(self) -> dict[WorkloadKey, Exception]:
         """What was raised, and in whose turn, since this was last asked."""

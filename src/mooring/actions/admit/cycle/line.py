@@ -32,6 +32,8 @@ class Requeue(Enum):
 
 
 _TRIED_AGAIN_AT_ONCE = frozenset({Requeue.PENDING_PREEMPTION, Requeue.PASSED_OVER, Requeue.PODS_NOT_READY})
+_LET_OTHERS_PASS = frozenset({Requeue.NAMESPACE_MISMATCH, Requeue.FAULT})
+"""Even in a strict queue."""
 _SAME_FOR_THE_SHAPE = frozenset({Requeue.NO_FIT, Requeue.NO_CANDIDATES})
 
 MOST_FAILED = 10_000
@@ -203,7 +205,7 @@ class Line:
         """Return a workload that was tried in vain to where it belongs; those parked with it to whom that is news."""
         if why is Requeue.PENDING_PREEMPTION:
             self._sticky = pending.key
-        is_tried_again = why in _TRIED_AGAIN_AT_ONCE or (self.queue.is_strict and why is not Requeue.NAMESPACE_MISMATCH)
+        is_tried_again = why in _TRIED_AGAIN_AT_ONCE or (self.queue.is_strict and why not in _LET_OTHERS_PASS)
         has_more_flavors = pending.position is not None and pending.position.is_pending
         if is_tried_again or has_more_flavors:
             self._put(pending, is_parked=False)

@@ -16,6 +16,7 @@ from mooring.actions.admit.cycle.nominate import Entry, Nominator
 from mooring.actions.admit.lifecycle.conditions import NO_LONGER_FITS, OVERLAPPING_TARGETS
 from mooring.actions.admit.policies.held_room import ROOM_HELD_MESSAGE, HeldRoom
 from mooring.actions.admit.quota.ledger import Ledger
+from mooring.actions.admit.quota.structure import Queue
 from mooring.actions.admit.topology.usage import TopologyUse
 from mooring.actions.admit.workload_info import AdmittedWorkload
 from mooring.model.api.kueue import ANY
@@ -43,12 +44,15 @@ class Turns:
     def __init__(
         self,
         ledger: Ledger,
-        nominator: Nominator,
+        nominator: Callable[[], Nominator],
         held: HeldRoom | None = None,
         may_start: MayStart = anybody,
         may_use: MayStart = anybody,
     ) -> None:
-        """`may_use` is asked before quota is given or anybody preempted, `may_start` once there is quota."""
+        """`may_use` is asked before quota is given or anybody preempted, `may_start` once there is quota.
+
+        Plans are made by whatever `nominator` is at the time.
+        """
         self._ledger = ledger
         self._nominator = nominator
         self._held = held
@@ -72,7 +76,7 @@ class Turns:
             self._plan_around(entry)
         elif entry.assignment.needs and self._is_in_the_way(entry):
             self._put_back_leaving(*self._leaving)
-            again = self._nominator.plan_again(entry)
+            again = self._nominator().plan_again(entry)
             entry.assignment, entry.victims = again.assignment, again.victims
             entry.pending.position = again.assignment.position
         assignment = entry.assignment
@@ -106,6 +110,12 @@ class Turns:
         if self._ledger.tree.child_cohorts[entry.queue.root]:
             self._put_back_leaving(entry.queue.root)  # whose turn is next depends on shares, and victims count there
 
+    def give_up(self, entry: Entry) -> None:
+        """Something raised in an entry's turn, and was undone."""
+        for found in (self.admitted, self.preempting, self.deferred):
+            if found and found[-1] is entry:
+                found.pop()
+
     def _overlaps(self, entry: Entry) -> bool:
         leaving = self._leaving.get(entry.queue.root)
         return leaving is not None and any(victim.admitted.pending.key in leaving for victim in entry.victims)
@@ -114,6 +124,7 @@ class Turns:
         root = entry.queue.root
         leaving = self._leaving.setdefault(root, {})
         for victim in entry.victims:
+            self._ledger.log.note(leaving.pop, victim.admitted.pending.key)
             leaving[victim.admitted.pending.key] = victim.admitted
             if root in self._relieved:
                 self._ledger.remove(victim.admitted)
@@ -122,6 +133,7 @@ class Turns:
         """Let the ledger be as it will be once the victims so far are gone."""
         for root in roots:
             if root in self._leaving and root not in self._relieved:
+                self._ledger.log.note(self._relieved.discard, root)
                 self._relieved.add(root)
                 for admitted in self._leaving[root].values():
                     self._ledger.remove(admitted)
@@ -130,6 +142,7 @@ class Turns:
         """Let the victims so far count again."""
         for root in roots:
             if root in self._relieved:
+                self._ledger.log.note(self._relieved.add, root)
                 self._relieved.discard(root)
                 for admitted in self._leaving[root].values():
                     self._ledger.put_back(admitted)
@@ -141,7 +154,7 @@ class Turns:
         if not assignment.needs and self._ledger.fits(entry.queue.node, assignment.usage):
             entry.assignment, entry.victims = replace(assignment, mode=Mode.DEFERRED_FIT, notes=[]), []
             return
-        again = self._nominator.plan_again(entry)
+        again = self._nominator().plan_again(entry)
         if again.assignment.mode == Mode.FIT:
             entry.assignment, entry.victims = again.assignment, []
             entry.assignment.mode = Mode.DEFERRED_FIT
@@ -200,11 +213,16 @@ class Turns:
     def _promise(self, entry: Entry) -> None:
         """Count what an entry will use, once others are gone."""
         assignment = entry.assignment
-        promise = (entry.queue.node, assignment.usage, assignment.topology_use)
-        self._promised.setdefault(entry.queue.root, []).append(promise)
+        self._count_promise(entry.queue, assignment.usage, assignment.topology_use)
         self._use(entry)
 
+    def _count_promise(self, queue: Queue, usage: Mapping[int, int], topology_use: TopologyUse) -> None:
+        promised = self._promised.setdefault(queue.root, [])
+        self._ledger.log.note(promised.pop)
+        promised.append((queue.node, usage, topology_use))
+
     def _use(self, entry: Entry) -> None:
+        self._ledger.log.note(self._served.discard, entry.pending.key)
         self._served.add(entry.pending.key)
         self._ledger.add_usage(entry.queue.node, entry.assignment.usage)
         if entry.assignment.topology_use:
@@ -236,7 +254,7 @@ class Turns:
         topology_use = entry.assignment.topology_use
         if topology_use:
             self._ledger.domains.add(topology_use)
-        self._promised.setdefault(entry.queue.root, []).append((node, kept, topology_use))
+        self._count_promise(entry.queue, kept, topology_use)
 
 
 def _refuse(entry: Entry, why: Requeue, message: str) -> None:

@@ -1,5 +1,8 @@
-"""Following the world: what it says of queues and works since we last looked, brought to the lifecycle."""
+"""Following the world: what it says of queues and workloads since we last looked, brought to the lifecycle."""
 
+from collections.abc import Iterable
+
+from mooring.actions.admit.lifecycle.faults import in_turn_of
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
 from mooring.actions.admit.lifecycle.stages import (
     CLUSTER_QUEUE_STOPPED,
@@ -12,6 +15,7 @@ from mooring.actions.admit.lifecycle.stages import (
 )
 from mooring.actions.admit.quota.structure import Structure
 from mooring.actions.admit.windows.windows import Overrides, QuotaSchedule, apply
+from mooring.errors import TurnFailed
 from mooring.model.api.kueue import HOLD, HOLD_AND_DRAIN, Workload
 from mooring.model.api.kueue_workload import FINISHED
 from mooring.model.events import AdmitFailed, SuspendFailed
@@ -41,25 +45,80 @@ class Following:
         self._version = tenants.version
         self._overrides = self._open_windows(now)
         self._position = 0
+        self._refused: list[AdmitFailed | SuspendFailed] = []
+        """What the world had refused, as this run was told."""
+        self._is_broken = False
 
-    def catch_up(self, now: float) -> list[WorkloadRecord]:
-        """Take in what changed; the workloads to look at, because they or their pods are not what they were."""
+    def catch_up(self, now: float, come_back: Iterable[WorkloadKey] = ()) -> list[WorkloadRecord]:
+        """Take in what changed; the workloads to look at, because they or their pods are not what they were.
+
+        Of those that are set aside, only who comes back is followed, and who is gone is forgotten.
+        """
         tenants, lifecycle = self._tenants, self._lifecycle
-        overrides = self._open_windows(now)
-        if tenants.version != self._version or overrides != self._overrides:
-            self._version, self._overrides = tenants.version, overrides
-            log = lifecycle.admission.ledger.log
-            lifecycle.change_queues(make_structure(tenants, log, overrides), tenants.local_queues.values(), now)
-            for record in lifecycle.workloads.values():
-                self._obey_stop_policies(record, now)
+        if self._is_broken:
+            self.rebuild(now)
         touched = tenants.touched(self._position)
         if touched is None:
             touched = list(dict.fromkeys((*lifecycle.workloads, *tenants.workloads)))
         self._position = tenants.position
-        found = [self._follow(key, now) for key in touched]
-        for failure in tenants.take_refused():
-            self._take_back(failure, now)
-        return [record for record in found if record is not None]
+        back = set(come_back)
+        there = [key for key in dict.fromkeys((*touched, *back)) if self._is_there(key)]
+        overrides = self._open_windows(now)
+        if tenants.version != self._version or overrides != self._overrides:
+            self._version, self._overrides = tenants.version, overrides
+            self.rebuild(now)
+            for record in lifecycle.workloads.values():
+                with in_turn_of(record.key):
+                    self._obey_stop_policies(record, now)
+        found = []
+        for key in there:
+            if key in lifecycle.aside:
+                self._leave_alone(key, now)
+                continue
+            with in_turn_of(key):
+                record = self._follow(key, now)
+                found.append(record)
+                if key in back:
+                    lifecycle.come_back(record, now)
+        self._refused = tenants.take_refused()
+        for failure in self._refused:
+            with in_turn_of(WorkloadKey(failure.key)):
+                self._take_back(failure, now)
+        return found
+
+    def _leave_alone(self, key: WorkloadKey, now: float) -> None:
+        """A workload is set aside: it is not followed. If it is not known, it still has the quota that it has."""
+        if key not in self._lifecycle.workloads:
+            record = WorkloadRecord(self._tenants.workloads[key])
+            if key in self._lifecycle.aside.unread:
+                self._lifecycle.take_in_unread(record)
+            else:
+                self._take_in(record, now)
+
+    def _take_in(self, record: WorkloadRecord, now: float) -> None:
+        try:
+            self._lifecycle.take_in(record, now)
+        except Exception as error:
+            self._lifecycle.aside.unread.add(record.key)
+            raise TurnFailed(record.key, error) from error
+
+    def _is_there(self, key: WorkloadKey) -> bool:
+        """Whether the world has a workload of that name; whoever it has no more is forgotten."""
+        if key in self._tenants.workloads:
+            return True
+        record = self._lifecycle.workloads.get(key)
+        if record is not None:
+            with in_turn_of(key):
+                self._lifecycle.forget(record)
+        return False
+
+    def rebuild(self, now: float) -> None:
+        """Compile the queues as they are, and make lines and ledger anew from what is known of each workload."""
+        self._is_broken = True
+        tenants, lifecycle = self._tenants, self._lifecycle
+        structure = make_structure(tenants, lifecycle.admission.ledger.log, self._open_windows(now))
+        lifecycle.change_queues(structure, tenants.local_queues.values(), now)
+        self._is_broken = False
 
     def _open_windows(self, now: float) -> Overrides:
         """What the open windows say of queues that are there."""
@@ -72,23 +131,27 @@ class Following:
         """What was touched since then, we touched ourselves."""
         self._position = self._tenants.position
 
-    def look_at_all(self) -> None:
-        """What was followed last may not have been acted on."""
-        self._position = -1
+    def begin_run(self) -> None:
+        self._refused = []
 
-    def _follow(self, key: WorkloadKey, now: float) -> WorkloadRecord | None:
-        queued, record = self._tenants.workloads.get(key), self._lifecycle.workloads.get(key)
-        if queued is None:
-            if record is not None:
-                self._lifecycle.forget(record)
-            return None
-        if record is None or _identity(record.workload) != _identity(queued.workload):
-            if record is not None:
+    def start_anew(self) -> None:
+        """What was followed in this run is taken back: follow everything again, and have lines and ledger made anew."""
+        self._is_broken = True
+        self._position = self._version = -1
+        for failure in self._refused:
+            self._tenants.note_refused(failure)
+        self._refused = []
+
+    def _follow(self, key: WorkloadKey, now: float) -> WorkloadRecord:
+        queued, record = self._tenants.workloads[key], self._lifecycle.workloads.get(key)
+        if record is None or record.is_unread or _identity(record.workload) != _identity(queued.workload):
+            if record is not None and not record.is_unread:
                 self._lifecycle.forget(record)  # another one under the same name
             record = WorkloadRecord(queued)
-            self._lifecycle.take_in(record, now)
+            self._take_in(record, now)
             self._obey_stop_policies(record, now)
         elif record.queued is not queued:
+            self._lifecycle.note(record)
             before, record.queued = record.queued, queued
             self._update(record, before, now)
         return record

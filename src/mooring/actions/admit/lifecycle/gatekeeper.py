@@ -133,13 +133,19 @@ class Gate:
             let_through = {workload.key for workload, _ in self._ahead}
             started = [workload for workload in self._lifecycle.unready.values() if workload.stage is Stage.ADMITTED]
             self._ahead[:0] = [(workload, workload.pod_sets) for workload in started if workload.key not in let_through]
-        ahead, self._ahead = self._ahead, []
-        for workload, pod_sets in ahead:
-            # Nobody asked whether all of these can be placed: each takes the room that it finds.
-            with suppress(ResumeError):
-                for pod in self._pods_of(workload, pod_sets):
-                    self._rehearse([pod])
-        return self._rehearse(pods)
+        ahead, placed = self._ahead, self._placed[:]
+        try:
+            for workload, pod_sets in ahead:
+                # Nobody asked whether all of these can be placed: each takes the room that it finds. What raises is
+                # theirs, and is said when they are really placed.
+                with suppress(Exception):
+                    for pod in self._pods_of(workload, pod_sets):
+                        self._rehearse([pod])
+            self._ahead = []
+            return self._rehearse(pods)
+        except Exception:  # the turn is undone, with the places of those ahead
+            self._ahead, self._placed = ahead, placed
+            raise
 
     def _rehearse(self, pods: Sequence[Pod]) -> str | None:
         cluster = self._pods.cluster

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from mooring.actions.admit.cycle.cycle import Admission, Preempted
 from mooring.actions.admit.lifecycle.admission_checks import look_at_checks
-from mooring.actions.admit.lifecycle.conditions import ADMISSION_GATED, SUSPENDED, Condition
+from mooring.actions.admit.lifecycle.conditions import ADMISSION_GATED, SUSPENDED, WAITING_FOR_QUOTA, Condition
 from mooring.actions.admit.lifecycle.evictions import preemption_message
+from mooring.actions.admit.lifecycle.faults import SetAside, in_turn_of
 from mooring.actions.admit.lifecycle.settling import Deadlines, Settling
 from mooring.actions.admit.lifecycle.stages import DEACTIVATED, Eviction, Stage, WorkloadRecord
 from mooring.actions.admit.quota.structure import Structure
@@ -49,6 +50,91 @@ class Lifecycle:
         self.decisions: list[Decision] = []
         self.run = 0
         """How many times decisions were asked for."""
+        self.aside = SetAside()
+        self._noted: list[tuple[WorkloadRecord, tuple[object, ...]]] = []
+        """What workloads that this run has changed were before it."""
+        self._known: dict[WorkloadKey, WorkloadRecord | None] = {}
+        """Who came or went in this run: who was there before under that name, if anybody."""
+
+    # A run, and taking it back.
+
+    def begin_run(self) -> None:
+        """What changes from here on is taken back if the run does not get to its end."""
+        self.run += 1
+        self._noted.clear()
+        self._known.clear()
+        if self.admission.own.local is not None:
+            self.admission.own.local.begin_run()
+
+    def note(self, record: WorkloadRecord) -> None:
+        """A record is about to change: remember what it was before this run."""
+        if record.noted_in != self.run:
+            record.noted_in = self.run
+            self._noted.append((record, record.values()))
+
+    def take_back(self) -> list[WorkloadRecord]:
+        """Something raised in the middle of a run: let all be as it was before, as far as workloads are concerned.
+
+        Nobody was told of what the run had decided. What the world said is in the state, and is followed again. Lines
+        and ledger may be anything now: they are to be made anew (`change_queues`). Returned are those who came in this
+        run: they are not known any more, and are to come again.
+        """
+        for record, values in self._noted:
+            record.restore(values)
+        came: list[WorkloadRecord] = []
+        for key, known in self._known.items():
+            found = self.workloads.pop(key, None)
+            if found is not None and found is not known:
+                found.stage = Stage.OUTSIDE
+                came.append(found)
+            if known is not None:
+                self.workloads[key] = known
+        if self.admission.own.local is not None:
+            self.admission.own.local.take_back()
+        self._noted.clear()
+        self._known.clear()
+        self.decisions.clear()
+        self.unready, self.leaving, self.deadlines = {}, {}, Deadlines()
+        for record in self.workloads.values():
+            self._set_down(record)
+        self.moved = dict(self.workloads)
+        self.spoken_of = dict(self.workloads)
+        return came
+
+    def _set_down(self, record: WorkloadRecord) -> None:
+        """Let a workload be found wherever it is to be by its stage, but for lines and ledger."""
+        holds = record.holds
+        if holds is not None:
+            holds.stand(record.pod_sets, is_evicted=record.stage is Stage.LEAVING)
+            if record.stage is not Stage.LEAVING:
+                holds.started_at = record.admitted_at if record.stage is Stage.ADMITTED else None
+        if record.stage is Stage.LEAVING:
+            self.leaving[record.key] = record
+        elif record.stage is Stage.RESERVED or (record.stage is Stage.ADMITTED and not record.is_ready):
+            self.unready[record.key] = record
+        self._remind(record)
+
+    def _remind(self, record: WorkloadRecord) -> None:
+        """Have a workload looked at when something is due."""
+        if record.stage is Stage.BACKOFF and record.requeue_at is not None:
+            self.deadlines.add(record.requeue_at, record.key)
+        if record.stage is Stage.ADMITTED:
+            for time in (record.ready_by, record.stop_by):
+                if time is not None:
+                    self.deadlines.add(time, record.key)
+
+    def leave_alone(self, record: WorkloadRecord) -> None:
+        """Something raised in the turn of a workload that waits: it waits in no line until it may be tried again."""
+        self.note(record)
+        self.admission.finish([record.key])
+        self._keep_out(record, Condition(WAITING_FOR_QUOTA, self.aside.message(record.key)))
+
+    def come_back(self, record: WorkloadRecord, now: float) -> None:
+        """A workload is to be tried again in whose turn something raised."""
+        self._remind(record)
+        self.moved[record.key] = self.spoken_of[record.key] = record
+        if record.stage is Stage.OUTSIDE:
+            self.enter(record, now)
 
     def take_decisions(self) -> list[Decision]:
         """What was decided since this was last asked."""
@@ -75,9 +161,17 @@ class Lifecycle:
 
     # Coming in.
 
+    def take_in_unread(self, record: WorkloadRecord) -> None:
+        """Let a workload be there that could not be taken in, until that is tried again."""
+        record.is_unread = True
+        self._known.setdefault(record.key, None)
+        self.workloads[record.key] = record
+        self._keep_out(record, Condition(WAITING_FOR_QUOTA, self.aside.message(record.key)))
+
     def take_in(self, record: WorkloadRecord, now: float) -> None:
         """Let a workload that was not known before go on from where the world says that it is."""
         workload = record.workload
+        self._known.setdefault(record.key, self.workloads.get(record.key))
         self.workloads[record.key] = record
         state = workload.status.requeue_state
         if state is not None:
@@ -94,10 +188,8 @@ class Lifecycle:
     def take_in_admitted(self, record: WorkloadRecord, now: float) -> None:
         """Let a workload go on that the world says has quota."""
         workload = record.workload
-        self.admission.add(workload)
-        info = self.admission.admitted(record.key)
-        assert info is not None
-        record.pod_sets = info.pod_sets
+        self.note(record)
+        self._hold_as_the_world_says(record)
         evicted, admitted = workload.condition(EVICTED), workload.condition(ADMITTED)
         if evicted is not None:
             at = parse_time(evicted.last_transition_time) if evicted.last_transition_time else now
@@ -112,10 +204,18 @@ class Lifecycle:
             at = parse_time(since.last_transition_time) if since and since.last_transition_time else now
             self._start(record, at)
 
+    def _hold_as_the_world_says(self, record: WorkloadRecord) -> None:
+        self.admission.add(record.workload)
+        info = self.admission.admitted(record.key)
+        assert info is not None
+        record.holds, record.pod_sets = info, info.pod_sets
+
     def enter(self, record: WorkloadRecord, now: float) -> None:
         """Put a workload that holds nothing where it belongs: into its line, behind its backoff, or outside."""
         workload = record.workload
+        self.note(record)
         self.admission.finish([record.key])
+        record.holds = None
         if record.is_deactivated or not workload.spec.active:
             said = record.eviction.message if record.eviction is not None and record.is_deactivated else ""
             self._keep_out(record, Condition(SUSPENDED, said or "The workload is deactivated"))
@@ -127,6 +227,9 @@ class Lifecycle:
             self.deadlines.add(record.requeue_at, record.key)
             return
         record.requeue_at = None
+        if record.key in self.aside:
+            self.leave_alone(record)
+            return
         queue = self.admission.find_queue(workload)
         if isinstance(queue, Condition):
             self._keep_out(record, queue)
@@ -153,6 +256,7 @@ class Lifecycle:
     def say(self, record: WorkloadRecord, condition: Condition) -> None:
         """Note why a workload waits; the same again is nothing new."""
         if condition != record.condition:
+            self.note(record)
             record.condition = condition
             self.spoken_of[record.key] = record
 
@@ -162,7 +266,8 @@ class Lifecycle:
         """A workload was given quota; it starts once its checks are ready."""
         info = self.admission.admitted(record.key)
         assert info is not None
-        record.pod_sets = info.pod_sets
+        self.note(record)
+        record.holds, record.pod_sets = info, info.pod_sets
         record.admitted_in_run = self.run
         record.eviction = None
         self.unready[record.key] = record
@@ -175,6 +280,7 @@ class Lifecycle:
 
     def reassign(self, record: WorkloadRecord, pod_sets: tuple[PodSetFlavors, ...], message: str) -> None:
         """The pods of a workload that have no node are to go to other domains."""
+        self.note(record)
         self.admission.ledger.reassign(record.key, pod_sets)
         info = self.admission.admitted(record.key)
         assert info is not None
@@ -185,6 +291,7 @@ class Lifecycle:
 
     def follow_checks(self, record: WorkloadRecord, now: float) -> tuple[str, ...]:
         """Act on the admission checks of a workload that holds quota; the names of those that are pending."""
+        self.note(record)
         info = self.admission.admitted(record.key)
         queue = self.admission.structure.queues.get(info.pending.queue_name) if info is not None else None
         result = look_at_checks(record, queue.checks_for(record.flavors()) if queue is not None else (), now)
@@ -230,6 +337,7 @@ class Lifecycle:
         """Note whether all pods of an admitted work are there; those that were, and are not, have time to recover."""
         if is_ready == record.is_ready:
             return
+        self.note(record)
         record.is_ready = is_ready
         if is_ready:
             record.ready_by = None
@@ -247,15 +355,19 @@ class Lifecycle:
         """Act on what is due: backoffs that end, pods that took too long, workloads that ran for too long."""
         for key in list(self.deadlines.due(now)):
             record = self.workloads.get(key)
-            if record is None:
-                continue
-            if record.stage is Stage.BACKOFF and record.requeue_at is not None and record.requeue_at <= now:
-                self.enter(record, now)
-            elif record.stage is Stage.ADMITTED and record.stop_by is not None and record.stop_by <= now:
-                record.past_seconds = 0.0
-                self.deactivate(record, "MaximumExecutionTimeExceeded", "exceeding the maximum execution time", now)
-            elif record.stage is Stage.ADMITTED and record.ready_by is not None and record.ready_by <= now:
-                self._take_too_long(record, now)
+            if record is not None and key not in self.aside:
+                with in_turn_of(key):
+                    self._pass_time(record, now)
+
+    def _pass_time(self, record: WorkloadRecord, now: float) -> None:
+        self.note(record)
+        if record.stage is Stage.BACKOFF and record.requeue_at is not None and record.requeue_at <= now:
+            self.enter(record, now)
+        elif record.stage is Stage.ADMITTED and record.stop_by is not None and record.stop_by <= now:
+            record.past_seconds = 0.0
+            self.deactivate(record, "MaximumExecutionTimeExceeded", "exceeding the maximum execution time", now)
+        elif record.stage is Stage.ADMITTED and record.ready_by is not None and record.ready_by <= now:
+            self._take_too_long(record, now)
 
     def _take_too_long(self, record: WorkloadRecord, now: float) -> None:
         settings = self._settings.pods_ready
@@ -269,12 +381,17 @@ class Lifecycle:
         self.evict(record, Eviction(PODS_READY_TIMEOUT, f"Exceeded the PodsReady timeout {record.key}", now))
 
     def change_queues(self, structure: Structure, local_queues: Iterable[LocalQueue], now: float) -> None:
-        """Go on with other queues: nobody loses what it holds, and who waits looks for its line anew."""
-        self.admission.restructure(structure, local_queues)
+        """Go on with other queues: nobody loses what it holds, and who waits looks for its line anew.
+
+        Who holds what is read from the records: whatever became of lines and ledger, this makes them anew.
+        """
+        holding = {record.key: record.holds for record in self.workloads.values() if record.holds is not None}
+        self.admission = self.admission.rebuilt(structure, local_queues, holding)
         self.settling = Settling(structure)
         for record in list(self.workloads.values()):
-            if record.stage in (Stage.WAITING, Stage.OUTSIDE):
-                self.enter(record, now)
+            if record.stage in (Stage.WAITING, Stage.OUTSIDE) and not record.is_unread:
+                with in_turn_of(record.key):
+                    self.enter(record, now)
 
     # Going.
 
@@ -285,6 +402,7 @@ class Lifecycle:
 
     def deactivate(self, record: WorkloadRecord, cause: str, message: str, now: float) -> None:
         """Stop a workload, and do not try it again until somebody asks for it."""
+        self.note(record)
         record.is_deactivated = True
         record.requeue_count, record.requeue_at = 0, None
         self.evict(record, Eviction(f"{DEACTIVATED}DueTo{cause}", f"The workload is deactivated due to {message}", now))
@@ -293,6 +411,7 @@ class Lifecycle:
         """Tell a workload to stop; it holds its quota until its pods are gone."""
         if record.stage is Stage.LEAVING:
             return
+        self.note(record)
         if record.stage is Stage.ADMITTED and not record.is_deactivated:
             record.past_seconds += max(0.0, eviction.at - record.admitted_at)
         record.outdated_checks = record.queued
@@ -305,12 +424,10 @@ class Lifecycle:
         eviction, workload = record.eviction, record.workload
         if eviction is None or record.stage is Stage.DONE:
             return
+        self.note(record)
         if not record.is_holding and workload.status.admission is not None:
             self.admission.finish([record.key])
-            self.admission.add(workload)
-            info = self.admission.admitted(record.key)
-            assert info is not None
-            record.pod_sets = info.pod_sets
+            self._hold_as_the_world_says(record)
             self._leave(record, eviction)
         if record.stage is Stage.LEAVING:
             record.is_refused = True
@@ -320,6 +437,7 @@ class Lifecycle:
         self.decisions.append(Suspend(record.key, eviction.reason, eviction.message, eviction.preemptor))
 
     def _leave(self, record: WorkloadRecord, eviction: Eviction) -> None:
+        self.note(record)
         info = self.admission.admitted(record.key)
         if info is not None:
             self.admission.ledger.mark_evicted(info)
@@ -336,49 +454,32 @@ class Lifecycle:
         workloads = list(gone)
         self.admission.finish([record.key for record in workloads])
         for record in workloads:
-            del self.leaving[record.key]
-            record.pod_sets = ()
-            self.enter(record, now)
+            with in_turn_of(record.key):
+                self.note(record)
+                del self.leaving[record.key]
+                record.pod_sets = ()
+                self.enter(record, now)
 
     def finish(self, record: WorkloadRecord) -> None:
         """A workload is done: what it held is free."""
+        self.note(record)
         self.admission.finish([record.key])
+        record.holds = None
         self.unready.pop(record.key, None)
         self.leaving.pop(record.key, None)
         self._move(record, Stage.DONE)
 
     def forget(self, record: WorkloadRecord) -> None:
         """A workload is gone from the world."""
+        self._known.setdefault(record.key, record)
         self.finish(record)
+        self.aside.forget([record.key])
         del self.workloads[record.key]
         self.moved.pop(record.key, None)
         self.spoken_of.pop(record.key, None)
 
-    def recover(self, now: float) -> None:
-        """Something raised in the middle of a run: who was given quota in it, or stood in a line, waits from anew.
-
-        Whoever was told to stop is told so in the next run. Nobody is lost, or holds quota that no decision speaks of.
-        """
-        taken_back = set[WorkloadKey]()
-        for record in list(self.workloads.values()):
-            is_new = record.is_holding and record.stage is not Stage.LEAVING and record.admitted_in_run == self.run
-            if is_new:
-                taken_back.add(record.key)
-                self.unready.pop(record.key, None)
-                record.pod_sets = ()
-            if is_new or record.stage is Stage.WAITING:
-                self.enter(record, now)
-            info = self.admission.admitted(record.key)
-            if info is not None and info.is_evicted and record.stage is not Stage.LEAVING:
-                self.admission.ledger.mark_evicted(info, is_evicted=False)
-        self.decisions = [
-            found for found in self.decisions if not isinstance(found, Admit) or found.workload not in taken_back
-        ]
-        self.moved.update(self.workloads)
-        self.spoken_of.update(self.workloads)
-        self.settling = Settling(self.admission.structure)
-
     def _move(self, record: WorkloadRecord, stage: Stage) -> None:
         if record.stage is not stage:
+            self.note(record)
             record.stage = stage
             self.moved[record.key] = record

@@ -5,12 +5,15 @@ its flavors. Both are done to the state at once; the driver does the same to the
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from mooring.actions.admit.lifecycle.admission_checks import checks_terms
 from mooring.actions.admit.lifecycle.conditions import NO_CONDITION, Condition
+from mooring.actions.admit.lifecycle.faults import in_turn_of
+from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
 from mooring.actions.admit.lifecycle.stages import WITHOUT_QUOTA, Stage, WorkloadRecord
 from mooring.actions.admit.topology.ungating import assign_pods
 from mooring.engine.evictions import withdraw
@@ -230,22 +233,30 @@ WHO = ("Admit",)
 PARTLY_ADMITTED = "PartiallyAdmitted"
 
 
-def tell(workloads: Iterable[WorkloadRecord], pods: WorkloadPods) -> list[Decision]:
+def tell(workloads: Iterable[WorkloadRecord], lifecycle: Lifecycle, pods: WorkloadPods) -> list[Decision]:
     """What is to be said of these workloads, and to their pods, that was not said before."""
     waits: list[Decision] = []
     for workload in workloads:
         if workload.stage is Stage.DONE:
             continue
-        condition = _words(workload, pods)
-        if condition == workload.told:
-            continue
-        workload.told = condition
-        if condition.message:
-            if workload.stage in WITHOUT_QUOTA:
-                waits.append(Defer(workload.key, condition.reason, condition.message))
-            held = pods.held(workload) if workload.stage is Stage.ADMITTED else pods.waiting(workload)
-            waits += [Wait(record.key, condition.message, WHO, reason=condition.reason) for record in held]
+        with suppress(Exception) if workload.key in lifecycle.aside else in_turn_of(workload.key):
+            waits += _tell(workload, lifecycle, pods)
     return waits
+
+
+def _tell(workload: WorkloadRecord, lifecycle: Lifecycle, pods: WorkloadPods) -> list[Decision]:
+    condition = _words(workload, pods)
+    if condition == workload.told:
+        return []
+    lifecycle.note(workload)
+    workload.told = condition
+    if not condition.message:
+        return []
+    said: list[Decision] = []
+    if workload.stage in WITHOUT_QUOTA:
+        said.append(Defer(workload.key, condition.reason, condition.message))
+    held = pods.held(workload) if workload.stage is Stage.ADMITTED else pods.waiting(workload)
+    return [*said, *(Wait(record.key, condition.message, WHO, reason=condition.reason) for record in held)]
 
 
 def _words(workload: WorkloadRecord, pods: WorkloadPods) -> Condition:

@@ -9,11 +9,12 @@ A workload outside is in no line: its queue is missing or stopped, or it is deac
 waits for admission checks. One that is leaving was told to stop, and holds its quota until its pods are gone.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from operator import attrgetter
 
 from mooring.actions.admit.lifecycle.conditions import NO_CONDITION, Condition
-from mooring.actions.admit.workload_info import ADMISSION_CHECK, PODS_READY_TIMEOUT
+from mooring.actions.admit.workload_info import ADMISSION_CHECK, PODS_READY_TIMEOUT, AdmittedWorkload
 from mooring.model.api.kueue import Workload
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import PodSetFlavors
@@ -87,6 +88,12 @@ class WorkloadRecord:
     """The world did not take that it is to stop: it holds its quota until the world itself says that it has none."""
     admitted_in_run: int = 0
     """In which run of the action it was last given quota."""
+    holds: AdmittedWorkload | None = None
+    """The quota that it holds: what lines and ledger are made from, should they have to be made anew."""
+    is_unread: bool = False
+    """Something raised while it was taken in: nothing is known of it but that it is there."""
+    noted_in: int = 0
+    """In which run it was last noted what it had been before."""
     key: WorkloadKey = field(init=False)
     """namespace/name of its workload"""
 
@@ -120,3 +127,19 @@ class WorkloadRecord:
 
     def flavors(self) -> set[str]:
         return {flavor for pods in self.pod_sets for flavor in pods.flavors.values()}
+
+    def values(self) -> tuple[object, ...]:
+        """All that a run may have to take back."""
+        return _values_of(self)
+
+    def restore(self, values: tuple[object, ...]) -> None:
+        for name, value in zip(_TAKEN_BACK, values, strict=True):
+            setattr(self, name, value)
+
+
+_FOLLOW_THE_PODS = ("held_pods", "let_go")
+"""What became of pods is not taken back: they are brought in line with the stage again."""
+_TAKEN_BACK = tuple(
+    found.name for found in fields(WorkloadRecord) if found.name not in (*_FOLLOW_THE_PODS, "key", "noted_in")
+)
+_values_of = attrgetter(*_TAKEN_BACK)

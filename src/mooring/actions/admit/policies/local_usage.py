@@ -40,6 +40,8 @@ class LocalUsage:
         self._amounts: dict[str, dict[str, float]] = {}
         self._weights: dict[str, float] = {}
         self._columns: tuple[FlavorResource, ...] = ()
+        self._charged: list[tuple[str, dict[str, float]]] = []
+        """What was charged in this run."""
 
     def attach(self, columns: Iterable[FlavorResource], local_queues: Iterable[LocalQueue]) -> None:
         """Go on with other queues, in which nobody uses anything yet."""
@@ -69,6 +71,16 @@ class LocalUsage:
         """A workload was admitted just now."""
         amounts = {name: self._charge * amount for name, amount in self._in_units(admitted.usage).items()}
         self._averages.add(admitted.pending.local_queue, amounts, self.now)
+        self._charged.append((admitted.pending.local_queue, amounts))
+
+    def begin_run(self) -> None:
+        self._charged.clear()
+
+    def take_back(self) -> None:
+        """Nobody was admitted in this run after all."""
+        for name, amounts in self._charged:
+            self._averages.add(name, {resource: -amount for resource, amount in amounts.items()}, self.now)
+        self._charged.clear()
 
     def usage_of(self, admitted: AdmittedWorkload) -> float:
         """That of the LocalQueue which a workload is in."""

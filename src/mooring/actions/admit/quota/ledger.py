@@ -21,7 +21,7 @@ _victim_order = attrgetter("victim_order")
 
 Usage = Mapping[int, int]
 Watcher = Callable[[AdmittedWorkload, Usage, Usage], None]
-"""Told of a admitted workload whose usage has changed for good, with what it was and what it is."""
+"""Told of an admitted workload whose usage has changed for good, with what it was and what it is."""
 
 
 class Ledger:
@@ -163,9 +163,14 @@ class Ledger:
     def unfollow(self, root: int, changed: set[int]) -> None:
         self._followers[root][:] = [found for found in self._followers[root] if found is not changed]
 
-    def mark_evicted(self, admitted: AdmittedWorkload, *, is_evicted: bool = True) -> None:
-        """A workload is told to go, or may stay after all; it holds what it holds until its pods are gone."""
-        admitted.is_evicted = is_evicted
+    def lose_followers(self) -> None:
+        """Those who followed are given up."""
+        for found in self._followers.values():
+            found.clear()
+
+    def mark_evicted(self, admitted: AdmittedWorkload) -> None:
+        """A workload is told to go; it holds what it holds until its pods are gone."""
+        admitted.is_evicted = True
         if admitted.pending.key in self._by_key:
             self._note_change(admitted.node)
             self._in_victim_order.pop(admitted.node, None)

@@ -30,6 +30,10 @@ class NodeFailures:
         self._ever_seen |= self._there
         return True
 
+    def look_again(self) -> None:
+        """What was seen last may not have been acted on."""
+        self._seen = -1
+
     def failed(self, pod_sets: Iterable[PodSetFlavors], *, is_ready: bool) -> list[str]:
         """The nodes among those assigned that are gone or, if pods are missing, not ready. What was never there has
         not failed: a picture of a cluster need not be complete."""

@@ -58,6 +58,7 @@ class WindowKeeper:
         self._told: set[tuple[str, float]] = set()
         self._looked: dict[tuple[float, int], tuple[Ledger, int]] = {}
         """By switch and tree, the ledger and how often it had changed when we last looked who is to be told."""
+        self._before_run = self._told, self._looked
 
     # What there is.
 
@@ -114,6 +115,13 @@ class WindowKeeper:
 
     # Notice.
 
+    def begin_run(self) -> None:
+        self._before_run = self._told, self._looked
+
+    def take_back(self) -> None:
+        """Nobody was told anything in this run after all."""
+        self._told, self._looked = self._before_run
+
     def give_notice(self, now: float) -> None:
         """Tell those who will have to give quota back, each once for every time that it is taken."""
         self._told = {(key, at) for key, at in self._told if at > now}
@@ -162,7 +170,7 @@ class WindowKeeper:
 
     # Reclaim.
 
-    def take_back(self, now: float) -> None:
+    def reclaim(self, now: float) -> None:
         """Suspend whoever holds what is no longer there, as far as it is wanted."""
         admission = self.lifecycle.admission
         tree = admission.structure.tree
