@@ -1,14 +1,15 @@
 """All actions at work on the same pods at once: plain pods, gangs, Kueue's and Volcano's queues, with faults.
 
-The world here binds late, refuses some decisions, loses pods and nodes, and a plugin raises at random calls. Whatever
-happens: nobody is evicted who does not run, nobody twice, nothing is tried out any more when a cycle is over, and
-nothing is assumed without a decision.
+The world here binds late, refuses some decisions, loses pods and nodes, and a plugin or admission itself raises at
+random calls. Whatever happens: nobody is evicted who does not run, nobody twice, nothing is tried out any more when a
+cycle is over, nothing is assumed without a decision, and quota is held by those who were given it.
 """
 
 import importlib
 import inspect
 import pkgutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -17,8 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from raising import Injector, check_quota, check_stages
 
 import mooring.state
+from mooring.actions.admit.action import Admit as AdmitAction
+from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.assembly import assemble
 from mooring.config.settings import Settings
 from mooring.engine.plugin import Depends, Filter, Mask, Permit, Reserve, Score, Scores
@@ -27,7 +31,7 @@ from mooring.engine.verdict import Wait as NotYet
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.api.volcano_queue import Queue, QueueSpec
-from mooring.model.decisions import Bind, Decision, Evict
+from mooring.model.decisions import Admit, Bind, Decision, Evict, Suspend, Wait
 from mooring.model.events import (
     BindFailed,
     Event,
@@ -91,6 +95,9 @@ class World:
 
     def __init__(self, choose: Choose, *, with_faults: bool, with_permits: bool = False) -> None:
         self.choose = choose
+        self.with_faults = with_faults
+        self.happened = Counter[type[Decision]]()
+        """What was decided, by kind."""
         answers = (None, None, None, NotYet(1), NotYet(500), Rejection(("no",)))
         Faulty.permits = staticmethod(lambda: one_of(choose, answers) if with_permits else None)
         Faulty.raises = staticmethod(lambda: with_faults and not choose(25))
@@ -103,7 +110,7 @@ class World:
         """Those that were told to go, and for how many more cycles they stay."""
         self.jobs: dict[str, Any] = {}
         self.nodes = [f"n{number}" for number in range(2 + choose(3))]
-        team = make_group(cpu=make_quota(6))
+        team = make_group(default=make_quota(6))
         queues = [
             make_queue("one", team, cohort="all", within_queue="LowerPriority", reclaim="Any"),
             make_queue("two", team, cohort="all", within_queue="LowerPriority", reclaim="Any"),
@@ -193,8 +200,16 @@ class World:
     def cycle(self) -> None:
         self.now += one_of(self.choose, (1.0, 15.0, 400.0))
         known = dict(self.pods)
-        decisions = self.scheduler.cycle(self.now, at_most=one_of(self.choose, (1000, 1000, 2)))
+        at_most = one_of(self.choose, (1000, 1000, 2))
+
+        def work() -> list[Decision]:
+            return self.scheduler.cycle(self.now, at_most=at_most)
+
+        is_faulty = self.with_faults and not self.choose(4)
+        decisions = Injector(1 + self.choose(400)).run(work) if is_faulty else work()
+        self.happened.update(type(decision) for decision in decisions)
         self._check(decisions, known)
+        self._check_quota()
         for decision in decisions:
             self.scheduler.handle(*self._carry_out(decision))
         for key in list(self.leaving):
@@ -259,6 +274,21 @@ class World:
                 assert record.key in told, f"{record.key} is leaving, and was not told"
         self._check_room(bound, decisions)
 
+    def _check_quota(self) -> None:
+        """Quota is held by those who were given it, and pods of jobs run only with it."""
+        admit = next(action for action in self.scheduler.actions if isinstance(action, AdmitAction))
+        if admit.lifecycle is None:
+            return
+        check_quota(admit.lifecycle.admission)
+        check_stages(admit.lifecycle)
+        for job in self.jobs.values():
+            record = admit.lifecycle.workloads.get(job.queued.workload.key)
+            if record is None or record.is_holding or record.stage is Stage.DONE:
+                continue
+            records = [self.scheduler.cluster.pods.records.get(PodKey(pod.key)) for pod in job.pods]
+            running = [found.key for found in records if found is not None and found.row != UNBOUND]
+            assert not running, f"{record.key} is {record.stage}, and {running} run"
+
     def _check_room(self, bound: set[str], decisions: list[Decision]) -> None:
         """No node has more on it than it holds, those included that are to be bound and those that still leave."""
         cluster = self.scheduler.cluster
@@ -304,6 +334,24 @@ def test_whoever_met_a_fault_is_tried_again(seed: int) -> None:
     waiting = {key for key, pod in world.pods.items() if not pod.spec.node_name}
     lost = [key for key in sorted(waiting) if key not in queue and cluster.pods.records[PodKey(key)].row == UNBOUND]
     assert not lost, f"{lost} wait, and nobody knows of them"
+
+
+@pytest.mark.faults
+def test_whatever_can_be_decided_is_decided_here() -> None:
+    happened, faults = Counter[type[Decision]](), Counter[str]()
+    for seed in range(12):
+        choose = seeded(seed)
+        world = World(choose, with_faults=seed % 2 == 0, with_permits=seed % 3 == 0)
+        for _ in range(14):
+            for _ in range(choose(4)):
+                world.happen()
+            world.cycle()
+            faults.update(type(fault.error).__name__ for fault in world.scheduler.take_faults())
+        happened += world.happened
+
+    missing = [kind.__name__ for kind in (Admit, Suspend, Bind, Evict, Wait) if happened[kind] < 5]
+    assert not missing, f"{missing} hardly ever happen: {happened}"
+    assert faults["PluginError"] >= 5 and faults["Injected"] >= 5, f"hardly anything raises: {faults}"
 
 
 def classes_of_the_state() -> Iterator[type]:

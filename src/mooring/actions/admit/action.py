@@ -4,7 +4,7 @@ Quota alone decides, not how many pods a cycle may place: admission runs until n
 decides is done to the state at once; that victims are gone, that pods are ready or done, it learns from the world.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from mooring.actions.admit.cycle.cycle import Admission, CycleReport
@@ -28,7 +28,7 @@ from mooring.config.tenant_policy import TenantPolicy
 from mooring.engine.action import Action, Cycle
 from mooring.engine.evictions import evict
 from mooring.engine.profile import Profile
-from mooring.errors import TurnFailed
+from mooring.errors import PluginError, TurnFailed
 from mooring.model.decisions import Decision
 from mooring.model.keys import PodKey, WorkloadKey
 from mooring.model.memory import Memory
@@ -79,6 +79,7 @@ class Admit(Action):
             lifecycle, following = self._open(cycle.cluster, cycle.now)
             with cycle.cluster.what_if() as run:
                 decisions = self._run(cycle, lifecycle, following)
+                lifecycle.end_run()
                 run.keep()
         except Exception as error:
             self._take_back(cycle, error)
@@ -111,10 +112,7 @@ class Admit(Action):
             else:
                 break
         pods = WorkloadPods(cycle.cluster, cycle.queue, self._profiles, cycle.now)
-        for workload in (*came, *lifecycle.workloads.values()):
-            if workload.stage is not Stage.ADMITTED:
-                with suppress(Exception):  # the one that raised above may raise again
-                    pods.bring_in_line(workload)
+        self._hold_back((*came, *lifecycle.workloads.values()), pods)
 
     def _leave_alone(self, cycle: Cycle, lifecycle: Lifecycle, error: Exception) -> None:
         if isinstance(error, TurnFailed):
@@ -131,10 +129,6 @@ class Admit(Action):
 
     def _run(self, cycle: Cycle, lifecycle: Lifecycle, following: Following) -> list[Decision]:
         cluster, queue, now = cycle.cluster, cycle.queue, cycle.now
-        lifecycle.begin_run()
-        following.begin_run()
-        if self._windows is not None:
-            self._windows.begin_run()
         lifecycle.admission.own.set_time(now)
         pods = WorkloadPods(cluster, queue, self._profiles, now)
         # 1. Follow the world: queues, workloads and pods that changed.
@@ -160,7 +154,8 @@ class Admit(Action):
         evictions = self._move_pods(lifecycle, pods)
         # 5. Say why the others wait.
         told = tell(lifecycle.take_spoken_of(), lifecycle, pods)
-        self._report_faults(cycle, lifecycle)
+        if not self._report_faults(cycle, lifecycle):
+            following.distrust()
         self._let_through(lifecycle)
         following.skip()
         return lifecycle.take_decisions() + evictions + told
@@ -319,10 +314,12 @@ class Admit(Action):
                 gate.end_cycle()
                 self._act_on(report, cycle, lifecycle)
 
-    def _report_faults(self, cycle: Cycle, lifecycle: Lifecycle) -> None:
-        """Say what was raised in whose turn."""
-        for key, error in lifecycle.admission.take_faults().items():
+    def _report_faults(self, cycle: Cycle, lifecycle: Lifecycle) -> bool:
+        """Say what was raised in whose turn; whether all of that was raised by plugins."""
+        raised = lifecycle.admission.take_faults()
+        for key, error in raised.items():
             cycle.report(key, error)
+        return all(isinstance(error, PluginError) for error in raised.values())
 
     def _act_on(self, report: CycleReport, cycle: Cycle, lifecycle: Lifecycle) -> None:
         workloads, now = lifecycle.workloads, cycle.now
@@ -348,7 +345,9 @@ class Admit(Action):
 
     def _move_pods(self, lifecycle: Lifecycle, pods: WorkloadPods) -> list[Decision]:
         """Bring the pods of all workloads that moved in line with their stages."""
-        moved = [workload for workload in lifecycle.take_moved() if workload.key not in lifecycle.aside]
+        found = lifecycle.take_moved()
+        self._hold_back((workload for workload in found if workload.key in lifecycle.aside), pods)
+        moved = [workload for workload in found if workload.key not in lifecycle.aside]
         for workload in moved:
             with in_turn_of(workload.key):
                 self._bring_in_line(workload, lifecycle, pods)
@@ -359,6 +358,13 @@ class Admit(Action):
                 with in_turn_of(workload.key):
                     evictions += _stop(workload, pods)
         return evictions
+
+    def _hold_back(self, workloads: Iterable[WorkloadRecord], pods: WorkloadPods) -> None:
+        """Keep pods from starting whose workloads may not, as far as that can be done after something raised."""
+        for workload in workloads:
+            if workload.stage is not Stage.ADMITTED:
+                with suppress(Exception):  # what raised before may raise again
+                    pods.bring_in_line(workload)
 
     def _bring_in_line(self, workload: WorkloadRecord, lifecycle: Lifecycle, pods: WorkloadPods) -> None:
         if workload.stage is Stage.LEAVING:

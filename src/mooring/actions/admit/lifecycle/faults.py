@@ -1,7 +1,7 @@
 """Workloads in whose turn something raised: they are left alone for a while, and for good if that goes on.
 
-What raises while quota is planned for a workload costs that one its turn. What raises anywhere else costs the run: it is
-undone (`Lifecycle.take_back`), and the next one leaves the workload alone in whose turn it was.
+What raises while quota is planned for a workload costs that one its turn. What raises anywhere else costs the run: it
+is undone (`Lifecycle.take_back`), and the next one leaves the workload alone in whose turn it was.
 """
 
 import math

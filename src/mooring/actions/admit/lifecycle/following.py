@@ -45,8 +45,8 @@ class Following:
         self._version = tenants.version
         self._overrides = self._open_windows(now)
         self._position = 0
-        self._refused: list[AdmitFailed | SuspendFailed] = []
-        """What the world had refused, as this run was told."""
+        self._refused: tuple[int, list[AdmitFailed | SuspendFailed]] = (0, [])
+        """What the world had refused, as it was told to which run."""
         self._is_broken = False
 
     def catch_up(self, now: float, come_back: Iterable[WorkloadKey] = ()) -> list[WorkloadRecord]:
@@ -80,15 +80,19 @@ class Following:
                 found.append(record)
                 if key in back:
                     lifecycle.come_back(record, now)
-        self._refused = tenants.take_refused()
-        for failure in self._refused:
+        refused = tenants.take_refused()
+        self._refused = lifecycle.run, refused
+        for failure in refused:
             with in_turn_of(WorkloadKey(failure.key)):
                 self._take_back(failure, now)
         return found
 
     def _leave_alone(self, key: WorkloadKey, now: float) -> None:
         """A workload is set aside: it is not followed. If it is not known, it still has the quota that it has."""
-        if key not in self._lifecycle.workloads:
+        known = self._lifecycle.workloads.get(key)
+        if known is not None:
+            self._lifecycle.look_at_pods_of(known)
+        else:
             record = WorkloadRecord(self._tenants.workloads[key])
             if key in self._lifecycle.aside.unread:
                 self._lifecycle.take_in_unread(record)
@@ -131,16 +135,17 @@ class Following:
         """What was touched since then, we touched ourselves."""
         self._position = self._tenants.position
 
-    def begin_run(self) -> None:
-        self._refused = []
+    def distrust(self) -> None:
+        """Have lines and ledger made anew in the next run: a mistake of ours may have left something in them."""
+        self._version = -1
 
     def start_anew(self) -> None:
         """What was followed in this run is taken back: follow everything again, and have lines and ledger made anew."""
         self._is_broken = True
         self._position = self._version = -1
-        for failure in self._refused:
+        run, refused = self._refused
+        for failure in refused if run == self._lifecycle.run else ():
             self._tenants.note_refused(failure)
-        self._refused = []
 
     def _follow(self, key: WorkloadKey, now: float) -> WorkloadRecord:
         queued, record = self._tenants.workloads[key], self._lifecycle.workloads.get(key)

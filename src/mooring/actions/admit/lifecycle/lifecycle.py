@@ -48,8 +48,8 @@ class Lifecycle:
         self.spoken_of: dict[WorkloadKey, WorkloadRecord] = {}
         """Works of which there may be something new to say."""
         self.decisions: list[Decision] = []
-        self.run = 0
-        """How many times decisions were asked for."""
+        self.run = 1
+        """The number of the run that goes on, or comes next."""
         self.aside = SetAside()
         self._noted: list[tuple[WorkloadRecord, tuple[object, ...]]] = []
         """What workloads that this run has changed were before it."""
@@ -58,13 +58,13 @@ class Lifecycle:
 
     # A run, and taking it back.
 
-    def begin_run(self) -> None:
-        """What changes from here on is taken back if the run does not get to its end."""
-        self.run += 1
+    def end_run(self) -> None:
+        """All is done, and the driver is told of it: what changes from here on belongs to another run."""
+        if self.admission.own.local is not None:
+            self.admission.own.local.end_run()
         self._noted.clear()
         self._known.clear()
-        if self.admission.own.local is not None:
-            self.admission.own.local.begin_run()
+        self.run += 1
 
     def note(self, record: WorkloadRecord) -> None:
         """A record is about to change: remember what it was before this run."""

@@ -73,7 +73,7 @@ class LocalUsage:
         self._averages.add(admitted.pending.local_queue, amounts, self.now)
         self._charged.append((admitted.pending.local_queue, amounts))
 
-    def begin_run(self) -> None:
+    def end_run(self) -> None:
         self._charged.clear()
 
     def take_back(self) -> None:

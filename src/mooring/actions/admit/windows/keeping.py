@@ -58,7 +58,8 @@ class WindowKeeper:
         self._told: set[tuple[str, float]] = set()
         self._looked: dict[tuple[float, int], tuple[Ledger, int]] = {}
         """By switch and tree, the ledger and how often it had changed when we last looked who is to be told."""
-        self._before_run = self._told, self._looked
+        self._before_run = 0, self._told, self._looked
+        """What was so before which run."""
 
     # What there is.
 
@@ -115,15 +116,15 @@ class WindowKeeper:
 
     # Notice.
 
-    def begin_run(self) -> None:
-        self._before_run = self._told, self._looked
-
     def take_back(self) -> None:
         """Nobody was told anything in this run after all."""
-        self._told, self._looked = self._before_run
+        run, told, looked = self._before_run
+        if run == self.lifecycle.run:
+            self._told, self._looked = told, looked
 
     def give_notice(self, now: float) -> None:
         """Tell those who will have to give quota back, each once for every time that it is taken."""
+        self._before_run = self.lifecycle.run, self._told, self._looked
         self._told = {(key, at) for key, at in self._told if at > now}
         self._looked = {found: seen for found, seen in self._looked.items() if found[0] > now}
         for switch in self._switches_ahead(now):
