@@ -37,6 +37,7 @@ from mooring.model.keys import GangKey, PodKey
 from mooring.model.loading.manifests import Manifests
 from mooring.model.memory import Memory
 from mooring.state.cluster import Cluster
+from mooring.state.intentions import Nomination
 from mooring.state.loading import populate
 from mooring.state.pods import UNBOUND
 from mooring.state.related import object_key
@@ -65,8 +66,6 @@ class Scheduler:
         self.on_step: Callable[[str], None] | None = None
         """Told each step of a cycle as it begins, by the name of its action, and at the end that there is no more."""
         self._arrived: list[Event] = []
-        self._kept_out: dict[PodKey, tuple[float, int]] = {}
-        """Pods that a plugin kept from the queue by raising: when to try again, and how often it did."""
         self._recalled: Memory | None = None
         """What another one remembered, until the first cycle."""
         self._underway: list[tuple[PodKey, str, str]] = []
@@ -96,14 +95,17 @@ class Scheduler:
             decisions = _with_last_words(decisions, self._run(action, cycle))
         tell("")
         # 3. The decisions are assumed already; the driver carries them out and reports what became of them.
-        return decisions
+        return _with_last_words(decisions, self._say_who_is_kept_out())
 
     def catch_up(self, now: float) -> None:
         """Take in what arrived, and decide nothing: the first step of a cycle, or all that is left to do before another
         scheduler goes on."""
         arrived, self._arrived = self._arrived, []
         for event in arrived:
-            self._apply(event, now)
+            try:
+                self._apply(event, now)
+            except Exception as error:  # what else happened is known all the same
+                self.faults.append(Fault(_about(event), error))
         self.queue.advance(now)
         self._let_in(now)
         self._recalled = None
@@ -112,7 +114,7 @@ class Scheduler:
     def next_wake(self, now: float) -> float | None:
         """When to call `cycle` again even if nothing happens; None if there is no need to."""
         times = [action.next_wake(now) for action in self.actions]
-        times += [self.queue.next_wake(now), *(again_at for again_at, _ in self._kept_out.values())]
+        times.append(self.queue.next_wake(now))
         times += [nomination.until for nomination in self.cluster.nominations()]
         return min((time for time in times if time is not None and time > now), default=None)
 
@@ -185,19 +187,32 @@ class Scheduler:
         queue.put_back_taken()
         for key in [key for key in queue.nominated if self.cluster.nomination_of(key) is None]:
             del queue.nominated[key]
-        for nomination in self.cluster.nominations():
-            for pod in nomination.pods:
-                record = records.get(pod.key)
-                profile = self.profiles.get(record.pod.spec.scheduler_name) if record is not None else None
-                if record is not None and profile is not None and pod.key not in queue.nominated:
-                    queue.nominated[pod.key] = queue.make_entry(record, profile, now)
+        for nomination in list(self.cluster.nominations()):
+            try:
+                self._set_aside(nomination, now)
+            except PluginError:  # of the queue's order: its pods are let in again as far as that goes
+                self.cluster.withdraw(nomination)
         for record in list(records.values()):
             self._enqueue(record.key, now)
 
+    def _set_aside(self, nomination: Nomination, now: float) -> None:
+        """Let pods that hold room wait for no turn."""
+        for pod in nomination.pods:
+            record = self.cluster.pods.records.get(pod.key)
+            profile = self.profiles.get(record.pod.spec.scheduler_name) if record is not None else None
+            if record is not None and profile is not None and pod.key not in self.queue.nominated:
+                self.queue.nominated[pod.key] = self.queue.make_entry(record, profile, now)
+
     def _let_in(self, now: float) -> None:
         """Try those again whom a plugin kept from the queue by raising."""
-        for key in [key for key, (again_at, _) in self._kept_out.items() if again_at <= now]:
+        for key in self.queue.kept_out(now):
             self._enqueue(key, now)
+
+    def _say_who_is_kept_out(self) -> list[Decision]:
+        """What a plugin raised that was to let a pod into the queue, for the driver and for the pod."""
+        faults = [Fault(key, error) for key, error in self.queue.take_failed()]
+        self.faults += faults
+        return [Wait(PodKey(fault.turn), fault.message, (fault.plugin,)) for fault in faults]
 
     def _apply(self, event: Event, now: float) -> None:
         if isinstance(event, PodSeen):
@@ -315,22 +330,24 @@ class Scheduler:
         record = self.cluster.pods.records.get(key)
         waits = record is not None and record.row == UNBOUND and not record.node_name
         profile = self.profiles.get(record.pod.spec.scheduler_name) if record is not None and waits else None
-        _, times = self._kept_out.pop(key, (0.0, 0))
         if record is None or profile is None or record.pod.metadata.deletion_timestamp is not None:
             self.queue.remove(key)
             return
-        try:
-            self.queue.update(record, profile, now)
-        except PluginError as error:  # of the queue's order, or of a gate
-            self.queue.remove(key)
-            self.faults.append(Fault(key, error))
-            self._kept_out[key] = (self.queue.backoff.end(now, times + 1), times + 1)
+        self.queue.let_in(record, profile, now)
 
     def foreign(self) -> Iterable[PodKey]:
         """The pods that wait for a scheduler with another name."""
         for record in self.cluster.pods.records.values():
             if not record.node_name and record.pod.spec.scheduler_name not in self.profiles:
                 yield record.key
+
+
+def _about(event: Event) -> str:
+    """What an event says has happened, and to whom."""
+    found = next((getattr(event, name) for name in event.__match_args__), "")
+    metadata = getattr(getattr(found, "workload", found), "metadata", None)
+    name = found if metadata is None else "/".join(filter(None, (metadata.namespace, metadata.name)))
+    return f"{type(event).__name__} {getattr(name, 'key', name)}"
 
 
 def _fault_of(action: Action, error: Exception) -> Fault:

@@ -61,7 +61,7 @@ def withdraw(cluster: Cluster, queue: Queue, nomination: Nomination) -> bool:
         queue.put_back(waiting)
     else:
         for entry in waiting:
-            queue.add(entry.record, entry.profile, entry.queued_at)
+            queue.let_in(entry.record, entry.profile, entry.queued_at)
         queue.gang_changed(nomination.gang)  # whoever of it still waits belongs with them again
     return bool(waiting)
 

@@ -3,23 +3,35 @@
 The pods of a gang wait as one. What becomes of those who were tried in vain is in `waiting.py`.
 """
 
+import math
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from mooring.engine.asking import faults_of
+from mooring.engine.plugin import Change, Changed
 from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
 from mooring.engine.queue.entry import Entry, Where, sort_key
 from mooring.engine.queue.gangs import GangEntry, GangRoom
 from mooring.engine.queue.parked import Parked, Turn
-from mooring.engine.queue.waiting import Waiting
+from mooring.engine.queue.waiting import MOST_FAULTS, Waiting
 from mooring.engine.verdict import Rejection, Verdict
+from mooring.errors import PluginError
 from mooring.model.keys import GangKey, PodKey
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.pods import PodRecord
+from mooring.state.shapes import Shape
 
 __all__ = ["Entry", "GangEntry", "Parked", "Queue", "Turn"]
 
 _BY_ITSELF = (Where.ACTIVE, Where.BACKOFF, Where.PARKED, Where.SHARED)
+
+
+class KeptOut(NamedTuple):
+    """How often a plugin raised that was to let a pod in, and when it is to be tried again."""
+
+    times: int
+    again_at: float
 
 
 class Queue(Waiting):
@@ -34,6 +46,10 @@ class Queue(Waiting):
         super().__init__(backoff, is_shared)
         self.gangs = GangRoom(GangTable() if gangs is None else gangs)
         self._gated: dict[PodKey, tuple[Entry, Verdict]] = {}
+        self._kept_out: dict[PodKey, KeptOut] = {}
+        """Those of them that a plugin kept from the queue by raising."""
+        self.failed: list[tuple[PodKey, PluginError]] = []
+        """Who that was, and what was raised, until `take_failed`."""
         self.nominated: dict[PodKey, Entry] = {}
         """Those that hold room which is being made for them, by pod: they do not wait for a turn."""
         self._arrivals = 0
@@ -61,10 +77,50 @@ class Queue(Waiting):
             with faults_of(plugin, "pre_enqueue"):
                 rejection = plugin.pre_enqueue(record.pod)
             if rejection is not None:
-                self._gated[record.key] = (entry, Verdict(plugin.name, rejection))
-                self._where[record.key] = Where.GATED
+                self._hold(entry, Verdict(plugin.name, rejection))
                 return
         self._enter(entry)
+
+    def _hold(self, entry: Entry, verdict: Verdict) -> None:
+        self._gated[entry.record.key] = (entry, verdict)
+        self._where[entry.record.key] = Where.GATED
+
+    def let_in(self, record: PodRecord, profile: Profile, now: float) -> None:
+        """Let a pod wait, or go on waiting. Who is kept out by a plugin that raises, be it of the queue's order or a
+        gate, stays behind a gate: until its backoff is over; for good if that goes on."""
+        kept = self._kept_out.pop(record.key, None)
+        try:
+            self.update(record, profile, now)
+        except PluginError as error:
+            known = self._entry_of.get(record.key)
+            entry = Entry((), self._new_arrival(), record, profile, now if known is None else known.queued_at)
+            self.remove(record.key)
+            self._hold(entry, Verdict(error.plugin, Rejection((f"error: {error}",))))
+            self._entry_of[record.key] = entry
+            times = 1 if kept is None else kept.times + 1
+            again_at = math.inf if times >= MOST_FAULTS else self.backoff.end(now, times)
+            self._kept_out[record.key] = KeptOut(times, again_at)
+            self.failed.append((record.key, error))
+
+    def kept_out(self, now: float) -> list[PodKey]:
+        """Those whom a plugin kept out by raising, and who are to be let in now."""
+        return [key for key, kept in self._kept_out.items() if kept.again_at <= now]
+
+    def take_failed(self) -> list[tuple[PodKey, PluginError]]:
+        """Whom a plugin has kept out by raising since this was last asked."""
+        failed, self.failed = self.failed, []
+        return failed
+
+    def note(self, change: Change, shape: Shape | None = None, changed: Changed | None = None) -> None:
+        super().note(change, shape, changed)
+        if self._kept_out and change & (Change.NODE | Change.RELATED):
+            for key, kept in self._kept_out.items():
+                if kept.again_at == math.inf:
+                    self._kept_out[key] = KeptOut(kept.times, -math.inf)
+
+    def next_wake(self, now: float) -> float | None:
+        times = [super().next_wake(now), *(kept.again_at for kept in self._kept_out.values())]
+        return min((time for time in times if time is not None and now < time < math.inf), default=None)
 
     def make_entry(self, record: PodRecord, profile: Profile, now: float) -> Entry:
         return Entry(sort_key(profile, record.pod, now), self._new_arrival(), record, profile, now)
@@ -90,6 +146,7 @@ class Queue(Waiting):
 
     def remove(self, key: PodKey) -> None:
         """Forget a pod that is gone or bound."""
+        self._kept_out.pop(key, None)
         where, entry = self._where.pop(key, None), self._entry_of.pop(key, None)
         if where is None:
             return

@@ -188,7 +188,7 @@ class WorkloadPods:
         record = self.cluster.pods.records[pod.key]
         profile = self.profiles.get(pod.spec.scheduler_name)
         if profile is not None and pod.metadata.deletion_timestamp is None:
-            self.queue.add(record, profile, self.now)
+            self.queue.let_in(record, profile, self.now)
         return record
 
 
