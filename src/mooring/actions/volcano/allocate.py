@@ -139,10 +139,30 @@ class Share(Action):
             made, message = self._grow(cycle, job, entries[0])
         else:
             made, message = self._start(cycle, job, job.gang, entries)
-        misfit: dict[int, int] = {}
         if message and offer.has_others and job.waits(entries):
+            return self._find_misfit(cycle, job, entries, message)
+        return made, message, {}
+
+    def _find_misfit(
+        self, cycle: Cycle, job: SharedJob, entries: Sequence[Entry], message: str
+    ) -> tuple[list[Decision], str, dict[int, int]]:
+        """Of which roles how many find a node, of those who were refused together."""
+        turn: Turn = entries[0] if job.gang is None else job.gang
+        misfit: dict[int, int] = {}
+        with cycle.attempt(turn) as attempt:
             misfit = first_misfit(cycle.cluster, job, entries, self._placer.batches)
-        return made, message, misfit
+            attempt.keep()
+        if attempt.error is None:
+            return [], message, misfit
+        self._set_aside(job, turn)
+        return [], str(attempt.error), {}
+
+    def _set_aside(self, job: SharedJob, turn: Turn) -> None:
+        """Somebody in whose turn something raised waits elsewhere now."""
+        if isinstance(turn, GangEntry):
+            job.gang = None
+        else:
+            job.spares.remove(turn)
 
     def _backfill(self, cycle: Cycle, job: SharedJob, sharing: Sharing) -> tuple[list[Decision], str]:
         """Place the members that ask for nothing: a gang that needs no others, then one by one."""
@@ -175,7 +195,7 @@ class Share(Action):
                 held = hold_room(cycle, outcome.hold, gang.root.key)
             attempt.keep()
         if attempt.error is not None:
-            job.gang = None  # it has been set aside
+            self._set_aside(job, gang)
             return [], str(attempt.error)
         if outcome.message and outcome.hold is None:
             return [], f"gang {gang.name}: {outcome.message}"
@@ -187,19 +207,21 @@ class Share(Action):
         return made, ""
 
     def _grow(self, cycle: Cycle, job: SharedJob, entry: Entry) -> tuple[list[Decision], str]:
-        outcome = Outcome([], [], [])
+        outcome, message = Outcome([], [], []), ""
         with cycle.attempt(entry) as attempt:
             outcome = self._placer.batches.place(cycle.cluster, [entry])
+            if not outcome.placed and outcome.hold is None:
+                verdicts = [reason for _, verdict in outcome.rejected for reason in verdict.reasons]
+                message = "; ".join(verdicts) or self._why_no_node(cycle.cluster, entry)
             attempt.keep()
         if attempt.error is not None:
-            job.spares.remove(entry)  # it has been set aside
+            self._set_aside(job, entry)
             return [], str(attempt.error)
         if outcome.hold is not None:
             job.spares.remove(entry)
             return hold_room(cycle, outcome.hold), ""
         if not outcome.placed:
-            verdicts = [reason for _, verdict in outcome.rejected for reason in verdict.reasons]
-            return [], "; ".join(verdicts) or self._why_no_node(cycle.cluster, entry)
+            return [], message
         job.spares.remove(entry)
         cycle.queue.remove(entry.record.key)
         cycle.queue.note(Change.POD_BOUND, entry.record.shape)
