@@ -110,6 +110,26 @@ class GangRecord:
         return found
 
 
+class FewGangs(set[GangKey]):
+    """Gangs, as long as they are few; then it is only known that they are many."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+        self.are_many = False
+
+    def add(self, key: GangKey) -> None:
+        if not self.are_many:
+            super().add(key)
+            if len(self) > self._most:
+                super().clear()
+                self.are_many = True
+
+    def clear(self) -> None:
+        super().clear()
+        self.are_many = False
+
+
 class GangTable:
     """All gangs; only the cluster writes to it."""
 
@@ -134,6 +154,12 @@ class GangTable:
     def watch(self) -> set[GangKey]:
         """A set that collects from now on the gangs that are touched, whoever else looks; empty it at will."""
         changed = set[GangKey]()
+        self._watchers.append(changed)
+        return changed
+
+    def watch_few(self, most: int) -> FewGangs:
+        """The same for somebody who may not look for a long time."""
+        changed = FewGangs(most)
         self._watchers.append(changed)
         return changed
 

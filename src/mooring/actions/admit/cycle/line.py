@@ -6,7 +6,7 @@ admitted, together with everything of the same shape, until quota is freed somew
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from mooring.actions.admit.lifecycle.conditions import PENDING_EVALUATION, Condition
 from mooring.actions.admit.quota.structure import Queue
@@ -65,6 +65,9 @@ class _Bucket:
         entry = self._entry_of[key] = (*pending.queue_order, key)
         self._untold[key] = None
         heappush(self._heap, entry)
+        if len(self._heap) > _most_listed(len(self.members)):
+            self._heap = list(self._entry_of.values())
+            heapify(self._heap)
 
     def discard(self, key: WorkloadKey) -> PendingWorkload:
         del self._entry_of[key]
@@ -87,6 +90,11 @@ class _Bucket:
                 return entry
             heappop(heap)
         return None
+
+
+def _most_listed(living: int) -> int:
+    """When a heap is longer than this, most of it is of workloads that left, and were not passed over since."""
+    return 2 * living + 64
 
 
 Heads = list[tuple[HeapEntry, int, _Bucket]]
@@ -152,7 +160,16 @@ class Line:
         if first is not None and first != bucket.listed:
             bucket.listed = first
             self._count += 1
-            heappush(self._heads.setdefault(bucket.group, []), (first, self._count, bucket))
+            heads = self._heads.setdefault(bucket.group, [])
+            heappush(heads, (first, self._count, bucket))
+            if len(heads) > _most_listed(len(self._bucket_of)):
+                self._forget_gone(heads)
+
+    def _forget_gone(self, heads: Heads) -> None:
+        """Nobody passes over those who left while a queue is held, or its first one blocked."""
+        listed = {id(found[-1]): found for found in heads if found[-1].members and found[-1].listed == found[0]}
+        heads[:] = listed.values()
+        heapify(heads)
 
     def find(self, key: WorkloadKey) -> PendingWorkload | None:
         bucket = self._bucket_of.get(key)

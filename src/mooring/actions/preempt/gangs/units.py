@@ -54,6 +54,10 @@ class Standing:
     rows: frozenset[int]
 
 
+MOST_TOUCHED = 1 << 12
+"""When more gangs than that were touched since room was last made for somebody, all that are known are looked at."""
+
+
 class GangUnits:
     """All units of the running pods; `refresh` before reading."""
 
@@ -70,7 +74,7 @@ class GangUnits:
         self._on_row: dict[int, frozenset[GangKey]] = {}
         """row -> the outermost gangs that had pods there"""
         self._version = -1
-        self._touched = cluster.gangs.watch()
+        self._touched = cluster.gangs.watch_few(MOST_TOUCHED)
         self._free_codes: list[int] = []
 
     def cores(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -126,8 +130,10 @@ class GangUnits:
         """The outermost gangs that are known and may be others now: touched, around one that is, or inside it."""
         gangs = self._cluster.gangs
         found = set[GangKey]()
-        inside = list(self._touched)
+        inside, are_many = list(self._touched), self._touched.are_many
         self._touched.clear()
+        if are_many:
+            return set(self._standings)
         for key in inside:
             record = gangs.records.get(key)
             found |= {key} if record is None else {key, gangs.root_of(record).key}
