@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from mooring.model.api.meta import ObjectMeta
+from mooring.model.api.kueue import AdmissionCheck, AdmissionCheckStatus
+from mooring.model.api.meta import Condition, Namespace, ObjectMeta
 from mooring.model.api.policies import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from mooring.model.api.volcano_queue import Queue, QueueStatus
 from mooring.model.api.volumes import PersistentVolumeClaim
@@ -21,6 +22,20 @@ BUDGET = PodDisruptionBudget(
 )
 CLAIM = PersistentVolumeClaim(metadata=ObjectMeta(name="data", namespace="default"))
 QUEUE = Queue(metadata=ObjectMeta(name="team"), status=QueueStatus(state="Open", allocated={"cpu": 1}))
+
+
+SERVICE = make_service("web", selector={"app": "web"})
+NAMESPACE = Namespace(metadata=ObjectMeta(name="team", labels={"tier": "gold"}))
+
+
+def noted(found: Related) -> Related:
+    """The same object with a note that somebody keeps there."""
+    return replace(found, metadata=replace(found.metadata, annotations={"example.com/note": "seen"}))
+
+
+def make_check(message: str, *, status: str = "True") -> AdmissionCheck:
+    said = Condition(type="Active", status=status, reason="Said", message=message)
+    return AdmissionCheck(metadata=ObjectMeta(name="check"), status=AdmissionCheckStatus(conditions=[said]))
 
 
 def written_again(found: Related) -> Related:
@@ -62,15 +77,28 @@ def test_an_object_written_again_without_a_change_raises_no_version(found: Relat
             ),
             id="replicas",
         ),
+        pytest.param(BUDGET, replace(BUDGET, status=replace(STATUS, disrupted_pods={})), id="no disrupted pods"),
+        pytest.param(SERVICE, noted(SERVICE), id="annotations of a service"),
+        pytest.param(NAMESPACE, noted(NAMESPACE), id="annotations of a namespace"),
+        pytest.param(make_check("since noon"), make_check("since one"), id="what is said of a check"),
     ],
 )
-def test_counts_that_nobody_decides_by_raise_no_version(found: Related, changed: Related) -> None:
+def test_what_nobody_decides_by_raises_no_version(found: Related, changed: Related) -> None:
     cluster = make_cluster(related=[found])
-    version = cluster.related.version
+    versions = (cluster.related.version, cluster.tenants.version)
 
     cluster.observe(ObjectSeen(changed))
 
-    assert cluster.related.version == version
+    assert (cluster.related.version, cluster.tenants.version) == versions
+
+
+def test_a_check_that_is_no_longer_active_raises_the_version() -> None:
+    cluster = make_cluster(related=[make_check("ready")])
+    version = cluster.tenants.version
+
+    cluster.observe(ObjectSeen(make_check("lost", status="False")))
+
+    assert cluster.tenants.version == version + 1
 
 
 @pytest.mark.parametrize(

@@ -160,9 +160,14 @@ class QueueingSettings:
     ignores_undeclared: bool = False
     device_classes: Mapping[str, str] = field(default_factory=dict)
     """By device class, the resource that its devices count as."""
-    manages_jobs_without_queue: bool = False
     balances_placement: bool = False
     """Whether pods that prefer a level of a topology are spread evenly over few domains: TASBalancedPlacement."""
+    unused: tuple[str, ...] = ()
+    """What was asked for of jobs and workloads, and is not done."""
+
+    def remarks(self) -> list[str]:
+        """What was read and changes nothing, in one line."""
+        return [f"{GROUP[:-1]} {KIND}: not used here: {', '.join(self.unused)}"] if self.unused else []
 
 
 def parse_queueing(document: Any, source: str) -> QueueingSettings:
@@ -184,8 +189,8 @@ def parse_queueing(document: Any, source: str) -> QueueingSettings:
         transformations=reader.transformations(resources.transformations or []),
         device_classes=reader.device_classes(resources.device_class_mappings or []),
         ignores_undeclared=strategy == "IgnoreUndeclared",
-        manages_jobs_without_queue=config.manage_jobs_without_queue_name,
         balances_placement=bool((config.feature_gates or {}).get(BALANCED_PLACEMENT)),
+        unused=("manageJobsWithoutQueueName",) if config.manage_jobs_without_queue_name else (),
     )
 
 

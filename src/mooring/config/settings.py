@@ -40,7 +40,7 @@ class Settings:
     @property
     def remarks(self) -> list[str]:
         """What was configured and changes nothing, in one line each."""
-        given = (self.volcano, self.yunikorn, self.kai)
+        given = (self.queueing, self.volcano, self.yunikorn, self.kai)
         return [line for found in given if found is not None for line in found.remarks()]
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.model.api.meta import ObjectMeta
+from mooring.model.api.kueue import AdmissionCheck
+from mooring.model.api.meta import Condition, Namespace, ObjectMeta
 from mooring.model.api.nodes import Node
-from mooring.model.api.policies import PodDisruptionBudget
+from mooring.model.api.policies import PodDisruptionBudget, Service
 from mooring.model.api.volcano_queue import Queue
 from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 
@@ -48,10 +49,18 @@ def _as_decided_on(found: Any) -> Any:
         case Node():
             return _without_bookkeeping(replace(found, status=replace(found.status, conditions=None)))
         case PodDisruptionBudget() if found.status is not None:
-            counted = replace(found.status, current_healthy=0, desired_healthy=0, expected_pods=0)
+            disrupted = found.status.disrupted_pods or None
+            counted = replace(
+                found.status, current_healthy=0, desired_healthy=0, expected_pods=0, disrupted_pods=disrupted
+            )
             return _without_bookkeeping(replace(found, status=counted))
         case Queue():
             return _without_bookkeeping(replace(found, status=replace(found.status, allocated=None)))
+        case AdmissionCheck():  # whether it is active counts, and not what is said of that
+            states = [Condition(type=each.type, status=each.status) for each in found.status.conditions or ()]
+            return _without_bookkeeping(replace(found, status=replace(found.status, conditions=states)))
+        case Namespace() | Service():  # where others keep notes of their own
+            return _without_bookkeeping(replace(found, metadata=replace(found.metadata, annotations=None)))
     return _without_bookkeeping(found)
 
 

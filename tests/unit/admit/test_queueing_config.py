@@ -7,7 +7,7 @@ import pytest
 
 from mooring.assembly import assemble
 from mooring.config.queueing import PodsReady, QueueingSettings, TransformedResource, UsageHistory
-from mooring.config.settings import load_settings, parse_settings
+from mooring.config.settings import Settings, load_settings, parse_settings
 from mooring.config.tenant_policy import QuotaWindow, TenantPolicy
 from mooring.errors import ConfigError
 
@@ -70,8 +70,15 @@ def test_all_that_decides_is_read() -> None:
             "nvidia.com/mig-1g.5gb": TransformedResource({"example.com/gpu-memory": (5 << 30) * 10**9}, False)
         },
         ignores_undeclared=True,
-        manages_jobs_without_queue=True,
+        unused=("manageJobsWithoutQueueName",),
     )
+
+
+def test_jobs_that_name_no_queue_are_not_managed_and_that_is_said() -> None:
+    asked, silent = (Settings(queueing=queueing(kueue(manageJobsWithoutQueueName=each))) for each in (True, False))
+
+    assert asked.remarks == ["config.kueue.x-k8s.io Configuration: not used here: manageJobsWithoutQueueName"]
+    assert silent.remarks == []
 
 
 def test_in_the_older_version_parts_are_switched_on_by_a_key() -> None:

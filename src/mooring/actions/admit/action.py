@@ -1,4 +1,4 @@
-"""The action: gives waiting works quota, starts and stops their pods, and says why the others wait.
+"""The action: gives waiting workloads quota, starts and stops their pods, and says why the others wait.
 
 Quota alone decides, not how many pods a cycle may place: admission runs until nothing new can be decided. What it
 decides is done to the state at once; that victims are gone, that pods are ready or done, it learns from the world.
@@ -60,7 +60,7 @@ class Admit(Action):
         )
         self._opened: tuple[Lifecycle, Following] | None = None
         self._misplaced: set[WorkloadKey] = set()
-        """Works whose queue does not select their namespace."""
+        """Workloads whose queue does not select their namespace."""
         self._failures = 0
         """How many runs in a row were taken back."""
         self._again_at: float | None = None
@@ -179,7 +179,7 @@ class Admit(Action):
 
     @property
     def lifecycle(self) -> Lifecycle | None:
-        """Works, lines and ledger, to be read; None as long as nothing has queued."""
+        """Workloads, lines and ledger, to be read; None as long as nothing has queued."""
         return None if self._opened is None else self._opened[0]
 
     def why_waits(self, cluster: Cluster, pod_key: PodKey) -> str:

@@ -35,7 +35,7 @@ class Gatekeeper:
         self._blocks_admission = blocks_admission
         self._check_placement = check_placement
         self._unplaced: set[WorkloadKey] = set()
-        """Works that had quota and no nodes when they were last looked at."""
+        """Workloads that had quota and no nodes when they were last looked at."""
         self._seen: tuple[int, int] = (-1, -1)
 
     def look_at(self, cluster: Cluster, lifecycle: Lifecycle) -> None:
@@ -85,7 +85,7 @@ class Gate:
         """What was said of pods for whom there was no room: with more pods placed since, there is not more of it."""
         self._passed_in = -1
         self._ahead: list[tuple[WorkloadRecord, tuple[PodSetFlavors, ...]]] = []
-        """Works whose pods will be placed first, as far as they can be, and are not in the what-if yet."""
+        """Workloads whose pods will be placed first, as far as they can be, and are not in the what-if yet."""
 
     def may_start(self, entry: Entry) -> Refusal | None:
         cycle = self._lifecycle.admission.cycle

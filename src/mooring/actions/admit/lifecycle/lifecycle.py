@@ -41,12 +41,12 @@ class Lifecycle:
         self.workloads: dict[WorkloadKey, WorkloadRecord] = {}
         self.deadlines = Deadlines()
         self.unready: dict[WorkloadKey, WorkloadRecord] = {}
-        """Works that hold quota, and not all of whose pods are there."""
+        """Workloads that hold quota, and not all of whose pods are there."""
         self.leaving: dict[WorkloadKey, WorkloadRecord] = {}
         self.moved: dict[WorkloadKey, WorkloadRecord] = {}
-        """Works whose stage changed: their pods are to be brought in line."""
+        """Workloads whose stage changed: their pods are to be brought in line."""
         self.spoken_of: dict[WorkloadKey, WorkloadRecord] = {}
-        """Works of which there may be something new to say."""
+        """Workloads of which there may be something new to say."""
         self.decisions: list[Decision] = []
         self.run = 1
         """The number of the run that goes on, or comes next."""
@@ -334,7 +334,7 @@ class Lifecycle:
         self.deadlines.add(by, record.key)
 
     def set_ready(self, record: WorkloadRecord, is_ready: bool, now: float) -> None:
-        """Note whether all pods of an admitted work are there; those that were, and are not, have time to recover."""
+        """Note whether all pods of an admitted workload are there; if they were and are not, they may recover."""
         if is_ready == record.is_ready:
             return
         self.note(record)

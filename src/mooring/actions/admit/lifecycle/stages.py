@@ -1,4 +1,4 @@
-"""Works on their way: from the line to quota, from quota to running, and back.
+"""Workloads on their way: from the line to quota, from quota to running, and back.
 
     OUTSIDE --> WAITING --> RESERVED --> ADMITTED --> DONE
        ^          ^             |            |
