@@ -10,7 +10,7 @@ from contextlib import suppress
 from mooring.actions.admit.cycle.cycle import Admission, CycleReport
 from mooring.actions.admit.cycle.pending import NamespaceLabels
 from mooring.actions.admit.cycle.turns import MayStart, anybody
-from mooring.actions.admit.lifecycle.faults import in_turn_of
+from mooring.actions.admit.lifecycle.faults import blame, in_turn_of
 from mooring.actions.admit.lifecycle.following import Following, make_structure
 from mooring.actions.admit.lifecycle.gatekeeper import Gatekeeper, Rehearsal, Rehearse
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
@@ -134,15 +134,16 @@ class Admit(Action):
         # 1. Follow the world: queues, workloads and pods that changed.
         aside = lifecycle.aside
         back = aside.take_due(now, cluster.tenants.workloads, _moment(cluster))
-        for workload in following.catch_up(now, back):
-            with in_turn_of(workload.key):
+        key = None
+        try:
+            for workload in following.catch_up(now, back):
+                key = workload.key
                 self._look_at(lifecycle, workload, pods)
+        except Exception as error:
+            blame(key, error)
         self._look_at_cluster(lifecycle, cluster, now)
         # 2. Act on what is due.
-        for workload in list(lifecycle.unready.values()):
-            if workload.stage is Stage.ADMITTED and workload.key not in aside:
-                with in_turn_of(workload.key):
-                    lifecycle.set_ready(workload, pods.is_ready(workload), now)
+        self._look_who_is_ready(lifecycle, pods)
         lifecycle.pass_time(now)
         lifecycle.admission.own.look_again(lifecycle.admission.pending)
         # 3. Decide, cycle after cycle, until nothing new can be decided.
@@ -159,6 +160,16 @@ class Admit(Action):
         self._let_through(lifecycle)
         following.skip()
         return lifecycle.take_decisions() + evictions + told
+
+    def _look_who_is_ready(self, lifecycle: Lifecycle, pods: WorkloadPods) -> None:
+        key = None
+        try:
+            for workload in list(lifecycle.unready.values()):
+                key = workload.key
+                if workload.stage is Stage.ADMITTED and key not in lifecycle.aside:
+                    lifecycle.set_ready(workload, pods.is_ready(workload), pods.now)
+        except Exception as error:
+            blame(key, error)
 
     def _let_through(self, lifecycle: Lifecycle) -> None:
         """Who was set aside, came back and waits no more, got through."""
@@ -335,8 +346,10 @@ class Admit(Action):
             with in_turn_of(preempted.preemptor):
                 lifecycle.preempt(preempted, now)
         for admitted in report.admitted:
-            with in_turn_of(admitted.workload):
+            try:
                 lifecycle.reserve(workloads[admitted.workload], now)
+            except Exception as error:
+                blame(admitted.workload, error)
         queues = lifecycle.admission.structure.queues
         named = [*(found.queue for found in report.admitted), *(found.queue for found in report.preempted)]
         lifecycle.settling.note_cycle(report.tried, {queues[name].root for name in named})
@@ -349,8 +362,10 @@ class Admit(Action):
         self._hold_back((workload for workload in found if workload.key in lifecycle.aside), pods)
         moved = [workload for workload in found if workload.key not in lifecycle.aside]
         for workload in moved:
-            with in_turn_of(workload.key):
+            try:
                 self._bring_in_line(workload, lifecycle, pods)
+            except Exception as error:
+                blame(workload.key, error)
         lifecycle.take_moved()  # those that could not start: they are among these
         evictions: list[Decision] = []
         for workload in moved:

@@ -16,7 +16,7 @@ from mooring.actions.admit.cycle.order import FairOrder, by_rank
 from mooring.actions.admit.cycle.pending import Pending
 from mooring.actions.admit.cycle.turns import MayStart, Turns, anybody
 from mooring.actions.admit.lifecycle.conditions import MISCONFIGURED, SUSPENDED, Condition
-from mooring.actions.admit.lifecycle.faults import in_turn_of
+from mooring.actions.admit.lifecycle.faults import blame
 from mooring.actions.admit.policies.held_room import HeldRoom
 from mooring.actions.admit.policies.own_rules import OwnRules
 from mooring.actions.admit.preemption import classical
@@ -178,20 +178,23 @@ class Admission:
         # 3. Order them, and give each its turn; later ones see what earlier ones took. All of this is what-if.
         with self.ledger.what_if():
             turns = Turns(self.ledger, lambda: self._nominator, self.held, may_start, may_use)
-            for entry in self._order([entry for entry in entries if entry.requeue is None]):
-                self._take_turn(turns, entry)
+            self._take_turns(turns, self._order([entry for entry in entries if entry.requeue is None]))
         self._nominator.forget()
-        # 4. Carry out what was decided.
-        for entry in turns.admitted:
-            with in_turn_of(entry.pending.key):
+        key = None
+        try:
+            # 4. Carry out what was decided.
+            for entry in turns.admitted:
+                key = entry.pending.key
                 report.admitted.append(self._admit(entry, now))
-        for entry in turns.preempting:
-            with in_turn_of(entry.pending.key):
+            for entry in turns.preempting:
+                key = entry.pending.key
                 report.preempted += self._preempt(entry)
-        # 5. The others go back in line, or are parked.
-        for entry in entries:
-            with in_turn_of(entry.pending.key):
+            # 5. The others go back in line, or are parked.
+            for entry in entries:
+                key = entry.pending.key
                 self._put_back(entry, report)
+        except Exception as error:
+            blame(key, error)
         self._hold_room(entries, [*turns.preempting, *turns.deferred])
         return report
 
@@ -224,16 +227,19 @@ class Admission:
             entry.requeue = Requeue.NO_FIT  # it could take nothing from the others, so it needs no turn
         return entry
 
-    def _take_turn(self, turns: Turns, entry: Entry) -> None:
-        """Let an entry have its turn; what raises in it, a plugin perhaps, costs this one alone."""
+    def _take_turns(self, turns: Turns, entries: Iterable[Entry]) -> None:
+        """Let each entry have its turn; what raises in it, a plugin perhaps, costs this one alone."""
         log = self.ledger.log
-        begin = len(log)
-        try:
-            turns.take(entry)
-        except Exception as error:
-            log.undo_to(begin)
-            turns.give_up(entry)
-            self._fail(entry, error)
+        steps = log.steps
+        assert steps is not None
+        for entry in entries:
+            begin = len(steps)
+            try:
+                turns.take(entry)
+            except Exception as error:
+                log.undo_to(begin)
+                turns.give_up(entry)
+                self._fail(entry, error)
 
     def _fail(self, entry: Entry, error: Exception) -> None:
         self.faults[entry.pending.key] = error

@@ -112,6 +112,7 @@ class Turns:
 
     def give_up(self, entry: Entry) -> None:
         """Something raised in an entry's turn, and was undone."""
+        self._served.discard(entry.pending.key)
         for found in (self.admitted, self.preempting, self.deferred):
             if found and found[-1] is entry:
                 found.pop()
@@ -222,7 +223,6 @@ class Turns:
         promised.append((queue.node, usage, topology_use))
 
     def _use(self, entry: Entry) -> None:
-        self._ledger.log.note(self._served.discard, entry.pending.key)
         self._served.add(entry.pending.key)
         self._ledger.add_usage(entry.queue.node, entry.assignment.usage)
         if entry.assignment.topology_use:

@@ -7,7 +7,7 @@ is undone (`Lifecycle.take_back`), and the next one leaves the workload alone in
 import math
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from mooring.engine.action import Fault
 from mooring.engine.queue.backoff import Backoff
@@ -16,6 +16,13 @@ from mooring.model.keys import WorkloadKey
 
 MOST_FAULTS = 5
 """So often something may raise in a workload's turn before it is left alone until a node or an object changes."""
+
+
+def blame(key: WorkloadKey | None, error: Exception) -> NoReturn:
+    """Something raised in the turn of a workload, or of nobody: for loops too busy for `in_turn_of`."""
+    if key is None or isinstance(error, TurnFailed | MemoryError):
+        raise error
+    raise TurnFailed(key, error) from error
 
 
 class in_turn_of:  # noqa: N801  it reads as a phrase: with in_turn_of(workload.key)
@@ -30,8 +37,8 @@ class in_turn_of:  # noqa: N801  it reads as a phrase: with in_turn_of(workload.
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if isinstance(error, Exception) and not isinstance(error, TurnFailed | MemoryError):
-            raise TurnFailed(self._key, error) from error
+        if isinstance(error, Exception):
+            blame(self._key, error)
 
 
 class _Failed(NamedTuple):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from mooring.actions.admit.lifecycle.faults import in_turn_of
+from mooring.actions.admit.lifecycle.faults import blame, in_turn_of
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
 from mooring.actions.admit.lifecycle.stages import (
     CLUSTER_QUEUE_STOPPED,
@@ -70,16 +70,19 @@ class Following:
             for record in lifecycle.workloads.values():
                 with in_turn_of(record.key):
                     self._obey_stop_policies(record, now)
-        found = []
-        for key in there:
-            if key in lifecycle.aside:
-                self._leave_alone(key, now)
-                continue
-            with in_turn_of(key):
+        found, aside = [], lifecycle.aside
+        key = None
+        try:
+            for key in there:
+                if key in aside:
+                    self._leave_alone(key, now)
+                    continue
                 record = self._follow(key, now)
                 found.append(record)
                 if key in back:
                     lifecycle.come_back(record, now)
+        except Exception as error:
+            blame(key, error)
         refused = tenants.take_refused()
         self._refused = lifecycle.run, refused
         for failure in refused:

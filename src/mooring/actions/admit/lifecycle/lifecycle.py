@@ -9,7 +9,7 @@ from mooring.actions.admit.cycle.cycle import Admission, Preempted
 from mooring.actions.admit.lifecycle.admission_checks import look_at_checks
 from mooring.actions.admit.lifecycle.conditions import ADMISSION_GATED, SUSPENDED, WAITING_FOR_QUOTA, Condition
 from mooring.actions.admit.lifecycle.evictions import preemption_message
-from mooring.actions.admit.lifecycle.faults import SetAside, in_turn_of
+from mooring.actions.admit.lifecycle.faults import SetAside, blame, in_turn_of
 from mooring.actions.admit.lifecycle.settling import Deadlines, Settling
 from mooring.actions.admit.lifecycle.stages import DEACTIVATED, Eviction, Stage, WorkloadRecord
 from mooring.actions.admit.quota.structure import Structure
@@ -390,8 +390,10 @@ class Lifecycle:
         self.settling = Settling(structure)
         for record in list(self.workloads.values()):
             if record.stage in (Stage.WAITING, Stage.OUTSIDE) and not record.is_unread:
-                with in_turn_of(record.key):
+                try:
                     self.enter(record, now)
+                except Exception as error:
+                    blame(record.key, error)
 
     # Going.
 
@@ -454,11 +456,13 @@ class Lifecycle:
         workloads = list(gone)
         self.admission.finish([record.key for record in workloads])
         for record in workloads:
-            with in_turn_of(record.key):
+            try:
                 self.note(record)
                 del self.leaving[record.key]
                 record.pod_sets = ()
                 self.enter(record, now)
+            except Exception as error:
+                blame(record.key, error)
 
     def finish(self, record: WorkloadRecord) -> None:
         """A workload is done: what it held is free."""

@@ -5,14 +5,13 @@ its flavors. Both are done to the state at once; the driver does the same to the
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from mooring.actions.admit.lifecycle.admission_checks import checks_terms
 from mooring.actions.admit.lifecycle.conditions import NO_CONDITION, Condition
-from mooring.actions.admit.lifecycle.faults import in_turn_of
+from mooring.actions.admit.lifecycle.faults import blame
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
 from mooring.actions.admit.lifecycle.stages import WITHOUT_QUOTA, Stage, WorkloadRecord
 from mooring.actions.admit.topology.ungating import assign_pods
@@ -239,8 +238,11 @@ def tell(workloads: Iterable[WorkloadRecord], lifecycle: Lifecycle, pods: Worklo
     for workload in workloads:
         if workload.stage is Stage.DONE:
             continue
-        with suppress(Exception) if workload.key in lifecycle.aside else in_turn_of(workload.key):
+        try:
             waits += _tell(workload, lifecycle, pods)
+        except Exception as error:
+            if workload.key not in lifecycle.aside:
+                blame(workload.key, error)
     return waits
 
 
