@@ -120,6 +120,17 @@ def test_after_a_fault_in_admission_everybody_ends_where_they_would_have(
     assert world.scheduler.cluster.log.depth == 0
 
 
+def test_runs_that_raise_one_after_another_are_each_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = full_queue()
+    raise_once(monkeypatch, Lifecycle, "take_decisions")
+    raise_once(monkeypatch, Lifecycle, "take_decisions", at=2)
+
+    for _ in range(2):
+        assert world.cycle(1.0) == []
+        assert (world.in_stage(Stage.ADMITTED), usage(world)) == (["runs"], 8_000)
+    assert [name for name, _ in suspended(world.cycle(1.0))] == ["runs"]
+
+
 def test_a_fault_in_one_workloads_turn_is_reported_and_costs_nobody_else_theirs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -98,11 +98,11 @@ class Admit(Action):
             return
         lifecycle, following = self._opened
         self._report_faults(cycle, lifecycle)
-        came = lifecycle.take_back()
         following.start_anew()
         self._node_failures.look_again()
         if self._windows is not None:
             self._windows.take_back()
+        came = lifecycle.take_back()
         self._leave_alone(cycle, lifecycle, error)
         for _ in range(MOST_REBUILDS):
             try:

@@ -99,6 +99,7 @@ class Lifecycle:
             self._set_down(record)
         self.moved = dict(self.workloads)
         self.spoken_of = dict(self.workloads)
+        self.run += 1
         return came
 
     def _set_down(self, record: WorkloadRecord) -> None:
