@@ -88,7 +88,7 @@ class Queue(Waiting):
     def let_in(self, record: PodRecord, profile: Profile, now: float) -> None:
         """Let a pod wait, or go on waiting. Who is kept out by a plugin that raises, be it of the queue's order or a
         gate, stays behind a gate: until its backoff is over; for good if that goes on."""
-        kept = self._kept_out.pop(record.key, None)
+        kept = self._kept_out.pop(record.key, None) if self._kept_out else None
         try:
             self.update(record, profile, now)
         except PluginError as error:
@@ -146,7 +146,8 @@ class Queue(Waiting):
 
     def remove(self, key: PodKey) -> None:
         """Forget a pod that is gone or bound."""
-        self._kept_out.pop(key, None)
+        if self._kept_out:
+            self._kept_out.pop(key, None)
         where, entry = self._where.pop(key, None), self._entry_of.pop(key, None)
         if where is None:
             return

@@ -62,7 +62,9 @@ class Following:
             touched = list(dict.fromkeys((*lifecycle.workloads, *tenants.workloads)))
         self._position = tenants.position
         back = set(come_back)
-        there = [key for key in dict.fromkeys((*touched, *back)) if self._is_there(key)]
+        if back:
+            touched = list(dict.fromkeys((*touched, *back)))
+        there = [key for key in touched if key in tenants.workloads or self._is_there(key)]
         overrides = self._open_windows(now)
         if tenants.version != self._version or overrides != self._overrides:
             self._version, self._overrides = tenants.version, overrides
