@@ -57,8 +57,8 @@ def test_memory_watches_and_cycles_stay_flat_under_churn(kube: Kube) -> None:
     rate = number / (time.monotonic() - began)
     quarters = [part * (len(means) - 1) // 4 for part in range(5)]
     shown = ", ".join(f"{memory[at]:.0f}" for at in quarters)
-    spent = ", ".join(f"{statistics.mean(means[a : b + 1]):.2f}" for a, b in itertools.pairwise(quarters))
-    print(f"{rate:.0f} pods/s for {SECONDS:.0f} s; by quarters: memory {shown} MiB; ms a cycle {spent}")
+    cycles_shown = ", ".join(f"{statistics.mean(means[a : b + 1]):.2f}" for a, b in itertools.pairwise(quarters))
+    print(f"{rate:.0f} pods/s for {SECONDS:.0f} s; by quarters: memory {shown} MiB; ms a cycle {cycles_shown}")
     settled = memory[len(memory) // 2]
     assert memory[-1] < 1.15 * settled + 10
     assert watches[-1] <= watches[0] + SECONDS / 10
