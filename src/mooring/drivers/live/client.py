@@ -23,6 +23,7 @@ from mooring.errors import MooringError
 
 REQUEST_SECONDS = 15.0
 """How long one request may take before it is given up; it is not known then whether it was carried out."""
+MOST_LINES = 20
 SILENT_SECONDS = 150.0
 """How long a watch may be silent: API servers send a bookmark about every minute."""
 JSON = "application/json"
@@ -71,6 +72,8 @@ class Client:
         self._base = connection.server.rstrip("/")
         address = urlsplit(self._base)
         self._host, self._prefix = address.netloc.rpartition("@")[2], address.path
+        self._lines: dict[tuple[tuple[str, str], ...], str] = {}
+        """Headers as they are sent."""
 
     async def __aenter__(self) -> "Client":
         tls = self._connection.tls()
@@ -142,11 +145,16 @@ class Client:
         return reply.body
 
     def _bytes(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
-        head = f"{method} {self._prefix}{path} HTTP/1.1\r\nHost: {self._host}\r\nUser-Agent: {self._agent}\r\n"
-        lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+        key = tuple(headers.items())
+        lines = self._lines.get(key)
+        if lines is None:
+            always = {"Host": self._host, "User-Agent": self._agent}
+            lines = "".join([f"{name}: {value}\r\n" for name, value in (always | headers).items()])
+            self._lines = {key: lines} if len(self._lines) > MOST_LINES else {**self._lines, key: lines}
         if body is None:
-            return f"{head}{lines}\r\n".encode("ascii")
-        return f"{head}{lines}Content-Length: {len(body)}\r\n\r\n".encode("ascii") + body
+            return f"{method} {self._prefix}{path} HTTP/1.1\r\n{lines}\r\n".encode("ascii")
+        head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
+        return head.encode("ascii") + body
 
     async def _ask_by_proxy(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Reply:
         assert self._session is not None

@@ -139,7 +139,7 @@ class Catalog:
         self._sources[identity] = source
         self._change(identity, known, source.object)
         if self._links is not None:
-            self._links.put(source.object)
+            self._links.put(source.object, known.object if known is not None else None)
 
     def _drop(self, identity: Identity) -> bool:
         known = self._sources.pop(identity, None)

@@ -8,11 +8,12 @@ from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
+from mooring.model.api.pods import Pod
 from mooring.model.keys import GangKey
 from mooring.model.loading.collection import Collected
 from mooring.model.loading.expansion import OwnerKey
 from mooring.model.loading.picture import Identity, identity_of
-from mooring.model.loading.ties import Entry, Ties, ties_of
+from mooring.model.loading.ties import Entry, Ties, ties_of, ties_of_changed
 
 
 class Links:
@@ -39,10 +40,16 @@ class Links:
         member_of, declares = self._gangs.get(identity, (frozenset(), frozenset()))
         return member_of | declares
 
-    def put(self, found: Any) -> None:
+    def put(self, found: Any, former: Any = None) -> None:
+        """Tie an object; `former` is what was put in its place before, if anything."""
         identity = identity_of(found)
+        known, ties = self._ties.get(identity), None
+        if known is not None and type(found) is type(former) is Pod:
+            ties = ties_of_changed(found, former, known)
+            if ties is known:
+                return
         self._untie(identity)
-        ties = self._ties[identity] = ties_of(found, expands=self._expands)
+        ties = self._ties[identity] = ties or ties_of(found, expands=self._expands)
         for index, keys in self._indexes(ties):
             for key in keys:
                 index[key].add(identity)

@@ -9,6 +9,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
+
 from mooring.model.api.elastic_quota import ElasticQuota
 from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.kueue import (
@@ -103,6 +105,31 @@ def ties_of(found: Any, *, expands: bool) -> Ties:
     )
 
 
+def ties_of_changed(pod: Pod, former: Pod, ties: Ties) -> Ties | None:
+    """Of a pod that says what it said before, if on another node, from the ties that it had; None if it does not.
+
+    Most changes of pods are such: they are bound, start, get ready, end.
+    """
+    old, new = former.metadata, pod.metadata
+    says_the_same = (
+        old.labels == new.labels
+        and old.annotations == new.annotations
+        and old.owner_references == new.owner_references
+        and replace(former.spec, node_name=pod.spec.node_name) == pod.spec
+    )
+    if not says_the_same:
+        return None
+    if former.spec.node_name == pod.spec.node_name:
+        return ties
+    elsewhere = tuple(entry for entry in ties.reads if entry[0] is not Node)
+    return Ties(ties.names, ties.owners, ties.groups, (*elsewhere, *_place_of(pod)))
+
+
+def _place_of(pod: Pod) -> Iterator[Entry]:
+    if pod.spec.node_name:  # where work runs tells which flavors it has
+        yield Node, "", pod.spec.node_name
+
+
 def _names(found: Any) -> Iterator[OwnerKey]:
     yield owner_key(found)
     namespace, name = found.metadata.namespace, found.metadata.name
@@ -192,8 +219,8 @@ def _reads(found: Any, expands: bool) -> Iterator[Entry]:
     yield from ((PriorityClass, "", name) for name in (*_class_names(found), *_kai_class_names(found)))
     yield from _queueing_reads(found)
     match found:
-        case Pod() if found.spec.node_name:  # where work runs tells which flavors it has
-            yield Node, "", found.spec.node_name
+        case Pod():
+            yield from _place_of(found)
         case Workload():
             admission = found.status.admission
             for assignment in admission.pod_set_assignments if admission is not None else ():
