@@ -48,14 +48,15 @@ class Carrier:
         bound: Bound,
         find: Callable[[str], Pod | None],
         admitted: Callable[[str], Awaitable[bool]],
+        profiles: Callable[[], Mapping[str, Profile]] = dict,
     ) -> None:
         """`failed` is told of every decision that the world refused, `bound` what became of every bind; `find` gives
-        a pod as it was last seen; `admitted` waits until what was decided about a workload is done."""
+        a pod as it was last seen; `admitted` waits until what was decided about a workload is done; `profiles` are
+        those that decide now, by schedulerName."""
         self._client, self._dispatcher, self._recorder = client, dispatcher, recorder
         self._failed, self._bound, self._find, self._admitted = failed, bound, find, admitted
         self.served: Served = {}
-        self.profiles: Callable[[], Mapping[str, Profile]] = dict
-        """The profiles that decide now, by schedulerName."""
+        self._profiles = profiles
         self.extenders: ExtenderClient | None = None
         self.may_bind: Callable[[Bind, Pod], Awaitable[bool]] | None = None
         """Waits until a bind may be sent; False if it may not any more."""
@@ -108,7 +109,7 @@ class Carrier:
 
     def _volume_seconds(self, pod: Pod) -> float:
         """How long the volumes of a pod may take, as VolumeBinding has it in its profile."""
-        profile = self.profiles().get(pod.spec.scheduler_name)
+        profile = self._profiles().get(pod.spec.scheduler_name)
         plugins = profile.plugins if profile is not None else ()
         args = next((plugin.args for plugin in plugins if isinstance(plugin, VolumeBinding)), VolumeBindingArgs())
         return float(args.bind_timeout_seconds)

@@ -93,6 +93,7 @@ class Live(Driver):
             bound=self._bound,
             find=self.find,
             admitted=self._workloads.settled,
+            profiles=lambda: self.scheduler.profiles,
         )
         self._pod_groups = PodGroupStatus(client, dispatcher)
         self.on_cycle: Callable[[dict[str, float], list[Decision]], None] = lambda steps, decisions: None

@@ -152,7 +152,6 @@ class Run:
         mirror = Mirror(self._settings.part)
         live = Live(self._new_scheduler(), mirror, client, self._dispatcher)
         live.ask_extenders(self._assembly.config.extenders or ())
-        live._carrier.profiles = lambda: live.scheduler.profiles
         self._dispatcher.on_room = live.wake
         following = Following(client, mirror, live.wake)
         self._measuring.watch(live, following, mirror, self._log)
