@@ -54,7 +54,9 @@ def queues(cluster: Kube) -> Iterator[Kube]:
 def queued_pod(name: str, queue: str) -> Object:
     """A pod that queues by itself, as Kueue's webhook would have made it."""
     labels = {QUEUE: queue, "kueue.x-k8s.io/managed": "true"}
-    return pod(name, cpu="1", labels=labels, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+    found = pod(name, cpu="1", labels=labels, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+    del found["spec"]["containers"][0]["resources"]["requests"]["memory"]  # of which the queues have none
+    return found
 
 
 def queued_wave(cluster: Kube, wave: int) -> None:
