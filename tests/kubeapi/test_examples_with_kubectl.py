@@ -14,6 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 NOT_APPLIED = {
     "bin-packing/scheduler.yaml": "for --config",
     "bin-packing/scheduler-v1beta1.yaml": "for --config",
+    "node-pools/scheduler.yaml": "for --config",
     "profiles/scheduler.yaml": "for --config",
     "tenants/policies.yaml": "for --config",
     "tenants/drf/use-all.yaml": "for --config",
@@ -69,6 +70,7 @@ STORIES = {
     "gangs/waits-whole": Story(),
     "gpu-pools": Story(pending=1),
     "host-ports": Story(pending=1),
+    "node-pools": Story(pending=1, config="node-pools/scheduler.yaml"),
     "plugins": Story(),
     "preemption": Story(),
     "priorities": Story(),

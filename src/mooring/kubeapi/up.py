@@ -156,7 +156,7 @@ def _fill(cluster: Cluster, nodes: int, manifests: list[tuple[Document, Object]]
 def _start_scheduler(settings: UpSettings, readiness: Readiness) -> subprocess.Popen[bytes]:
     """Mooring itself, as it runs against any cluster."""
     command = [sys.executable, "-m", "mooring", "run", "--kubeconfig", str(settings.kubeconfig), "--v", "0"]
-    command += ["--leader-elect", "false"]
+    command += ["--leader-elect=false"]
     if settings.config is not None:
         command += ["--config", str(settings.config)]
     ends_with_us = _end_with_parent if sys.platform == "linux" else None
