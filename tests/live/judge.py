@@ -73,6 +73,7 @@ class Judge:
         complaints: list[str] = ["not looked at"]
 
         def sound() -> bool:
+            self._kube.finish_deletions()  # no kubelet does, and a scheduler that is killed may leave some half done
             complaints[:] = [*self.complaints(), *more()]
             time.sleep(0.3)
             return not complaints

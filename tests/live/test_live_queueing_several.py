@@ -108,7 +108,6 @@ def test_who_does_not_admit_places_pods_and_holds_those_back_that_have_no_quota(
     eager = [of(other, queued_pod(f"eager-{i}", "red")) for i in range(12)]
     for each in eager:
         del each["spec"]["schedulingGates"]
-        del each["spec"]["containers"][0]["resources"]["requests"]["memory"]  # of which the queues have none
     with Judge(queues, {}, quotas=QUOTAS):
         queues.create(*eager)
         until(lambda: len(bound_of(queues, "eager")) == 8, 30, rivals[other].tail)

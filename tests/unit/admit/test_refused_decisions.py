@@ -1,7 +1,9 @@
 """What becomes of decisions on workloads that the world refuses."""
 
-from mooring.model.decisions import Suspend
-from mooring.model.events import AdmitFailed, SuspendFailed
+from msgspec.structs import replace
+
+from mooring.model.decisions import Bind, Evict, Suspend
+from mooring.model.events import AdmitFailed, PodSeen, SuspendFailed
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import TenantWorld, admitted, make_job, suspended
 
@@ -36,3 +38,19 @@ def test_who_could_not_be_suspended_is_told_again_and_keeps_its_quota() -> None:
     assert admitted(decisions) == [], "what low holds is not free before its pods are gone"
     world.let_go()
     assert admitted(world.settle()) == ["high"]
+
+
+def test_a_pod_that_gets_a_node_after_its_workload_was_stopped_is_evicted() -> None:
+    """Another scheduler was about to bind it, or whoever stopped the workload died before it evicted its pods."""
+    world = TenantWorld([QUEUE])
+    world.submit(low := make_job("low", pods=1, cpu=4))
+    world.cycle()
+    world.cycle(1.0)
+    world.submit(make_job("high", pods=1, cpu=4, priority=10, second=1))
+    assert "high-0" in [found.pod.partition("/")[2] for found in world.settle() if isinstance(found, Bind)]
+
+    (pod,) = low.pods
+    world.scheduler.handle(PodSeen(replace(pod, spec=replace(pod.spec, node_name="node", scheduling_gates=None))))
+    evicted = [found.pod for found in world.settle() if isinstance(found, Evict)]
+
+    assert evicted == ["default/low-0"]

@@ -369,7 +369,7 @@ class Admit(Action):
         lifecycle.take_moved()  # those that could not start: they are among these
         evictions: list[Decision] = []
         for workload in moved:
-            if workload.stage is Stage.LEAVING:
+            if workload.stage is Stage.LEAVING or workload.was_evicted:
                 with in_turn_of(workload.key):
                     evictions += _stop(workload, pods)
         return evictions
@@ -407,11 +407,16 @@ def _moment(cluster: Cluster) -> tuple[int, int]:
 
 
 def _stop(workload: WorkloadRecord, pods: WorkloadPods) -> list[Decision]:
-    """Evict the pods of a workload that have a node, and were not told before."""
+    """Evict the pods of a workload that have a node, and were not told before.
+
+    Some may have got theirs after their workload had stopped: another scheduler was just binding them, or whoever
+    stopped it died before it evicted them.
+    """
     eviction = workload.eviction
-    assert eviction is not None
+    preemptor = eviction.preemptor if eviction is not None else ""
+    message = eviction.message if eviction is not None else workload.condition.message
     return [
         found
         for record in pods.placed(workload)
-        for found in evict(pods.cluster, pods.queue, record, eviction.preemptor, eviction.message)
+        for found in evict(pods.cluster, pods.queue, record, preemptor, message)
     ]

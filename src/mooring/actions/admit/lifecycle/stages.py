@@ -16,6 +16,7 @@ from operator import attrgetter
 from mooring.actions.admit.lifecycle.conditions import NO_CONDITION, Condition
 from mooring.actions.admit.workload_info import ADMISSION_CHECK, PODS_READY_TIMEOUT, AdmittedWorkload
 from mooring.model.api.kueue import Workload
+from mooring.model.api.kueue_workload import EVICTED
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import PodSetFlavors
 from mooring.model.keys import PodKey, WorkloadKey
@@ -107,6 +108,12 @@ class WorkloadRecord:
     @property
     def is_holding(self) -> bool:
         return self.stage in HOLDING
+
+    @property
+    def was_evicted(self) -> bool:
+        """Whether it had to give its quota back, and has none again."""
+        is_known = self.eviction is not None or self.workload.condition(EVICTED) is not None
+        return is_known and self.stage in (Stage.OUTSIDE, Stage.BACKOFF, Stage.WAITING)
 
     @property
     def is_still_admitted(self) -> bool:
