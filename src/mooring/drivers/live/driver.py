@@ -43,8 +43,8 @@ REST = 0.5
 """Of the time that cycles take, this much more is left to requests and watches in between."""
 SHORTEST_PACE, LONGEST_PACE = 0.005, 0.05
 PACE = 0.5
-"""Of the time that the server takes to answer: so long there is no next cycle. Twenty changes taken in together cost a
-third of what they cost one by one, and a server at its limits would only let the next binds wait."""
+"""Of the time that the server takes to answer: so long there is no next cycle. Changes taken in together cost far less
+than one by one, and a server at its limits would only let the next binds wait."""
 SMALLEST_SLICE = 16
 LATEST_BINDS = 200
 MOST_CONFLICTS = 0.1
