@@ -151,7 +151,7 @@ class Kube:
         return [(event["reason"], event["message"]) for event in found]
 
     def clean(self) -> None:
-        """No pods in the default namespace, no nodes, no priority classes and no gangs of a test before."""
+        """No pods in the default namespace, no nodes, no priority classes, no gangs and no leases of a test before."""
         for path in (
             "/apis/batch/v1/namespaces/default/jobs?propagationPolicy=Background",
             "/api/v1/namespaces/default/pods?gracePeriodSeconds=0",
@@ -160,6 +160,10 @@ class Kube:
             "/api/v1/namespaces/default/events",
         ):
             self.call("DELETE", path)
+        leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+        for found in self.objects(leases):  # who was killed gave none back, and nobody is to wait until they run out
+            if found["metadata"]["name"].startswith("mooring"):
+                self.call("DELETE", f"{leases}/{found['metadata']['name']}")
         groups = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
         for found in self.objects(groups):  # whoever takes their finalizers off does not run here
             path, none = f"{groups}/{found['metadata']['name']}", {"metadata": {"finalizers": None}}
