@@ -21,6 +21,18 @@ MOST_LONGER = 1.8
 processors of the API server and of whatever else runs there: 1.2 to 1.4 times as long was measured on two cores that
 others used as well (docs/decisions/0019-live-driver.md), 2.3 on two that were free, where one alone is fastest."""
 
+THINKS = """\
+import time
+
+from mooring.plugin import Reserve
+
+
+class Licences(Reserve):
+    def reserve(self, pod, cluster, row):
+        time.sleep(0.005)  # as long as it takes to ask somebody
+        return ()
+"""
+
 
 def allocated(kube: Kube) -> dict[str, int]:
     found: dict[str, int] = {}
@@ -72,8 +84,9 @@ def let_go(kube: Kube, name: str) -> None:
     kube.call("DELETE", f"{LEASES}/{name}")
 
 
-def schedule(kube: Kube, count: int, nodes: int, pods: int) -> tuple[float, list[float]]:
+def schedule(kube: Kube, count: int, nodes: int, pods: int, *more: str) -> tuple[float, list[float]]:
     """Let so many schedulers, which begin at once, place a backlog of pods; four fill a node to the last core.
+    `more` options are those of each.
 
     Seconds from the first bind to the last, and the share of conflicts among the binds of each.
     """
@@ -92,7 +105,7 @@ def schedule(kube: Kube, count: int, nodes: int, pods: int) -> tuple[float, list
     for lease, address in zip(leases, addresses, strict=True):
         hold_lease(kube, lease)
         options = [f"--scheduler-name={lease}", f"--health-address={address}", *WAITS]
-        options.append(f"--decision-log={kube.directory / lease}.jsonl")
+        options += [f"--decision-log={kube.directory / lease}.jsonl", *more]
         shares = ["--share-nodes"] if count > 1 else []
         programs.append(kube.run(*options, *shares, name=f"{count}-{lease}", leads=True))
     for program in programs:
@@ -120,6 +133,20 @@ def shown(rates: list[float]) -> str:
 def test_several_schedulers_on_the_same_nodes_overfill_none(cluster: Kube, count: int) -> None:
     took, rates = schedule(cluster, count, 25, 120)
     print(f"{count} schedulers: {took:.1f} s; conflicts {shown(rates)}")
+
+
+@pytest.mark.live
+def test_several_schedulers_outdo_one_that_has_to_think(kube: Kube, tmp_path: Path) -> None:
+    """What several are for: one is at its limits, and the API server is not."""
+    plugin = tmp_path / "licences.py"
+    plugin.write_text(THINKS)
+    pods = 500
+    alone, *together = (schedule(kube, count, 160, pods, f"--plugin={plugin}") for count in (1, 2, 3))
+    rates = [pods / took for took, _ in (alone, *together)]
+    print("one, two and three schedulers:", ", ".join(f"{rate:.0f}" for rate in rates), "pods a second")
+    assert min(rates[1:]) >= rates[0]
+    for _, conflicts in together:
+        print(f"conflicts {shown(conflicts)}")
 
 
 @pytest.mark.live

@@ -156,3 +156,21 @@ def test_who_waits_for_something_else_takes_no_place() -> None:
         assert dispatcher.in_flight == 0
 
     run(story)
+
+
+def test_binds_do_not_pause_while_more_are_about_to_come() -> None:
+    async def story(dispatcher: Dispatcher) -> None:
+        sent: list[str] = []
+
+        async def send() -> None:
+            sent.append("event")
+
+        dispatcher.expects_binds = lambda: True
+        dispatcher.submit(Lane.EVENT, send)
+        await asyncio.sleep(2 * PAUSE_SECONDS)
+        assert sent == []
+        dispatcher.expects_binds = lambda: False
+        assert await dispatcher.drain(5)
+        assert sent == ["event"]
+
+    run(story)

@@ -54,6 +54,8 @@ class Dispatcher:
         self.ceiling = float(MOST)
         self.in_flight = self._aside = 0
         self.on_room = on_room
+        self.expects_binds: Callable[[], bool] = lambda: False
+        """Whether more binds are about to be submitted: then they do not pause."""
         self._lanes: tuple[deque[Work], ...] = tuple(deque() for _ in Lane)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None  # looking it up asks the system who we are, each time
@@ -122,7 +124,9 @@ class Dispatcher:
 
     def _may_send_event(self) -> bool:
         now = time.monotonic()
-        if not self._flying[Lane.BIND] and now >= self._bound_at + PAUSE_SECONDS:
+        if self._flying[Lane.BIND] or self.expects_binds():
+            self._bound_at = now
+        elif now >= self._bound_at + PAUSE_SECONDS:
             return True
         if now >= self._events_since + PATIENCE_SECONDS and self._flying[Lane.EVENT] < self.limit * PATIENT_PART:
             return True

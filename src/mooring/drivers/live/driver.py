@@ -1,15 +1,13 @@
 """The driver for a Kubernetes API: what watches show goes in, what is decided goes out, failures come back.
 
 One loop, one thread. A cycle takes what has arrived, decides on a slice of the queue, and hands the decisions on as
-requests; while these are in flight, the next cycle runs. Not more is decided than can be bound soon: whoever is more
-urgent and comes a moment later must not wait behind thousands.
+requests; while these are in flight, the next cycle runs. `pacing.py` says how large a slice, and how soon.
 """
 
 import asyncio
 import logging
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from mooring.config.extenders import Extender
@@ -24,6 +22,7 @@ from mooring.drivers.live.event_recorder import EventRecorder
 from mooring.drivers.live.extenders import ExtenderClient
 from mooring.drivers.live.mirror import Mirror
 from mooring.drivers.live.node_claims import Claim
+from mooring.drivers.live.pacing import Pacing
 from mooring.drivers.live.pod_groups import PodGroupStatus
 from mooring.drivers.live.refusals import Refusals
 from mooring.drivers.live.sharing import Sharing
@@ -37,19 +36,7 @@ from mooring.model.decisions import Admit, Bind, Decision, Defer, Evict, Notice,
 from mooring.model.events import Event, WorkloadLost, WorkloadSeen
 from mooring.model.keys import PodKey, WorkloadKey
 
-SLICE = 512
-"""Pods a cycle, and binds that may wait to be sent."""
-REST = 0.5
-"""Of the time that cycles take, this much more is left to requests and watches in between."""
-SHORTEST_PACE, LONGEST_PACE = 0.005, 0.05
-PACE = 0.5
-"""Of the time that the server takes to answer: so long there is no next cycle. Changes taken in together cost far less
-than one by one, and a server at its limits would only let the next binds wait."""
-SMALLEST_SLICE = 16
-LATEST_BINDS = 200
-MOST_CONFLICTS = 0.1
-"""Of the latest binds: where more are conflicts, fewer pods are decided on at a time."""
-LONGEST_PAUSE = 60.0
+LONGEST_WAIT = 60.0
 LATE_AT_ONCE = 5
 """So often in a row a pod may come too late and be tried again at once: among many others, that happens."""
 SETTLE_SECONDS = 30.0
@@ -65,9 +52,7 @@ class Live(Driver):
         self._mirror, self._dispatcher = mirror, dispatcher
         self._wake = asyncio.Event()
         self._is_stopping = self._is_paused = False
-        self._slice = SLICE
-        self._latest: deque[bool] = deque(maxlen=LATEST_BINDS)
-        """Of the latest binds, which were conflicts."""
+        self.pacing = Pacing()
         self._sharing: Sharing | None = None
         self.extenders: ExtenderClient | None = None
         self._to_ask: dict[str, list[Evict]] = {}
@@ -96,6 +81,7 @@ class Live(Driver):
             profiles=lambda: self.scheduler.profiles,
         )
         self._pod_groups = PodGroupStatus(client, dispatcher)
+        dispatcher.expects_binds = self._expects_binds
         self.on_cycle: Callable[[dict[str, float], list[Decision]], None] = lambda steps, decisions: None
         self.on_bound: Callable[[Bind, Pod, Answer], None] = lambda decision, pod, answer: None
         self.on_fault: Callable[[str], None] = lambda plugin: None
@@ -162,10 +148,7 @@ class Live(Driver):
             if self._is_paused:
                 continue
             took = self._turn()
-            await asyncio.sleep(max(REST * took, self._pace()))
-
-    def _pace(self) -> float:
-        return min(max(SHORTEST_PACE, PACE * self._dispatcher.latency), LONGEST_PACE)
+            await asyncio.sleep(self.pacing.pause(took, self._dispatcher.latency))
 
     def _turn(self) -> float:
         """Take in what happened, and decide once; the seconds that this took."""
@@ -176,6 +159,7 @@ class Live(Driver):
         room = self._room()
         # Without room, the loop is woken again when the binds that wait are on their way.
         decisions = self.run_cycle(room) if room > 0 else []
+        self.pacing.note_cycle(time.perf_counter() - taken_in, len(decisions))
         if not self._view.is_admitting:
             decisions = [found for found in decisions if not self._is_anothers(found)]
         self._ask_about_evictions()
@@ -185,10 +169,14 @@ class Live(Driver):
 
     def _room(self) -> int:
         """How many pods may be decided on: not more than can be bound soon, and nothing on a picture that is old."""
-        held = 0
+        most, held = self.pacing.slice, 0
         if self._sharing is not None:
-            held = len(self._sharing) if self._sharing.is_current else self._slice
-        return self._slice - self._dispatcher.backlog(Lane.BIND) - held
+            held = len(self._sharing) if self._sharing.is_current else most
+        return most - self._dispatcher.backlog(Lane.BIND) - held
+
+    def _expects_binds(self) -> bool:
+        """Whether pods are about to be bound: some wait for their claims, or for their turn."""
+        return bool(self._sharing is not None and len(self._sharing)) or bool(len(self.scheduler.queue))
 
     def _take_in(self) -> None:
         self._see(self._mirror.changes())
@@ -222,7 +210,7 @@ class Live(Driver):
         ):
             return
         wake = self.scheduler.next_wake(time.time())
-        pause = min((math.inf if wake is None else wake) - time.time(), LONGEST_PAUSE)
+        pause = min((math.inf if wake is None else wake) - time.time(), LONGEST_WAIT)
         if pause <= 0:
             return
         timer = asyncio.get_running_loop().call_later(pause, self._wake.set)
@@ -355,7 +343,7 @@ class Live(Driver):
             self._pod_groups.bound(pod)
         else:
             _log.warning("pod %s was not bound to %s: %s", decision.pod, decision.node, answer.message)
-        self._note_outcome(answer.outcome is Outcome.CONFLICT)
+        self.pacing.note_bind(answer.outcome is Outcome.CONFLICT)
         self.on_bound(decision, pod, answer)
 
     def ask_extenders(self, extenders: Sequence[Extender]) -> None:
@@ -391,30 +379,9 @@ class Live(Driver):
 
     def _came_late(self, decision: Bind, pod: Pod) -> None:
         answer = Answer(Outcome.CONFLICT, "another scheduler has claimed room on its node")
-        self._note_outcome(True)
+        self.pacing.note_bind(True)
         self.on_bound(decision, pod, answer)
         self._fail(decision, answer.message, at_once=LATE_AT_ONCE)
-
-    def _note_outcome(self, is_conflict: bool) -> None:
-        """Where many binds conflict, decide on fewer pods at a time: decisions are out of date less often."""
-        self._latest.append(is_conflict)
-        rate = self.conflict_rate
-        if is_conflict and rate > MOST_CONFLICTS and len(self._latest) >= LATEST_BINDS // 4:
-            self._slice = max(SMALLEST_SLICE, self._slice // 2)
-            self._latest.clear()
-            _log.warning(
-                "%.0f %% of the latest binds were conflicts with other schedulers: deciding on %d pods at a time",
-                100 * rate,
-                self._slice,
-            )
-        elif len(self._latest) == LATEST_BINDS and rate < MOST_CONFLICTS / 4 and self._slice < SLICE:
-            self._slice = min(SLICE, self._slice * 2)
-            self._latest.clear()
-
-    @property
-    def conflict_rate(self) -> float:
-        """Of the latest binds, how many were conflicts with others."""
-        return sum(self._latest) / len(self._latest) if self._latest else 0.0
 
     def _fail(self, decision: Decision, message: str, at_once: int = 1) -> None:
         """The world refused a decision: the scheduler is told, after a while if this happens again and again."""

@@ -139,7 +139,7 @@ class Measuring:
         assumed = sum(1 for record in cluster.pods.records.values() if record.assumed)
         sizes = {"nodes": len(cluster.nodes.row_of), "pods": len(cluster.pods), "assumed_pods": assumed}
         metrics.set_all(metrics.cache_size, sizes)
-        metrics.conflict_rate.set(live.conflict_rate)
+        metrics.conflict_rate.set(live.pacing.conflict_rate)
         metrics.in_flight.set(self._dispatcher.in_flight)
         metrics.limit.set(int(self._dispatcher.limit))
         metrics.set_all(metrics.waiting_requests, {lane.name.lower(): self._dispatcher.backlog(lane) for lane in Lane})

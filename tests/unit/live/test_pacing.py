@@ -1,4 +1,4 @@
-"""Where many binds conflict with those of other schedulers, a scheduler warns and decides on fewer pods at a time."""
+"""How much a scheduler decides on at a time: less where binds conflict with those of others, or cycles take long."""
 
 import asyncio
 import logging
@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from mooring.drivers.live.dispatcher import Dispatcher
-from mooring.drivers.live.driver import SLICE, SMALLEST_SLICE, Live
+from mooring.drivers.live.driver import Live
 from mooring.drivers.live.mirror import Mirror
+from mooring.drivers.live.pacing import FIRST_SLICE, SLICE, SMALLEST_SLICE, Pacing
 from mooring.testing.builders import make_scheduler
 
 
@@ -18,8 +19,10 @@ def play(outcomes: list[bool]) -> tuple[Live, int]:
 
     async def take() -> tuple[Live, int]:
         live = Live(make_scheduler(), Mirror(), nobody, Dispatcher())
+        for _ in range(10):
+            live.pacing.note_cycle(0.01, SLICE)
         for is_conflict in outcomes:
-            live._note_outcome(is_conflict)
+            live.pacing.note_bind(is_conflict)
         return live, live._room()
 
     return asyncio.run(take())
@@ -27,7 +30,7 @@ def play(outcomes: list[bool]) -> tuple[Live, int]:
 
 def test_a_tenth_of_conflicts_is_nothing_to_speak_of(caplog: pytest.LogCaptureFixture) -> None:
     live, room = play([number % 10 == 9 for number in range(200)])
-    assert (live.conflict_rate, room, caplog.messages) == (0.1, SLICE, [])
+    assert (live.pacing.conflict_rate, room, caplog.messages) == (0.1, SLICE, [])
 
 
 def test_more_than_a_tenth_is_warned_of_and_halves_what_is_decided_at_a_time(caplog: pytest.LogCaptureFixture) -> None:
@@ -49,3 +52,15 @@ def test_however_many_conflict_some_pods_are_decided_on() -> None:
 def test_without_conflicts_more_is_decided_at_a_time_again() -> None:
     _, room = play([False] * 44 + [True] * 6 + [False] * 200)
     assert room == SLICE
+
+
+def test_where_cycles_take_long_less_is_decided_in_each() -> None:
+    pacing = Pacing()
+    assert pacing.slice == FIRST_SLICE
+    pacing.note_cycle(2.0, 400)  # 5 ms for each
+    assert pacing.slice == 20
+    pacing.note_cycle(3.0, 1)  # one that nothing makes shorter
+    assert pacing.slice == SMALLEST_SLICE
+    for _ in range(10):
+        pacing.note_cycle(0.01, 16)
+    assert pacing.slice == SLICE
