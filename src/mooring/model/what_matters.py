@@ -20,7 +20,19 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 def is_same(old: Any, new: Any) -> bool:
     """Whether two versions of an object differ in nothing but the API server's bookkeeping."""
-    return old is new or (type(old) is type(new) and _without_bookkeeping(old) == _without_bookkeeping(new))
+    if old is new:
+        return True
+    if type(old) is not type(new) or replace(old, metadata=new.metadata) != new:
+        return False
+    before, now = old.metadata, new.metadata
+    bare = replace(
+        before, annotations=now.annotations, generation=now.generation, resource_version=now.resource_version
+    )
+    return (
+        bare == now
+        and _notes(before) == _notes(now)
+        and bool(before.resource_version) == bool(now.resource_version)  # as below: whether there is one
+    )
 
 
 def is_same_to_engine(old: Any, new: Any) -> bool:
@@ -33,13 +45,18 @@ def is_same_to_engine(old: Any, new: Any) -> bool:
 
 def _without_bookkeeping(found: Any) -> Any:
     metadata = found.metadata
-    annotations = metadata.annotations
-    if annotations and _LAST_APPLIED in annotations:
-        annotations = {key: text for key, text in annotations.items() if key != _LAST_APPLIED} or None
     # That there is a version says that the object exists on a cluster; which one it is says nothing.
     version = "known" if metadata.resource_version else ""
-    bare = replace(metadata, annotations=annotations or None, generation=0, resource_version=version)
+    bare = replace(metadata, annotations=_notes(metadata), generation=0, resource_version=version)
     return replace(found, metadata=bare)
+
+
+def _notes(metadata: ObjectMeta) -> dict[str, str] | None:
+    """The annotations without kubectl's own; None if there are none."""
+    annotations = metadata.annotations
+    if annotations and _LAST_APPLIED in annotations:
+        annotations = {key: text for key, text in annotations.items() if key != _LAST_APPLIED}
+    return annotations or None
 
 
 def _as_decided_on(found: Any) -> Any:

@@ -1,6 +1,7 @@
 """Which of the kinds that scheduling reads a cluster has, and under which paths."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -26,11 +27,11 @@ class Resource:
     plural: str
     namespaced: bool
 
-    @property
+    @cached_property
     def api_version(self) -> str:
         return f"{self.kind.group}/{self.version}" if self.kind.group else self.version
 
-    @property
+    @cached_property
     def name(self) -> str:
         """As kubectl calls it: pods, jobs.batch."""
         return f"{self.plural}.{self.kind.group}" if self.kind.group else self.plural

@@ -46,6 +46,10 @@ def complete(kind: Kind, found: Any, place: Place, *, checks: bool = True) -> Ma
         metadata.namespace = ""
     elif not metadata.namespace:
         metadata.namespace = DEFAULT_NAMESPACE
+    if isinstance(found, Pod):  # most are
+        errors = validate(found, place) if checks else ()
+        default_pod_spec(found.spec)
+        return errors[0] if errors else None
     if isinstance(found, ResourceSlice):
         unify_slice(found)
     elif isinstance(found, ResourceClaim):
@@ -53,9 +57,7 @@ def complete(kind: Kind, found: Any, place: Place, *, checks: bool = True) -> Ma
     elif isinstance(found, ResourceClaimTemplate):
         unify_requests(found.spec.spec)
     errors = validate(found, place) if checks else ()
-    if isinstance(found, Pod):
-        default_pod_spec(found.spec)
-    elif (template := template_of(found)) is not None:
+    if (template := template_of(found)) is not None:
         default_pod_spec(template.spec)
         if isinstance(found, Job | CronJob):
             default_job(found if isinstance(found, Job) else found.spec.job_template)
@@ -88,7 +90,10 @@ def stands_for(found: Any, place: Place, *, expands: bool = True) -> list[tuple[
             default_node(node)
         return _placed(found, nodes, place)
     if isinstance(found, Pod):
-        pods = expand_pod(found, place) if expands else [found]
+        if not expands:
+            found.spec = merge_label_keys(found.spec, found.metadata.labels or {})
+            return [(found, place)]
+        pods = expand_pod(found, place)
         for pod in pods:
             pod.spec = merge_label_keys(pod.spec, pod.metadata.labels or {})
         return _placed(found, pods, place)

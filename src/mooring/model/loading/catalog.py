@@ -6,7 +6,7 @@ translated again: which that is, `ties.py` and `neighbours.py` know.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from mooring.errors import ManifestError
@@ -16,6 +16,7 @@ from mooring.model.api.policies import PriorityClass
 from mooring.model.events import Event
 from mooring.model.gangs.dialects.grove import ClusterTopologyBinding
 from mooring.model.keys import GangKey
+from mooring.model.loading.alone import Alone, translate_alone
 from mooring.model.loading.arrival import complete, stands_for
 from mooring.model.loading.collection import Collected, Collection, taken
 from mooring.model.loading.documents import Document
@@ -83,10 +84,11 @@ class Catalog:
         doubt = self._complete(kind, found, place)
         self._ranked += 1
         for number, (each, where) in enumerate(self._stands_for(found, place)):
-            known = self._sources.get(identity_of(each))
+            identity = identity_of(each)
+            known = self._sources.get(identity)
             if known is not None:
                 raise taken(each, where, known.place)
-            self._store(Source(each, where, (self._ranked, number), doubt))
+            self._store(identity, Source(each, where, (self._ranked, number), doubt))
 
     def put(self, found: Any, place: Place) -> None:
         """Take in an object as it is now; it takes the place of the one of its kind and name."""
@@ -95,13 +97,20 @@ class Catalog:
             raise place.error("", expected="a kind that scheduling reads", found=type(found).__name__)
         doubt = self._complete(kind, found, place)
         original = identity_of(found)
+        if not self._expands:
+            stands_for(found, place, expands=False)
+            known = self._sources.get(original)
+            self._ranked += 1
+            rank = (self._ranked, 0) if known is None else known.rank
+            self._store(original, Source(found, place, rank, doubt))
+            return
         former = self._copies.pop(original, [original])
         copies = self._stands_for(found, place)
         first = next((known for identity in former if (known := self._sources.get(identity)) is not None), None)
         self._ranked += 1
-        rank = self._ranked if first is None else first.rank[0]
+        number_of_first = self._ranked if first is None else first.rank[0]
         for number, (each, where) in enumerate(copies):
-            self._store(Source(each, where, (rank, number), doubt))
+            self._store(identity_of(each), Source(each, where, (number_of_first, number), doubt))
         for identity in set(former).difference(identity_of(each) for each, _ in copies):
             self._drop(identity)
 
@@ -130,8 +139,7 @@ class Catalog:
         metadata.name = f"{metadata.generate_name}{self._generated[key]}"
         self._generated[key] += 1
 
-    def _store(self, source: Source) -> None:
-        identity = identity_of(source.object)
+    def _store(self, identity: Identity, source: Source) -> None:
         known = self._sources.get(identity)
         if known is not None and is_same(known.object, source.object):
             known.object, known.place = source.object, source.place
@@ -154,8 +162,8 @@ class Catalog:
 
     def _change(self, identity: Identity, known: Source | None, found: Any) -> None:
         """Keep the tables, and note who has to be translated again: the object itself, and who is read against it."""
-        before = None
-        if identity[0] in TABLE_TYPES:
+        before, is_read = None, identity[0] in TABLE_TYPES
+        if is_read:
             before = self._worked_out(identity[0])
             if found is not None:
                 self._tables.put(self._sources[identity])
@@ -164,12 +172,13 @@ class Catalog:
         links = self._links
         if links is None:
             return
-        for entry in self._entries(identity, known, found, before):
-            self._touch(entry)
-        self._note(identity)
+        if is_read:
+            for entry in self._entries(identity, known, found, before):
+                self._touch(entry)
+        former = self._changed[identity]
         ties = links.ties(identity)
         if ties is not None:
-            self._changed[identity].append((ties, links.gangs(identity)))
+            former.append((ties, links.gangs(identity)))
         if identity in self._maker:  # whose name it takes
             self._note(self._maker[identity])
 
@@ -194,7 +203,7 @@ class Catalog:
             if known is None or found is None or not _is_same_place(known.object, found):
                 yield identity
                 yield ALL_OF[Node]
-        elif type_ in TABLE_TYPES:
+        else:
             yield identity
             if type_ in ALL_OF and self._worked_out(type_) != before:
                 yield ALL_OF[type_]
@@ -261,27 +270,52 @@ class Catalog:
 
     def _translate(self, changed: Mapping[Identity, Iterable[Former]]) -> tuple[list[Event], Iterable[Identity]]:
         """Translate what changed and what has to do with it; the events, and who was translated."""
+        alone = self._alone(changed)
+        if len(alone) == len(changed):
+            found = [(identity, translate_alone(source, self._tables)) for identity, source in self._in_order(alone)]
+            self.translated += len(alone)
+            return self._published.replace_pods((each for each in alone if each not in self._sources), found), alone
+        return self._translate_together(changed, alone)
+
+    def _alone(self, changed: Mapping[Identity, Iterable[Former]]) -> dict[Identity, None]:
+        """The pods among what changed that nobody else has to be read with."""
+        links = self._links
+        if links is None or self._expands or self._sources.keys() == changed.keys():
+            return {}
+        alone = Alone(links, self._object, self._tables, self._published)
+        return {identity: None for identity, former in changed.items() if alone.has(identity, former)}
+
+    def _translate_together(
+        self, changed: Mapping[Identity, Iterable[Former]], alone: Container[Identity]
+    ) -> tuple[list[Event], Iterable[Identity]]:
+        """Translate some changes with all that has to do with them; those who are alone are only put between."""
         links = self._links
         assert links is not None
         around = Neighbours(links, self._object, self._tables, expands=self._expands)
         if self._sources.keys() == changed.keys():
             around.reach_all(changed)
         else:
-            around.reach(changed)
-        for former in changed.values():
-            for ties, gangs in former:
+            around.reach(identity for identity in changed if identity not in alone)
+        for identity, former in changed.items():
+            for ties, gangs in former if identity not in alone else ():
                 around.reach_former(ties, gangs)
         while True:
             collected = self._collect(self._in_order((*around.again, *around.context)))
             parts = parts_in_gangs(collected, around.again)
             if not around.reach_gangs(gang for member_of, declares in parts.values() for gang in member_of | declares):
                 break
-        self.translated += len(around.again)
-        slots = self._slots(around, collected)
+        apart = self._in_order(identity for identity in changed if identity not in around.again)
+        pods = collected.manifests.pods
+        if apart:
+            pods = [*pods, *(translate_alone(source, self._tables) for _, source in apart)]
+            pods.sort(key=lambda pod: self._sources[identity_of(pod)].rank)
+        concerned = dict.fromkeys((*changed, *around.again))
+        self.translated += len(concerned)
+        slots = self._slots(around, concerned, collected)
         for identity in around.again:
             links.note_gangs(identity, *parts[identity])
-        outputs = outputs_of(collected, Gathering(collected.manifests, self._tables))
-        return self._published.replace(slots, outputs), around.again
+        outputs = outputs_of(collected, Gathering(collected.manifests, self._tables), pods)
+        return self._published.replace(slots, outputs), concerned
 
     def _in_order(self, identities: Iterable[Identity]) -> list[tuple[Identity, Source]]:
         known = self._sources
@@ -298,13 +332,13 @@ class Catalog:
         source = self._sources.get(identity)
         return None if source is None else source.object
 
-    def _slots(self, around: Neighbours, collected: Collected) -> list[Slot]:
+    def _slots(self, around: Neighbours, concerned: Iterable[Identity], collected: Collected) -> list[Slot]:
         """On whose account everything is that this translation is about, before and now."""
         made: defaultdict[Identity, list[Identity]] = defaultdict(list)
         for identity, maker in collected.made_by.items():
             made[maker].append(identity)
         slots: list[Slot] = [*around.gangs, *around.pod_groups()]
-        for identity in around.again:
+        for identity in concerned:
             before, now = self._made.pop(identity, []), made.get(identity, [])
             for old in before:
                 self._maker.pop(old, None)

@@ -4,7 +4,7 @@ What objects say ties them (`ties.py`). Which gangs an object has a part in is k
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from itertools import chain
 from typing import Any
 
@@ -13,7 +13,7 @@ from mooring.model.keys import GangKey
 from mooring.model.loading.collection import Collected
 from mooring.model.loading.expansion import OwnerKey
 from mooring.model.loading.picture import Identity, identity_of
-from mooring.model.loading.ties import Entry, Ties, ties_of, ties_of_changed
+from mooring.model.loading.ties import NO_TIES, Entry, Ties, ties_of, ties_of_changed
 
 
 class Links:
@@ -29,6 +29,10 @@ class Links:
         self.members: defaultdict[GangKey, set[Identity]] = defaultdict(set)
         """By gang: the pods that name it, or the workloads that pods of it were made for."""
         self.declarers: defaultdict[GangKey, set[Identity]] = defaultdict(set)
+        self._indexes: tuple[defaultdict[Any, set[Identity]], ...] = (
+            *(self.named, self.dependents, self.groups, self.readers),
+        )
+        """In the order of the fields of `Ties`."""
         self._ties: dict[Identity, Ties] = {}
         self._gangs: dict[Identity, tuple[frozenset[GangKey], frozenset[GangKey]]] = {}
 
@@ -37,8 +41,8 @@ class Links:
 
     def gangs(self, identity: Identity) -> frozenset[GangKey]:
         """The gangs that an object had a part in when it was last translated."""
-        member_of, declares = self._gangs.get(identity, (frozenset(), frozenset()))
-        return member_of | declares
+        parts = self._gangs.get(identity)
+        return frozenset() if parts is None else parts[0] | parts[1]
 
     def put(self, found: Any, former: Any = None) -> None:
         """Tie an object; `former` is what was put in its place before, if anything."""
@@ -48,17 +52,15 @@ class Links:
             ties = ties_of_changed(found, former, known)
             if ties is known:
                 return
-        self._untie(identity)
-        ties = self._ties[identity] = ties or ties_of(found, expands=self._expands)
-        for index, keys in self._indexes(ties):
-            for key in keys:
-                index[key].add(identity)
+        if ties is None:
+            ties = ties_of(found, expands=self._expands)
+        self._tie(identity, NO_TIES if known is None else known, ties)
+        self._ties[identity] = ties
         if self._expands:
             self.in_namespace[identity[1]].add(identity)
 
     def remove(self, identity: Identity) -> None:
-        self._untie(identity)
-        self._ties.pop(identity, None)
+        self._tie(identity, self._ties.pop(identity, NO_TIES), NO_TIES)
         self.in_namespace[identity[1]].discard(identity)
         self.note_gangs(identity, frozenset(), frozenset())
         self._gangs.pop(identity, None)
@@ -73,17 +75,10 @@ class Links:
         else:
             self._gangs.pop(identity, None)
 
-    def _untie(self, identity: Identity) -> None:
-        ties = self._ties.get(identity)
-        if ties is not None:
-            for index, keys in self._indexes(ties):
-                _move(index, identity, keys, ())
-
-    def _indexes(self, ties: Ties) -> Iterator[tuple[defaultdict[Any, set[Identity]], tuple[Hashable, ...]]]:
-        yield self.named, ties.names
-        yield self.dependents, ties.owners
-        yield self.groups, ties.groups
-        yield self.readers, ties.reads
+    def _tie(self, identity: Identity, old: Ties, new: Ties) -> None:
+        for index, before, now in zip(self._indexes, old, new, strict=False):
+            if before is not now:
+                _move(index, identity, before, now)
 
 
 def _move(

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
+from mooring.model.api.pods import Pod
 from mooring.model.events import (
     Event,
     GangLost,
@@ -41,8 +42,8 @@ class Outputs:
         self.values[output], self.slots[output] = value, slot
 
 
-def outputs_of(collected: Collected, workloads: Gathering) -> Outputs:
-    """Everything that the engine is told of some objects."""
+def outputs_of(collected: Collected, workloads: Gathering, pods: Iterable[Pod]) -> Outputs:
+    """Everything that the engine is told of some objects; `pods` are theirs, and any that are alone."""
     manifests, made_by = collected.manifests, collected.made_by
     outputs = Outputs()
 
@@ -56,7 +57,7 @@ def outputs_of(collected: Collected, workloads: Gathering) -> Outputs:
         outputs.add((NODE, "", node.name), node, producer(node))
     for gang in manifests.gangs:
         outputs.add((GANG, "", gang.key), gang, gang.key)
-    for pod in manifests.pods:
+    for pod in pods:
         outputs.add((POD, "", pod.key), pod, producer(pod))
     for queued in workloads.workloads():
         workload = queued.workload
@@ -86,6 +87,23 @@ class Published:
             self._forget(output)
         seen = [output for output, value in fresh.items() if self._take(output, value, outputs.slots[output])]
         return [*_events(lost, seen, self._values)]
+
+    def replace_pods(self, lost: Iterable[Identity], found: Iterable[tuple[Identity, Pod]]) -> list[Event]:
+        """The same for pods on nobody's account but their own, and with no other outputs."""
+        outputs = [output for identity in lost for output in self._by_slot.get(identity, ())]
+        for output in outputs:
+            self._forget(output)
+        events: list[Event] = [PodLost(key) for _, _, key in outputs]
+        events += [
+            PodSeen(pod)
+            for identity, pod in found
+            if self._take((POD, "", f"{identity[1]}/{identity[2]}"), pod, identity)
+        ]
+        return events
+
+    def has(self, slot: Slot) -> bool:
+        """Whether anything is told on somebody's account."""
+        return bool(self._by_slot.get(slot))
 
     def _take(self, output: Output, value: Any, slot: Slot) -> bool:
         """Keep an output; tell whether it is news."""

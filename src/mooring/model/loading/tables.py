@@ -25,19 +25,22 @@ from mooring.model.queued.labels import DEFAULT_QUEUE
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 from mooring.model.topology.requests import HyperNode
 
-TABLE_TYPES: tuple[type[Any], ...] = (
-    PriorityClass,
-    WorkloadPriorityClass,
-    LocalQueue,
-    ClusterQueue,
-    ResourceFlavor,
-    Node,
-    HyperNode,
-    ClusterTopologyBinding,
-    StorageClass,
-    CoreResourceQuota,
-    LimitRange,
+TABLE_TYPES: dict[type[Any], None] = dict.fromkeys(
+    (
+        PriorityClass,
+        WorkloadPriorityClass,
+        LocalQueue,
+        ClusterQueue,
+        ResourceFlavor,
+        Node,
+        HyperNode,
+        ClusterTopologyBinding,
+        StorageClass,
+        CoreResourceQuota,
+        LimitRange,
+    )
 )
+"""In order, and found at once: it is asked for every object whether it is of these."""
 
 
 class Tables:

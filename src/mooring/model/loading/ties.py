@@ -6,8 +6,7 @@ the other.
 
 import re
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -33,14 +32,14 @@ from mooring.model.gangs.declarations import DIALECTS
 from mooring.model.gangs.dialects import kai_pods
 from mooring.model.gangs.dialects.coscheduling import CoschedulingPodGroup
 from mooring.model.gangs.dialects.grove import ClusterTopologyBinding, PodCliqueSet
-from mooring.model.gangs.dialects.koordinator import gang_group
+from mooring.model.gangs.dialects.koordinator import GROUPS, gang_group
 from mooring.model.gangs.dialects.kubernetes import CompositePodGroup, NativeWorkload
 from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
 from mooring.model.gangs.dialects.volcano_cron_job import VolcanoCronJob
 from mooring.model.gangs.dialects.volcano_flow import JobFlow, JobTemplate
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob
 from mooring.model.gangs.gang import gang_key
-from mooring.model.gangs.membership import COSCHEDULING_KIND, LWS_NAME
+from mooring.model.gangs.membership import COSCHEDULING_KIND, LWS_NAME, membership
 from mooring.model.jobs.jobset import JOB_SET_NAME
 from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.jobs.kubeflow import JOB_NAME
@@ -51,10 +50,13 @@ from mooring.model.loading.expansion import OwnerKey, controller_of, owner_key, 
 from mooring.model.queued.building import workload_name
 from mooring.model.queued.gathering import POD_GROUP_KIND
 from mooring.model.queued.labels import (
+    APP_WRAPPER,
     DEFAULT_PRIORITY_CLASS,
     DEFAULT_QUEUE,
+    POD_GROUP,
     PREBUILT_WORKLOAD,
     PRIORITY_CLASS,
+    QUEUE_NAME,
     app_wrapper,
     pod_group,
     queue_name,
@@ -79,13 +81,17 @@ _OWNING_LABELS = {
 _READ_AS_A_WHOLE = (Cohort, HyperNode, Queue, KaiQueue, ElasticQuota, Topology, CompositePodGroup, PriorityClass)
 """Kinds whose objects must not contradict each other; where that is checked, all of a kind are looked at."""
 _KAI_LABELS = frozenset({kai_pods.QUEUE, kai_pods.PRIORITY_CLASS, kai_pods.RAY_PRIORITY_CLASS})
+_MARKS = frozenset(
+    {*_OWNING_LABELS, *_KAI_LABELS, QUEUE_NAME, PRIORITY_CLASS, PREBUILT_WORKLOAD, POD_GROUP, APP_WRAPPER, GROUPS}
+)
+"""Labels and annotations, besides those of gangs, that tie pods to more than their controller, class and node."""
 _WORKLOAD_OF_POD = re.compile(r"pod-(.+)-[0-9a-f]{5}")
+_DEFAULT_CLASS: Entry = (WorkloadPriorityClass, "", DEFAULT_PRIORITY_CLASS)
 _JOB_KINDS = {kind.type: kind for kind in JOB_KINDS}
 _CLASS_AT = {dialect.type: dialect.priority_at for dialect in DIALECTS}
 
 
-@dataclass(frozen=True, slots=True)
-class Ties:
+class Ties(NamedTuple):
     """What one object is tied to by what it says."""
 
     names: tuple[OwnerKey, ...]
@@ -93,10 +99,22 @@ class Ties:
     owners: tuple[OwnerKey, ...]
     groups: tuple[Hashable, ...]
     reads: tuple[Entry, ...]
+    is_plain: bool = False
+    """Whether it is a pod that says nothing of gangs, queues and groups."""
+
+
+NO_TIES = Ties((), (), (), ())
 
 
 def ties_of(found: Any, *, expands: bool) -> Ties:
     """Read off an object what it is tied to; `expands` where pods are made and trees are checked."""
+    if isinstance(found, Pod) and _is_plain(found):
+        return _ties_of_plain(found)
+    return all_ties_of(found, expands=expands)
+
+
+def all_ties_of(found: Any, *, expands: bool) -> Ties:
+    """Look for every kind of tie, which takes its time: most pods have few, and `ties_of` sees that at once."""
     return Ties(
         tuple(_names(found)),
         tuple(dict.fromkeys(_owners(found))),
@@ -112,17 +130,43 @@ def ties_of_changed(pod: Pod, former: Pod, ties: Ties) -> Ties | None:
     """
     old, new = former.metadata, pod.metadata
     says_the_same = (
-        old.labels == new.labels
-        and old.annotations == new.annotations
-        and old.owner_references == new.owner_references
-        and replace(former.spec, node_name=pod.spec.node_name) == pod.spec
+        old.labels == new.labels and old.annotations == new.annotations and old.owner_references == new.owner_references
     )
     if not says_the_same:
         return None
-    if former.spec.node_name == pod.spec.node_name:
+    is_there = former.spec.node_name == pod.spec.node_name
+    spec = former.spec if is_there else replace(former.spec, node_name=pod.spec.node_name)
+    if spec != pod.spec:
+        return None
+    if is_there:
         return ties
-    elsewhere = tuple(entry for entry in ties.reads if entry[0] is not Node)
-    return Ties(ties.names, ties.owners, ties.groups, (*elsewhere, *_place_of(pod)))
+    elsewhere = [entry for entry in ties.reads if entry[0] is not Node]
+    return ties._replace(reads=(*elsewhere, *_place_of(pod)))
+
+
+def _is_plain(pod: Pod) -> bool:
+    metadata = pod.metadata
+    return (
+        (not metadata.labels or _MARKS.isdisjoint(metadata.labels))
+        and (not metadata.annotations or _MARKS.isdisjoint(metadata.annotations))
+        and pod.spec.scheduler_name != kai_pods.SCHEDULER
+        and membership(pod) is None
+    )
+
+
+def _ties_of_plain(pod: Pod) -> Ties:
+    metadata, spec = pod.metadata, pod.spec
+    owners: tuple[OwnerKey, ...] = ()
+    reads: list[Entry] = []
+    if spec.priority_class_name or spec.priority is None:
+        reads.append((PriorityClass, "", spec.priority_class_name))
+    if metadata.owner_references:
+        controller = controller_of(metadata)
+        owners = () if controller is None else ((controller.kind, metadata.namespace, controller.name),)
+        reads.append(_DEFAULT_CLASS)
+    if spec.node_name:
+        reads.append((Node, "", spec.node_name))
+    return Ties((owner_key(pod),), owners, (), tuple(reads), is_plain=True)
 
 
 def _place_of(pod: Pod) -> Iterator[Entry]:

@@ -59,11 +59,11 @@ from mooring.model.values.durations import DURATION, EXPECTED_DURATION, JOB_DEAD
 
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
 
-_CARRIED = (GANG, GANG_NAME, GANG_MINIMUM, GANG_TIMEOUT, VOLCANO_MINIMUM, JOB_DEADLINE)
+CARRIED = (GANG, GANG_NAME, GANG_MINIMUM, GANG_TIMEOUT, VOLCANO_MINIMUM, JOB_DEADLINE)
 """What an owner's annotations say of the gang that its pods are, and of when they are over."""
 _WISHES = (KUEUE_REQUIRED, KUEUE_PREFERRED, KUEUE_UNCONSTRAINED, KUEUE_SLICE_LEVEL, KUEUE_SLICE_SIZE)
 _MORE_WISHES = (KUEUE_SLICE_LAYERS, KAI_REQUIRED, KAI_PREFERRED)
-_READ = frozenset({*_CARRIED, DURATION, *_WISHES, *_MORE_WISHES})
+_READ = frozenset({*CARRIED, DURATION, *_WISHES, *_MORE_WISHES})
 _OWNED = frozenset({GANG, GANG_MINIMUM})
 _OUR_KEYS = (GANG, GANG_NAME, GANG_MINIMUM, GANG_TIMEOUT)
 _EXPECTED_MINIMUM = "a whole number of at least 1"
@@ -144,7 +144,7 @@ def carry_annotations(owners: Iterable[Any], pods: Iterable[Pod]) -> None:
         above = controller_of(owner.metadata)
         if above is not None and above.kind == "Deployment":
             annotations = {**carried.get((above.kind, owner.metadata.namespace, above.name), {}), **annotations}
-        found = {key: annotations[key] for key in _CARRIED if key in annotations}
+        found = {key: annotations[key] for key in CARRIED if key in annotations}
         if found:
             carried[owner_key(owner)] = found
     if not carried:

@@ -26,7 +26,7 @@ CLASSES = {TRAIN: 50, "build-preemptible": 75, "build": 100, INFERENCE: 125}
 _LEAST_NON_PREEMPTIBLE = 100
 """From this priority on, whoever says nothing else may not be evicted."""
 
-_CARRIED = (QUEUE, PREEMPTIBILITY)
+CARRIED = (QUEUE, PREEMPTIBILITY)
 _MOST_OWNERS = 8
 """One above the other; owners that own each other would have no end."""
 
@@ -68,7 +68,7 @@ def carry_labels(metadata: ObjectMeta, owner: Any) -> None:
     labels = owner.metadata.labels if owner is not None else None
     if not labels:
         return
-    carried = {key: labels[key] for key in _CARRIED if key in labels}
+    carried = {key: labels[key] for key in CARRIED if key in labels}
     if carried:
         metadata.labels = {**(metadata.labels or {}), **carried}
 
