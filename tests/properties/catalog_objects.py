@@ -355,3 +355,69 @@ WORLD: list[list[Document]] = [
     *others(),
 ]
 """Every object in all of its versions."""
+
+
+def lone_pods(name: str) -> Iterator[Document]:
+    """Pods that say little or nothing of anybody else."""
+    further: list[Document] = [
+        {},
+        {"resourceVersion": "1"},
+        {"labels": {"app": "web"}},
+        {"labels": in_queue("team")},
+        {"labels": {"kai.scheduler/queue": "research"}},
+        {"annotations": {"mooring.dev/gang-name": "crew"}},
+    ]
+    specs: list[Document] = [
+        pod_spec(),
+        pod_spec("urgent"),
+        pod_spec("urgent", priority=10),
+        pod_spec(priority=0, preemptionPolicy="Never"),
+        pod_spec(schedulerName="kai-scheduler"),
+    ]
+    owners = [*OWNERS[:4], owner("v1", "Pod", "p1")]
+    for metadata, spec, owned, node in product(further, specs, owners, ["", "n1"]):
+        placed = {"nodeName": node} if node else {}
+        for status in STATUSES[:2]:
+            yield {
+                **document("v1", "Pod", name, {**spec, **placed}, ownerReferences=owned, **metadata),
+                "status": status,
+            }
+
+
+def owners_of_pods() -> Iterator[list[Document]]:
+    """Owners with and without a word for their pods."""
+    annotations: list[Document] = [{}, {}, {"mooring.dev/gang": "true"}, {"mooring.dev/gang-minimum": "1"}]
+    labels: list[Document] = [{}, {}, in_queue("team"), {"kai.scheduler/queue": "research"}]
+    templates = [template(), template("urgent"), {**template(), "spec": pod_spec(schedulerName="kai-scheduler")}]
+    for api_version, kind, name, owners in (
+        ("apps/v1", "Deployment", "web", [[]]),
+        ("apps/v1", "ReplicaSet", "web-1", [[], owner("apps/v1", "Deployment", "web")]),
+        ("apps/v1", "StatefulSet", "db", [[]]),
+        ("batch/v1", "Job", "train", [[], owner("batch/v1", "CronJob", "train")]),
+    ):
+        yield [
+            document(
+                api_version, kind, name, {"template": made}, annotations=notes, labels=marks, ownerReferences=owned
+            )
+            for made, notes, marks, owned in product(templates, annotations, labels, owners)
+        ]
+    yield [
+        document("batch/v1", "CronJob", "train", {"jobTemplate": {"spec": {"template": made}}}, labels=marks)
+        for made, marks in product(templates, labels)
+    ]
+
+
+LONE_WORLD: list[list[Document]] = [
+    *([list(lone_pods(name)) for name in ("p1", "p2", "p3", "p4")]),
+    *owners_of_pods(),
+    *(
+        versions
+        for versions in WORLD
+        if (versions[0]["kind"], versions[0]["metadata"]["name"])
+        in (
+            *(("Workload", "pod-p1-00000"), ("LocalQueue", "team"), ("LocalQueue", "default"), ("ClusterQueue", "all")),
+            *(("PriorityClass", "urgent"), ("Node", "n1"), ("PodGroup", "crew")),
+        )
+    ),
+]
+"""Pods most of which are alone, and whoever may end that."""

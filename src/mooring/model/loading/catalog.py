@@ -88,7 +88,7 @@ class Catalog:
             known = self._sources.get(identity)
             if known is not None:
                 raise taken(each, where, known.place)
-            self._store(identity, Source(each, where, (self._ranked, number), doubt))
+            self._store(identity, None, Source(each, where, (self._ranked, number), doubt))
 
     def put(self, found: Any, place: Place) -> None:
         """Take in an object as it is now; it takes the place of the one of its kind and name."""
@@ -102,7 +102,7 @@ class Catalog:
             known = self._sources.get(original)
             self._ranked += 1
             rank = (self._ranked, 0) if known is None else known.rank
-            self._store(original, Source(found, place, rank, doubt))
+            self._store(original, known, Source(found, place, rank, doubt))
             return
         former = self._copies.pop(original, [original])
         copies = self._stands_for(found, place)
@@ -110,7 +110,8 @@ class Catalog:
         self._ranked += 1
         number_of_first = self._ranked if first is None else first.rank[0]
         for number, (each, where) in enumerate(copies):
-            self._store(identity_of(each), Source(each, where, (number_of_first, number), doubt))
+            identity = identity_of(each)
+            self._store(identity, self._sources.get(identity), Source(each, where, (number_of_first, number), doubt))
         for identity in set(former).difference(identity_of(each) for each, _ in copies):
             self._drop(identity)
 
@@ -139,8 +140,7 @@ class Catalog:
         metadata.name = f"{metadata.generate_name}{self._generated[key]}"
         self._generated[key] += 1
 
-    def _store(self, identity: Identity, source: Source) -> None:
-        known = self._sources.get(identity)
+    def _store(self, identity: Identity, known: Source | None, source: Source) -> None:
         if known is not None and is_same(known.object, source.object):
             known.object, known.place = source.object, source.place
             return

@@ -29,10 +29,6 @@ class Links:
         self.members: defaultdict[GangKey, set[Identity]] = defaultdict(set)
         """By gang: the pods that name it, or the workloads that pods of it were made for."""
         self.declarers: defaultdict[GangKey, set[Identity]] = defaultdict(set)
-        self._indexes: tuple[defaultdict[Any, set[Identity]], ...] = (
-            *(self.named, self.dependents, self.groups, self.readers),
-        )
-        """In the order of the fields of `Ties`."""
         self._ties: dict[Identity, Ties] = {}
         self._gangs: dict[Identity, tuple[frozenset[GangKey], frozenset[GangKey]]] = {}
 
@@ -76,9 +72,14 @@ class Links:
             self._gangs.pop(identity, None)
 
     def _tie(self, identity: Identity, old: Ties, new: Ties) -> None:
-        for index, before, now in zip(self._indexes, old, new, strict=False):
-            if before is not now:
-                _move(index, identity, before, now)
+        if old.names is not new.names:
+            _move(self.named, identity, old.names, new.names)
+        if old.owners is not new.owners:
+            _move(self.dependents, identity, old.owners, new.owners)
+        if old.groups is not new.groups:
+            _move(self.groups, identity, old.groups, new.groups)
+        if old.reads is not new.reads:
+            _move(self.readers, identity, old.reads, new.reads)
 
 
 def _move(

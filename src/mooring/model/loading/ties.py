@@ -141,7 +141,7 @@ def ties_of_changed(pod: Pod, former: Pod, ties: Ties) -> Ties | None:
     if is_there:
         return ties
     elsewhere = [entry for entry in ties.reads if entry[0] is not Node]
-    return ties._replace(reads=(*elsewhere, *_place_of(pod)))
+    return Ties(ties.names, ties.owners, ties.groups, (*elsewhere, *_place_of(pod)), ties.is_plain)
 
 
 def _is_plain(pod: Pod) -> bool:
