@@ -88,11 +88,11 @@ class Alone:
         if identity[0] not in _MAY_BE_SILENT or self._tables.has_default_queue(identity[1]):
             return False
         template, metadata = template_of(found), found.metadata
-        if template is None or not _SAYINGS.isdisjoint({**(metadata.labels or {}), **(metadata.annotations or {})}):
+        if any(marks and not _SAYINGS.isdisjoint(marks) for marks in (metadata.labels, metadata.annotations)):
+            return False
+        if template is None or kai_pods.is_kai_pod(template.spec, template.metadata.labels):
             return False
         spec = template.spec
-        if kai_pods.is_kai_pod(spec, template.metadata.labels):
-            return False
         name = spec.priority_class_name
         return not name or (spec.priority is None and name in self._tables.priorities.by_name)
 
