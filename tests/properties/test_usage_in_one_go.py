@@ -21,6 +21,7 @@ from mooring.plugins import resources_compiled
 from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
 from mooring.plugins.resources_compiled import load, load_if_worthwhile, unload
+from mooring.plugins.resources_row_by_row import FEW_ROWS
 from mooring.state.cluster import Cluster
 from mooring.state.nodes import TIE_BITS
 from mooring.state.rows import NodeRows
@@ -124,12 +125,25 @@ def compiled() -> Iterator[None]:
 def test_compiled_or_not_the_keys_are_the_same(
     compiled: None, strategy: str, seed: int, weights: tuple[int, int], uneven: bool
 ) -> None:
+    check_keys(strategy, seed, weights, uneven)
+
+
+@pytest.mark.parametrize("strategy", IN_ONE_GO)
+@given(
+    seed=st.integers(0, 1 << 32), weights=st.tuples(st.integers(1, 3), st.integers(1, 1 << 29)), uneven=st.booleans()
+)
+def test_row_by_row_the_keys_are_the_same(strategy: str, seed: int, weights: tuple[int, int], uneven: bool) -> None:
+    unload()
+    check_keys(strategy, seed, weights, uneven)
+
+
+def check_keys(strategy: str, seed: int, weights: tuple[int, int], uneven: bool) -> None:
     choose = seeded(seed)
     cluster = used_cluster(choose, some_without_memory=uneven)
     pod = make_pod("new", cpu=f"{1 + choose(900)}m", memory=str(1 + choose(1 << 32)), gpu=choose(2))
     usage = usage_of(cluster, cluster.shape_for(pod), strategy, weights)
     end = cluster.nodes.end
-    is_row = np.array([bool(choose(4)) for _ in range(end)])
+    is_row = np.array([bool(choose(4)) for _ in range(end)]) if choose(4) else np.ones(end, np.bool_)
     settled_keys = np.array([choose(1 << 40) for _ in range(end)], np.int64)
     settled = Settled(np.flatnonzero(is_row), is_row, bool(is_row.all()), settled_keys, (), frozenset())
     for rows in (cluster.nodes.live_rows(), np.array([choose(end) for _ in range(5)], np.intp)):
@@ -144,6 +158,17 @@ def test_compiled_or_not_the_keys_are_the_same(
 
         assert is_set == cluster.nodes.has_all_everywhere(("cpu", "memory"))
         assert keys.tolist() == (expected.tolist() if is_set else [INFEASIBLE] * end)
+
+
+@given(number=st.integers(0, FEW_ROWS + 1))
+def test_many_rows_are_left_to_numpy(number: int) -> None:
+    unload()
+    cluster = used_cluster(seeded(0))
+    usage = usage_of(cluster, cluster.shape_for(make_pod("new", cpu=1, memory="1Gi")), "default", (1, 1))
+    everywhere = np.ones(cluster.nodes.end, np.bool_)
+    keys = np.zeros(cluster.nodes.end, np.int64)
+    settled = Settled(np.flatnonzero(everywhere), everywhere, True, keys.copy(), (), frozenset())
+    assert usage.set_keys(cluster.nodes, np.zeros(number, np.intp), settled, keys) == (number <= FEW_ROWS)
 
 
 @given(world=worlds(), steps=st.lists(st.integers(1, 5), min_size=1, max_size=5))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mooring.engine.answers.settled import Settled
 from mooring.engine.plugin import MAX_SCORE, Mask, Scores
 from mooring.engine.ranking.blocks import Keys
+from mooring.plugins import resources_row_by_row
 from mooring.plugins.resource_scoring import Asked
 from mooring.plugins.resources_compiled import kernel
 from mooring.state.nodes import NodeTable
@@ -45,11 +46,15 @@ class ResourcesInOneGo:
         return (*self.scored.names, *self.checked.names)
 
     @cached_property
+    def _plain_numbers(self) -> tuple[int, ...]:
+        """All of this as one list."""
+        weights = (self.prefers_full, self.fit_weight, self.balance_weight)
+        return (*weights, *self.scored.quantities, *self.balanced.quantities, *self.checked.quantities)
+
+    @cached_property
     def numbers(self) -> NDArray[np.float64]:
-        """All of this as the compiled way reads it."""
-        plain = (self.prefers_full, self.fit_weight, self.balance_weight)
-        asked = (*self.scored.quantities, *self.balanced.quantities, *self.checked.quantities)
-        return np.array((*plain, *asked), np.float64)
+        """The same as the compiled way reads it."""
+        return np.array(self._plain_numbers, np.float64)
 
     def __call__(self, nodes: NodeRows) -> tuple[Mask | None, Scores] | None:
         names = self.scored.names
@@ -76,12 +81,17 @@ class ResourcesInOneGo:
 
     def set_keys(self, table: NodeTable, rows: Rows, settled: Settled, keys: Keys) -> bool:
         compiled = kernel()
-        if compiled is None or not table.has_all_everywhere(self.scored.names):
+        if compiled is None and len(rows) > resources_row_by_row.FEW_ROWS:
             return False
         lines = table.lines_of(self._names)
-        if not table.cube.is_exact(lines):
+        if not table.has_all_everywhere(self.scored.names) or not table.cube.is_exact(lines):
             return False
-        compiled(table.cube.floats, rows, settled.is_row, settled.keys, keys, lines.array, self.numbers)
+        floats = table.cube.floats
+        if compiled is not None:
+            compiled(floats, rows, settled.is_row, settled.keys, keys, lines.array, self.numbers)
+        else:
+            is_row = None if settled.is_everywhere else settled.is_row
+            resources_row_by_row.set_keys(floats, rows, is_row, settled.keys, keys, lines.codes, self._plain_numbers)
         return True
 
     def _fullness(self, spare: NDArray[np.float64], capacity: NDArray[np.float64]) -> NDArray[np.float64]:
