@@ -31,11 +31,12 @@ class PartitionGpus(Action):
         cluster = cycle.cluster
         if self._nodes_seen != cluster.nodes_version and self._told:
             self._told = {node: told for node, told in self._told.items() if cluster.nodes.find(node)}
-        by_pods = cluster.pod_changes.rows_since(self._pods_seen)
-        by_nodes = cluster.nodes_changed_since(self._nodes_seen)
-        self._pods_seen, self._nodes_seen = cluster.pod_changes.position, cluster.nodes_version
+        pods_seen, self._pods_seen = self._pods_seen, cluster.pod_changes.position
+        nodes_seen, self._nodes_seen = self._nodes_seen, cluster.nodes_version
         if Sharing.MIG not in cluster.nodes.cards.kinds:
             return []
+        by_pods = cluster.pod_changes.rows_since(pods_seen)
+        by_nodes = cluster.nodes_changed_since(nodes_seen)
         rows = cluster.nodes.live_rows()
         if by_pods is not None and by_nodes is not None:
             rows = np.intersect1d(rows, np.array([*by_pods.tolist(), *by_nodes], np.intp))

@@ -24,8 +24,8 @@ Step = TypeVar("Step", bound=AfterChoice)
 
 def decisions_to_bind(cluster: Cluster, records: Sequence[PodRecord]) -> list[Bind]:
     """Bind pods where they have taken their places, and write down which devices, CPUs and memory they have there."""
-    shapes = {record.shape for record in records}
-    if cluster.numa.is_used or cluster.card_holders.is_used or any(shape.claims for shape in shapes):
+    claiming = [record for record in records if record.shape.claims]
+    if claiming or cluster.numa.is_used or cluster.card_holders.is_used:
         return [decision_to_bind(cluster, record) for record in records]
     return [Bind(record.key, record.node_name) for record in records]
 

@@ -39,7 +39,7 @@ from mooring.model.memory import Memory
 from mooring.state.cluster import Cluster
 from mooring.state.intentions import Nomination
 from mooring.state.loading import populate
-from mooring.state.pods import UNBOUND
+from mooring.state.pods import UNBOUND, PodRecord
 from mooring.state.related import object_key
 from mooring.state.shapes import Shape
 
@@ -178,6 +178,8 @@ class Scheduler:
             decisions = []
             self.faults.append(_fault_of(action, attempt.error))
             self._queue_anew(cycle.now)
+        if not cycle.waits:
+            return decisions
         waits, cycle.waits = cycle.waits, []
         return _with_last_words(decisions, list(waits))
 
@@ -298,15 +300,14 @@ class Scheduler:
 
     def _see_pod(self, event: PodSeen, now: float) -> None:
         key = event.pod.key
-        known = self.cluster.pods.records.get(key)
-        uid = known.pod.metadata.uid if known is not None else ""
-        before = self._place_of(key) if known is not None else None
-        old = known.pod if known is not None else None
+        records = self.cluster.pods.records
+        known = records.get(key)
+        before, old = (_place_of(known), known.pod) if known is not None else (None, None)
         self.cluster.observe(event)
-        if known is not None and uid != event.pod.metadata.uid:
+        if old is not None and old.metadata.uid != event.pod.metadata.uid:
             self.queue.remove(key)  # another pod of the same name
         self._enqueue(key, now)
-        after = self._place_of(key)
+        after = _place_of(records.get(key))
         if before != after:  # a pod that finishes, or runs on as another, makes room like one that is gone
             gone = Change.POD_GONE if before else Change(0)
             self._note(gone | Change.POD_BOUND if after else gone, old, event.pod)
@@ -319,11 +320,6 @@ class Scheduler:
         self.queue.remove(key)
         if record is not None and had_room:
             self._note(Change.POD_GONE, record.pod, None)
-
-    def _place_of(self, key: PodKey) -> tuple[Shape, int] | None:
-        """What a pod that runs is, and on which row."""
-        record = self.cluster.pods.records.get(key)
-        return None if record is None or record.row == UNBOUND else (record.shape, record.row)
 
     def _enqueue(self, key: PodKey, now: float) -> None:
         """Let a pod wait, or go on waiting, if that is what it has to do."""
@@ -340,6 +336,11 @@ class Scheduler:
         for record in self.cluster.pods.records.values():
             if not record.node_name and record.pod.spec.scheduler_name not in self.profiles:
                 yield record.key
+
+
+def _place_of(record: PodRecord | None) -> tuple[Shape, int] | None:
+    """What a pod that runs is, and on which row."""
+    return None if record is None or record.row == UNBOUND else (record.shape, record.row)
 
 
 def _about(event: Event) -> str:

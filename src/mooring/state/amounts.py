@@ -60,7 +60,10 @@ class Taken:
 class Amounts:
     """(kinds, resource codes, rows); only the state writes to it."""
 
-    __slots__ = ("_flat_floats", "_flat_integers", "_floats", "_inexact", "_integers", "_room", "floats", "integers")
+    __slots__ = (
+        *("_flat_floats", "_flat_integers", "_floats", "_inexact", "_integers", "_room"),
+        *("floats", "integers", "lines"),
+    )
 
     def __init__(self, capacity: int) -> None:
         self._inexact = set[int]()
@@ -71,16 +74,13 @@ class Amounts:
 
     def _set(self, integers: NDArray[np.int64], floats: NDArray[np.float64]) -> None:
         self._integers, self._floats = integers, floats
+        self.lines = int(integers.shape[1])
+        """For how many resources there is room."""
         self.integers, self.floats = integers.view(), floats.view()
         self.integers.flags.writeable = self.floats.flags.writeable = False
         # One line a kind and resource: what a pod changes of a row is then one column.
         self._flat_integers = integers[REQUESTED:].reshape(-1, integers.shape[2])
         self._flat_floats = floats[REQUESTED:].reshape(-1, floats.shape[2])
-
-    @property
-    def lines(self) -> int:
-        """For how many resources there is room."""
-        return int(self._integers.shape[1])
 
     def reserve(self, codes: int, capacity: int) -> None:
         """Make room for so many resources and rows."""

@@ -102,14 +102,14 @@ class Cluster(Intentions):
         """Apply what happened."""
         for event in events:
             match event:
+                case PodSeen(pod):  # the first, because most are
+                    self._put_pod(pod)
+                    self.tenants.note_pod(pod)
+                    self._forget_shapes()
                 case NodeSeen(node):
                     self._put_node(node)
                 case NodeLost(name):
                     self._lose_node(name)
-                case PodSeen(pod):
-                    self._put_pod(pod)
-                    self.tenants.note_pod(pod)
-                    self._forget_shapes()
                 case PodLost(key):
                     self._lose_pod(PodKey(key))
                     self.tenants.note_pod_lost(PodKey(key))
@@ -273,15 +273,16 @@ class Cluster(Intentions):
         self._node_changes.append(row)
 
     def _put_pod(self, pod: Pod) -> None:
+        key = pod.key
         if pod.is_terminal:
-            self._lose_pod(pod.key)
+            self._lose_pod(key)
             member = membership(pod) if pod.status.phase == "Succeeded" else None
             if member is not None:
-                self.gangs.note_done(pod.key, member)
+                self.gangs.note_done(key, member)
             return
         if pod.spec.affinity is not None or pod.spec.topology_spread_constraints:
             self._select_on(selected_keys(pod))
-        old = self.pods.records.get(pod.key)
+        old = self.pods.records.get(key)
         leaving = None
         node_name = pod.spec.node_name
         # News from before the world learnt of our decision does not undo it.
@@ -305,10 +306,10 @@ class Cluster(Intentions):
                 return
             if old.pod.metadata.uid == pod.metadata.uid and old.node_name == node_name:
                 leaving = old.leaving  # it is another in what is said of it, and as much on its way out as before
-            self._lose_pod(pod.key)
+            self._lose_pod(key)
         slot = self.pods.new_slot()
-        record = PodRecord(pod.key, pod, slot, shape, node_name=node_name, leaving=leaving)
-        self.pods.records[pod.key] = record
+        record = PodRecord(key, pod, slot, shape, node_name=node_name, leaving=leaving)
+        self.pods.records[key] = record
         self.pods.by_slot[slot] = record
         self.pods.shape.writable[slot] = shape.id
         member = membership(pod)
@@ -318,7 +319,7 @@ class Cluster(Intentions):
             if shape.claims and part.gang is not None:
                 self.gangs.put(self._in_one_clique(part.gang, (record,)))
             if leaving is not None:
-                self.gangs.count_anew(pod.key)
+                self.gangs.count_anew(key)
         if node_name:
             row = self.nodes.row_of.get(node_name)
             if row is None:
@@ -414,7 +415,7 @@ class Cluster(Intentions):
         count = self.nodes_version - version
         if count > len(self._node_changes):
             return None
-        return set(islice(self._node_changes, len(self._node_changes) - count, None))
+        return set(islice(reversed(self._node_changes), count))
 
     @property
     def description(self) -> tuple[int, ...]:

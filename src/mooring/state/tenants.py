@@ -101,7 +101,7 @@ class TenantTable:
 
     def note_pod(self, pod: Pod) -> None:
         """A pod was seen, as it is now."""
-        key = self.workload_of.get(pod.key)
+        key = self.workload_of.get(pod.key) if self.workload_of else None
         if key is not None:
             if pod.status.phase == "Succeeded":
                 self._succeeded.setdefault(key, set()).add(pod.key)

@@ -62,9 +62,6 @@ class UndoLog:
         if raised is not None:
             raise raised
 
-    def forget(self) -> None:
-        self._steps.clear()
-
 
 class Trial:
     """Something that is tried out between `with` and the end of its block."""
@@ -83,7 +80,7 @@ class Trial:
     def __enter__(self) -> Self:
         log = self._log
         log.depth += 1
-        self._depth, self._begin, self._is_kept = log.depth, len(log), False
+        self._depth, self._begin, self._is_kept = log.depth, len(log._steps), False
         return self
 
     def __exit__(
@@ -98,5 +95,5 @@ class Trial:
         finally:
             log.depth -= 1
             if not log.depth:
-                log.forget()
+                log._steps.clear()
         return None

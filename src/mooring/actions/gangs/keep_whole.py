@@ -35,6 +35,8 @@ class KeepWhole(Action):
         cluster, queue, now = cycle.cluster, cycle.queue, cycle.now
         table = cluster.gangs
         touched = table.take_touched()
+        if not touched and not self._short_since and not self._starting_since:
+            return []
         for key in _with_those_around(touched, table):
             queue.gangs.look_again_after(key)
         late = (

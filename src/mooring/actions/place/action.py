@@ -83,11 +83,12 @@ class Place(Action):
             # 2. Of pods, take the next ones of one shape.
             shape = turn.record.shape
             batch = queue.pop_batch(1 if shape.id in one_by_one else self._batch_size(queue, turn, left))
-            tried |= {entry.turn_name: entry for entry in batch}
-            _take_back(told, *batch)
+            if told:
+                _take_back(told, *batch)
             # 3. Those whose shape was refused a moment ago, with nothing since that could help, wait with the others.
             parked = queue.parked_with(batch[0])
             if parked is not None and not self.reservation.is_open_to(batch[0], cycle.now):
+                tried |= {entry.turn_name: entry for entry in batch}
                 queue.park(batch, parked.helped_by, parked.moved_by, parked.hint)
                 decisions += _unsaid(self._room_for(cycle, batch), told)
                 continue
@@ -97,24 +98,33 @@ class Place(Action):
                 one_by_one.add(shape.id)
                 left -= len(batch) == 1
                 continue
-            decisions += decisions_to_bind(cycle.cluster, [entry.record for entry in outcome.placed])
             if outcome.placed:
+                decisions += decisions_to_bind(cycle.cluster, [entry.record for entry in outcome.placed])
                 queue.note(Change.POD_BOUND, shape)
                 self.reservation.note_bound(outcome.placed, cycle.now)
+                left -= len(outcome.placed)
             # 5. The rest has room made for it, or waits for something that could help, or for its turn.
-            for entry, verdict in outcome.rejected:
-                if verdict.hold_seconds is None:
-                    queue.park_alone(entry, verdict)
-            if outcome.hold is not None:
-                decisions += _unsaid(hold_room(cycle, outcome.hold), told)
-            if outcome.refused:
-                decisions += _unsaid(self._room_for(cycle, outcome.refused), told)
-            queue.put_back(outcome.untried)
-            # Pods that wait cost one try a shape, however many they are: else those that come back after every event
-            # would use up the turn of those that have not been tried at all.
-            left -= len(outcome.placed) + len(outcome.rejected) + min(1, len(outcome.refused))
+            if len(outcome.placed) < len(batch):
+                tried |= {entry.turn_name: entry for entry in batch}
+                decisions += _unsaid(self._see_to_the_rest(cycle, outcome), told)
+                # Pods that wait cost one try a shape, however many they are: else those that come back after every
+                # event would use up the turn of those that have not been tried at all.
+                left -= len(outcome.rejected) + min(1, len(outcome.refused))
             self._on_batch(len(batch) - len(outcome.untried), self._clock() - started)
         return decisions + self._waits(cycle, tried, told)
+
+    def _see_to_the_rest(self, cycle: Cycle, outcome: Outcome) -> list[Decision]:
+        """Deal with those of a batch that got no place."""
+        decisions: list[Decision] = []
+        for entry, verdict in outcome.rejected:
+            if verdict.hold_seconds is None:
+                cycle.queue.park_alone(entry, verdict)
+        if outcome.hold is not None:
+            decisions += hold_room(cycle, outcome.hold)
+        if outcome.refused:
+            decisions += self._room_for(cycle, outcome.refused)
+        cycle.queue.put_back(outcome.untried)
+        return decisions
 
     def _batch_size(self, queue: Queue, head: Entry, left: int) -> int:
         if self.reservation.held is not None or queue.waits_for(head.record.shape):
@@ -242,8 +252,9 @@ def _pods(turn: Turn) -> list[PodKey]:
 
 def _take_back(told: dict[str, Wait], *turns: Turn) -> None:
     """Whoever is tried again may be told something else."""
-    for pod in (pod for turn in turns for pod in _pods(turn)) if told else ():
-        told.pop(pod, None)
+    for turn in turns:
+        for pod in _pods(turn):
+            told.pop(pod, None)
 
 
 def _unsaid(made: list[Decision], told: dict[str, Wait]) -> list[Decision]:

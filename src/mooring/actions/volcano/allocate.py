@@ -23,7 +23,7 @@ from mooring.engine.permits import hold_room
 from mooring.engine.plugin import Change
 from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.queue import Entry, GangEntry, Queue
-from mooring.engine.queue.shared import Family, share_queue
+from mooring.engine.queue.shared import Family, has_shared_queues, share_queue
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.model.decisions import Bind, Decision, Wait
 from mooring.model.keys import PodKey
@@ -252,6 +252,8 @@ class Share(Action):
 
 def has_queues(cluster: Cluster, family: Family) -> bool:
     """Whether a family has any queues in this cluster."""
+    if not has_shared_queues(cluster):
+        return False
     match family:
         case Family.VOLCANO:
             return bool(cluster.related.volcano_queues)

@@ -299,7 +299,7 @@ class ShapeAnswers:
             if not len(self.keys):
                 return -1
             row = int(self.keys.argmax())
-            return row if self.keys[row] >= FEASIBLE_FROM else -1
+            return row if self.keys.item(row) >= FEASIBLE_FROM else -1
         rows = self.feasible_rows()
         if limit is not None:
             rows = limit.apply(rows, self.cluster)

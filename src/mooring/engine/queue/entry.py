@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from mooring.engine.asking import faults_of
+from mooring.engine.asking import blame
 from mooring.engine.profile import Profile
 from mooring.model.api.pods import Pod
 from mooring.model.keys import PodKey
@@ -65,5 +65,7 @@ class Entry:
 
 def sort_key(profile: Profile, pod: Pod, queued_at: float) -> Any:
     """A pod's place by the profile's order."""
-    with faults_of(profile.queue_sort, "sort_key"):
+    try:
         return profile.queue_sort.sort_key(pod, queued_at)
+    except Exception as error:
+        blame(profile.queue_sort, "sort_key", error)

@@ -60,7 +60,7 @@ class Parked:
 
 
 Key: TypeAlias = tuple[str | int, ...]
-_POD_BOUND = Change.POD_BOUND.value  # plain integers where every pod asks
+_POD_BOUND = Change.POD_BOUND._value_
 
 
 class ParkingLot:
@@ -70,8 +70,8 @@ class ParkingLot:
         self._groups: dict[Key, Parked] = {}
         self._group_of: dict[PodKey, Parked] = {}
         """By pod, for those that are not there with their gang."""
-        self._could_help = Change(0)
-        """What anybody here waits for."""
+        self._could_help = 0
+        """What anybody here waits for: a Change as a plain integer, since every pod that is bound asks."""
 
     def __iter__(self) -> Iterator[Parked]:
         return iter(self._groups.values())
@@ -82,14 +82,14 @@ class ParkingLot:
         parked.helped_by |= new.helped_by
         parked.verdict = new.verdict
         parked.hint = new.hint
-        self._could_help |= new.helped_by
+        self._could_help |= new.helped_by._value_
         for entry in entries:
             parked.by_pod[entry.record.key] = entry
             self._group_of[entry.record.key] = parked
 
     def add_gang(self, parked: Parked) -> None:
         assert parked.gang is not None
-        self._could_help |= parked.helped_by
+        self._could_help |= parked.helped_by._value_
         self._groups[_gang_key(parked.gang)] = parked
 
     def remove(self, pod: PodKey) -> None:
@@ -113,15 +113,19 @@ class ParkingLot:
 
     def helped_by(self, change: Change, shape: Shape | None, changed: Changed | None = None) -> list[Key]:
         """Who could be helped by something that happened, to a pod of some shape or to an object if one is given."""
-        if not self._could_help.value & change.value:
+        if not self._could_help & change._value_:
             return []
         return [key for key, parked in self._groups.items() if parked.is_helped_by(change, shape, changed)]
 
+    @property
+    def waits_for_binding(self) -> bool:
+        """Whether anybody at all could be helped by a pod that is bound."""
+        return bool(self._could_help & _POD_BOUND)
+
     def helped_by_binding(self, shape: Shape) -> Iterator[Turn]:
         """Who could be helped by a pod of a shape once that is bound."""
-        if self._could_help.value & _POD_BOUND:
-            for key in self.helped_by(Change.POD_BOUND, shape):
-                yield from self._groups[key].turns()
+        for key in self.helped_by(Change.POD_BOUND, shape):
+            yield from self._groups[key].turns()
 
     def where(self, holds: Callable[[Parked], bool]) -> list[Key]:
         return [key for key, parked in self._groups.items() if holds(parked)]
@@ -135,9 +139,9 @@ class ParkingLot:
             if isinstance(turn, Entry):
                 self._group_of.pop(turn.record.key, None)
         if keys:
-            self._could_help = Change(0)
+            self._could_help = 0
             for parked in self._groups.values():
-                self._could_help |= parked.helped_by
+                self._could_help |= parked.helped_by._value_
         return found
 
 

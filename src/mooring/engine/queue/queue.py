@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from mooring.engine.asking import faults_of
+from mooring.engine.asking import blame
 from mooring.engine.plugin import Change, Changed
 from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
@@ -74,8 +74,10 @@ class Queue(Waiting):
         entry = self.make_entry(record, profile, now)
         self._entry_of[record.key] = entry
         for plugin in profile.pre_enqueue:
-            with faults_of(plugin, "pre_enqueue"):
+            try:
                 rejection = plugin.pre_enqueue(record.pod)
+            except Exception as error:
+                blame(plugin, "pre_enqueue", error)
             if rejection is not None:
                 self._hold(entry, Verdict(plugin.name, rejection))
                 return
@@ -180,13 +182,12 @@ class Queue(Waiting):
 
     def pop_batch(self, most: int) -> list[Entry]:
         """The next pod, and those right behind it with its shape and profile, `most` in all; none before a gang."""
-        head = self.peek()
-        if not isinstance(head, Entry):
-            return []
-        batch = self._turns.pop_alike(head, 1 if head.nominated_node else most)
+        self._settle_gangs()
+        batch = self._turns.pop_alike(most)
         for entry in batch:
-            self._where.pop(entry.record.key, None)
-            self._entry_of.pop(entry.record.key, None)
+            key = entry.record.key
+            self._where.pop(key, None)
+            self._entry_of.pop(key, None)
         return batch
 
     def pop_gang(self) -> GangEntry:

@@ -34,10 +34,15 @@ class SharedQueue(NamedTuple):
     name: str
 
 
+def has_shared_queues(cluster: Cluster) -> bool:
+    """Whether anybody's turn may come by the share of a queue."""
+    related = cluster.related
+    return bool(related.volcano_queues or related.kai_queues or related.elastic_quotas or related.yunikorn)
+
+
 def share_queue(cluster: Cluster, turn: Turn) -> SharedQueue | None:
     """The queue by whose share a turn comes; None if it comes by priority, as everybody's does without such queues."""
-    related = cluster.related
-    if not (related.volcano_queues or related.kai_queues or related.elastic_quotas or related.yunikorn):
+    if not has_shared_queues(cluster):
         return None
     if not isinstance(turn, Entry):
         return gang_queue(cluster, turn.root)

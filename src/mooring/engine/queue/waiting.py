@@ -61,12 +61,19 @@ class Turns:
         del self._ticket_of[turn.turn_name]
         return turn
 
-    def pop_alike(self, head: Entry, most: int) -> list[Entry]:
-        """The next pods as long as they are of one kind with this one, so many at most."""
+    def pop_alike(self, most: int) -> list[Entry]:
+        """The next pod and those behind it that are of one kind with it, so many at most; none before a gang.
+
+        Who is to be tried on a certain node first comes alone.
+        """
+        heap = self._heap()
+        head = heap[0][-1] if heap else None
+        if not isinstance(head, Entry):
+            return []
         shape, profile, node = head.record.shape, head.profile, head.nominated_node
+        most = 1 if node else most
         ticket_of, pop = self._ticket_of, heapq.heappop
         found: list[Entry] = []
-        heap = self._heap()
         while heap and len(found) < most:
             first = heap[0]
             turn: Turn = first[-1]
@@ -147,8 +154,9 @@ class Waiting:
         if isinstance(turn, GangEntry):
             turn.where = where
         else:
-            self._where[turn.record.key] = where
-            self._entry_of[turn.record.key] = turn
+            key = turn.record.key
+            self._where[key] = where
+            self._entry_of[key] = turn
 
     def put_back(self, turns: Sequence[Turn]) -> None:
         """Return those who were taken and not tried to their places."""
@@ -253,7 +261,9 @@ class Waiting:
     def note(self, change: Change, shape: Shape | None = None, changed: Changed | None = None) -> None:
         """Something happened, to a pod of some shape or to an object if one is given: whoever it could help is to be
         tried again."""
-        self._bring_back(self._parked.helped_by(change, shape, changed))
+        helped = self._parked.helped_by(change, shape, changed)
+        if helped:
+            self._bring_back(helped)
 
     def _bring_back(self, keys: Sequence[Key]) -> None:
         for turn in self._parked.take(keys):
@@ -270,6 +280,8 @@ class Waiting:
 
     def waits_for(self, shape: Shape) -> bool:
         """Whether some pod that was tried in vain may be the next as soon as a pod of this shape is bound."""
+        if not self._parked.waits_for_binding:
+            return False
         # Of thousands that wait most were tried in one cycle, as often as one another.
         known: set[tuple[float, int, int, type[Turn]]] = set()
         for turn in self._parked.helped_by_binding(shape):
