@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
+from mooring.drivers.live import backoff, binder
 from mooring.drivers.live.binder import Outcome
 from mooring.drivers.live.carrier import Carrier
 from mooring.drivers.live.client import ApiError
@@ -26,6 +29,9 @@ class BrokenClient:
 
     async def get(self, path: str) -> bytes:
         return self._found
+
+    def post_at_once(self, path: str, body: bytes, answered: object) -> bool:
+        raise RuntimeError("a fault of ours")
 
     async def post(self, path: str, body: bytes) -> bytes:
         raise RuntimeError("a fault of ours")
@@ -159,3 +165,110 @@ def test_of_a_pod_whose_status_is_others_to_write_only_an_event_tells_why_it_wai
     event = "POST /apis/events.k8s.io/v1/namespaces/default/events"
     assert requests(in_status=False) == [event]
     assert sorted(requests(in_status=True)) == ["PATCH /api/v1/namespaces/default/pods/p/status", event]
+
+
+class PromptClient:
+    """Answers a first try at once by a script, and what comes after that as well."""
+
+    def __init__(self, first: ApiError | None, then: ApiError | None, found: bytes) -> None:
+        self._first, self._then, self._found = first, then, found
+        self.asked: list[str] = []
+
+    def post_at_once(self, path: str, body: bytes, answered: Callable[[ApiError | None], None]) -> bool:
+        self.asked.append("at once")
+        asyncio.get_running_loop().call_soon(answered, self._first)
+        return True
+
+    async def get(self, path: str) -> bytes:
+        self.asked.append("get")
+        return self._found
+
+    async def post(self, path: str, body: bytes) -> bytes:
+        self.asked.append("post")
+        if self._then is not None:
+            raise self._then
+        return b"{}"
+
+    async def request(self, method: str, path: str, *more: object) -> bytes:
+        return b"{}"
+
+
+def error(code: int) -> ApiError:
+    return ApiError(code, "Because", "because")
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "found", "asked", "outcome"),
+    [
+        pytest.param(None, None, UNBOUND, ["at once"], Outcome.BOUND, id="bound"),
+        pytest.param(error(404), None, UNBOUND, ["at once"], Outcome.GONE, id="gone"),
+        pytest.param(error(409), None, UNBOUND, ["at once"], Outcome.CONFLICT, id="conflict"),
+        pytest.param(error(403), None, UNBOUND, ["at once"], Outcome.REFUSED, id="refused"),
+        pytest.param(error(401), None, UNBOUND, ["at once", "post"], Outcome.BOUND, id="credentials"),
+        pytest.param(error(429), None, UNBOUND, ["at once", "post"], Outcome.BOUND, id="patience"),
+        pytest.param(error(0), None, ON_N1, ["at once", "get"], Outcome.BOUND, id="carried out all the same"),
+        pytest.param(error(0), None, UNBOUND, ["at once", "get", "post"], Outcome.BOUND, id="lost on the way"),
+        pytest.param(error(500), error(409), UNBOUND, None, Outcome.REFUSED, id="in doubt for ever"),
+    ],
+)
+def test_a_bind_that_does_not_succeed_at_once_is_looked_into(
+    first: ApiError | None,
+    then: ApiError | None,
+    found: bytes,
+    asked: list[str] | None,
+    outcome: Outcome,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client: Any = PromptClient(first, then, found)
+    outcomes: list[Outcome] = []
+    failed: list[Decision] = []
+
+    async def play() -> None:
+        monkeypatch.setattr(binder, "Backoff", lambda: backoff.Backoff(0.001, 0.001))
+        dispatcher = Dispatcher()
+        carrier = Carrier(
+            client,
+            dispatcher,
+            EventRecorder(client, dispatcher),
+            failed=lambda decision, message: failed.append(decision),
+            bound=lambda decision, pod, answer: outcomes.append(answer.outcome),
+            find=lambda key: None,
+            admitted=lambda workload: asyncio.sleep(0, True),
+        )
+        one = make_pod("p")
+        one.metadata.uid = "u"
+        carrier.bind(Bind("default/p", "n1"), one, [], "")
+        assert await dispatcher.drain(5)
+        assert dispatcher.in_flight == 0
+
+    asyncio.run(play())
+    assert outcomes == [outcome]
+    assert bool(failed) == (outcome is not Outcome.BOUND)
+    if asked is not None:
+        assert client.asked == asked
+    else:
+        assert client.asked.count("at once") + client.asked.count("post") == binder.MOST_TRIES
+
+
+def test_a_fault_after_a_bind_takes_nobodys_place() -> None:
+    client: Any = PromptClient(None, None, UNBOUND)
+
+    def fail(*told: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    async def play() -> None:
+        dispatcher = Dispatcher()
+        carrier = Carrier(
+            client,
+            dispatcher,
+            EventRecorder(client, dispatcher),
+            failed=fail,
+            bound=fail,
+            find=lambda key: None,
+            admitted=lambda workload: asyncio.sleep(0, True),
+        )
+        carrier.bind(Bind("default/p", "n1"), make_pod("p"), [], "")
+        assert await dispatcher.drain(5)
+
+    asyncio.run(play())
+    assert client.asked == ["at once"]

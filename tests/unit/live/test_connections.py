@@ -163,8 +163,82 @@ def test_a_request_that_is_cancelled_as_its_connection_comes_is_given_up() -> No
 
 def test_a_connection_that_was_closed_before_it_was_asked_is_an_error() -> None:
     async def run() -> None:
+        answers: list[Reply | Exception] = []
         wire = _Wire([], set())
-        with pytest.raises(ConnectionResetError):
-            await wire.ask(REQUEST, 5)
+        wire.ask(REQUEST, 5, answers.append)
+        assert not answers  # told later, never while it is asked
+        await asyncio.sleep(0)
+        assert [type(answer) for answer in answers] == [ConnectionResetError]
 
     asyncio.run(run())
+
+
+def test_what_is_sent_at_once_needs_a_connection_that_is_idle() -> None:
+    async def story(connections: Connections) -> None:
+        answers: list[Reply | Exception] = []
+        assert not connections.send_at_once(REQUEST, 5, answers.append)
+        assert await connections.send(REQUEST, 5) == Reply(200, b"ok", "")
+        assert connections.send_at_once(REQUEST, 5, answers.append)
+        assert not connections.send_at_once(REQUEST, 5, answers.append)  # one request at a time
+        await until(lambda: len(answers) == 1)
+        assert connections.send_at_once(REQUEST, 5, answers.append)
+        await until(lambda: len(answers) == 2)
+        assert answers[0] == Reply(200, b"ok", "")
+        assert isinstance(answers[1], ConnectionError)
+
+    assert play([[OK, OK, b""]], story) == [3]
+
+
+def test_who_is_told_may_ask_again_on_the_same_connection_and_a_second_answer_is_not_taken_for_that() -> None:
+    async def story(connections: Connections) -> None:
+        answers: list[Reply | Exception] = []
+
+        def ask_again(answer: Reply | Exception) -> None:
+            answers.append(answer)
+            if len(answers) < 3:
+                connections.send_at_once(REQUEST, 5, ask_again)
+
+        assert await connections.send(REQUEST, 5) == Reply(200, b"ok", "")
+        connections.send_at_once(REQUEST, 5, ask_again)
+        await until(lambda: len(answers) == 2)
+        await asyncio.sleep(0.02)
+        assert answers == [Reply(200, b"ok", ""), Reply(200, b"ok", "")]
+        assert not connections.send_at_once(REQUEST, 5, ask_again)  # it has said too much, and is closed
+
+    assert play([[OK, OK, OK + OK.replace(b"ok", b"no")]], story) == [3]
+
+
+def test_a_deadline_is_that_of_the_request_under_way() -> None:
+    """A timer outlives the request that it was set for: it neither ends the next one early nor lets it wait."""
+
+    async def run() -> None:
+        answered = 0
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal answered
+            for seconds in (0.0, 0.1, 0.0):
+                await reader.readuntil(b"\r\n\r\n")
+                await asyncio.sleep(seconds)
+                writer.write(OK)
+                answered += 1
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        connections = Connections(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None)
+        async with server:
+            await connections.send(REQUEST, 0.05)
+            assert await connections.send(REQUEST, 5) == Reply(200, b"ok", "")
+            await connections.send(REQUEST, 5)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(connections.send(REQUEST, 0.05), 2)
+            assert answered == 3
+            connections.close()
+
+    asyncio.run(run())
+
+
+async def until(done: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not done():
+            await asyncio.sleep(0.005)

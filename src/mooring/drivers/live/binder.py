@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -59,8 +60,17 @@ _decode_pod = msgspec.json.Decoder(_Pod).decode
 BOUND = Answer(Outcome.BOUND)
 
 
-async def bind(client: Client, dispatcher: Dispatcher, pod: Pod, decision: Bind, may_send: MaySend) -> Answer:
-    """Bind a pod, or find out why it is not."""
+class Tried(NamedTuple):
+    """A first try that failed, and when it was sent, as the loop has the time."""
+
+    error: ApiError
+    sent: float
+
+
+async def bind(
+    client: Client, dispatcher: Dispatcher, pod: Pod, decision: Bind, may_send: MaySend, tried: Tried | None = None
+) -> Answer:
+    """Bind a pod, or find out why it is not; go on from there if it was tried already."""
     path, body = pod_path(pod, "binding"), binding(pod, decision)
     backoff, now = Backoff(), asyncio.get_running_loop().time
     unanswered = float("-inf")
@@ -68,24 +78,27 @@ async def bind(client: Client, dispatcher: Dispatcher, pod: Pod, decision: Bind,
     is_doubtful = False
     tries, message = 0, ""
     while tries < MOST_TRIES or now() < unanswered + LATE_SECONDS:
-        if not await may_send():
-            answer = await find_out(client, pod, decision.node, backoff) if is_doubtful else None
-            return answer or Answer(Outcome.CONFLICT, "its node was given to others")
+        if tried is None:
+            if not await may_send():
+                answer = await find_out(client, pod, decision.node, backoff) if is_doubtful else None
+                return answer or Answer(Outcome.CONFLICT, "its node was given to others")
+            sent = now()
+            try:
+                await client.post(path, body)
+                return BOUND
+            except ApiError as refused:
+                tried = Tried(refused, sent)
+        (error, sent), tried = tried, None
         tries += 1
-        sent = now()
-        try:
-            await client.post(path, body)
-            return BOUND
-        except ApiError as error:
-            message = error.message
-            if error.code == 429:
-                dispatcher.pause(error)
-                await asyncio.sleep(backoff.next(error.retry_after))
-                continue
-            if not error.is_unsettled and not (is_doubtful and error.code == 409):
-                return Answer(_REFUSALS.get(error.code, Outcome.REFUSED), message)
-            if error.code in _UNANSWERED:
-                unanswered = sent
+        message = error.message
+        if error.code == 429:
+            dispatcher.pause(error)
+            await asyncio.sleep(backoff.next(error.retry_after))
+            continue
+        if not error.is_unsettled and not (is_doubtful and error.code == 409):
+            return Answer(_REFUSALS.get(error.code, Outcome.REFUSED), message)
+        if error.code in _UNANSWERED:
+            unanswered = sent
         is_doubtful = True
         answer = await find_out(client, pod, decision.node, backoff)
         if answer is not None:

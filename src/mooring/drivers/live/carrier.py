@@ -5,11 +5,13 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from mooring.drivers.driver import NOT_ADMITTED
 from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.binder import Answer, Outcome, bind, find_out
+from mooring.drivers.live.binder import BOUND, Answer, Outcome, Tried, bind, find_out
 from mooring.drivers.live.client import JSON, MERGE_PATCH, STRATEGIC_PATCH, ApiError, Client
+from mooring.drivers.live.connection import UNAUTHORIZED
 from mooring.drivers.live.cutting import wait_for_instances
 from mooring.drivers.live.device_claims import release_claims, reserve_claims
 from mooring.drivers.live.discovery import Served
@@ -17,7 +19,7 @@ from mooring.drivers.live.dispatcher import Dispatcher, Lane
 from mooring.drivers.live.event_recorder import EventRecorder, reference
 from mooring.drivers.live.extenders import ExtenderClient
 from mooring.drivers.live.informer import decode_head
-from mooring.drivers.live.requests import cut_gpu, deletion, pod_path, preempted_status, waiting_status
+from mooring.drivers.live.requests import binding, cut_gpu, deletion, pod_path, preempted_status, waiting_status
 from mooring.drivers.live.volumes import bind_volumes
 from mooring.engine.profile import Profile
 from mooring.model.api.pods import Pod
@@ -70,7 +72,7 @@ class Carrier:
         """Bind a pod, after the volumes of these claims of its, and after its workload was admitted."""
         self._to_say.pop(decision.pod, None)
         if not claims and not workload and not decision.claims and not decision.instances:
-            self._dispatcher.submit(Lane.BIND, lambda: self._bind(decision, pod))
+            self._dispatcher.submit(Lane.BIND, partial(self._begin_to_bind, decision, pod))
             return
         preparing = self._prepare(decision, pod, claims, workload)
         task = asyncio.ensure_future(self._answered_for(decision, preparing))
@@ -98,7 +100,7 @@ class Carrier:
         if decision.instances and not problem:
             plugin, problem = "GpuSharing", await wait_for_instances(self._client, decision, CUT_SECONDS)
         if not problem:
-            self._dispatcher.submit(Lane.BIND, lambda: self._bind(decision, pod))
+            self._dispatcher.submit(Lane.BIND, partial(self._begin_to_bind, decision, pod))
             return
         await self._release_devices(decision, pod)
         note = f'running PreBind plugin "{plugin}": {problem}'
@@ -128,13 +130,42 @@ class Carrier:
             if problem:
                 _log.warning("devices of pod %s, which was not bound, could not be released: %s", decision.pod, problem)
 
-    async def _bind(self, decision: Bind, pod: Pod) -> None:
+    def _begin_to_bind(self, decision: Bind, pod: Pod) -> Awaitable[None] | None:
+        """Send a bind at once if nobody has to be asked before; only one that does not simply succeed takes a task."""
+        if self.extenders is None and self.may_bind is None:
+            answered = partial(self._answered_at_once, decision, pod, asyncio.get_running_loop().time())
+            try:
+                if self._client.post_at_once(pod_path(pod, "binding"), binding(pod, decision), answered):
+                    return None
+            except Exception:  # of ours: the other way meets it, too, and tells
+                _log.debug("pod %s cannot be bound at once", decision.pod, exc_info=True)
+        return self._bind(decision, pod)
+
+    def _answered_at_once(self, decision: Bind, pod: Pod, sent: float, error: ApiError | None) -> None:
+        if error is not None:
+            tried = Tried(error, sent) if error.code != UNAUTHORIZED else None  # who tries again renews credentials
+            self._dispatcher.go_on(Lane.BIND, self._bind(decision, pod, tried))
+            return
         try:
-            answer = await self._ask_to_bind(decision, pod)
+            self._became(decision, pod, BOUND)
+        except Exception:
+            _log.exception("pod %s was bound, but not everybody was told", decision.pod)
+        finally:
+            self._dispatcher.done(Lane.BIND)
+
+    async def _bind(self, decision: Bind, pod: Pod, tried: Tried | None = None) -> None:
+        try:
+            answer = await self._ask_to_bind(decision, pod, tried)
         except Exception as error:  # of ours: the pod may be bound all the same
             _log.exception("binding pod %s was given up", decision.pod)
             answer = Answer(Outcome.REFUSED, f"error: {type(error).__name__}: {error}")
             answer = await find_out(self._client, pod, decision.node) or answer
+        if answer.outcome is Outcome.REFUSED:
+            await self._release_devices(decision, pod)
+        self._became(decision, pod, answer)
+
+    def _became(self, decision: Bind, pod: Pod, answer: Answer) -> None:
+        """Tell everybody what became of a bind."""
         scheduler = pod.spec.scheduler_name
         if answer.outcome is Outcome.BOUND:
             note = f"Successfully assigned {decision.pod} to {decision.node}"
@@ -142,21 +173,19 @@ class Carrier:
         elif answer.outcome is not Outcome.GONE:
             note = f"binding rejected: {answer.message}"
             self._recorder.record(pod, "FailedScheduling", "Scheduling", note, scheduler=scheduler, warning=True)
-        if answer.outcome is Outcome.REFUSED:
-            await self._release_devices(decision, pod)
         self._bound(decision, pod, answer)
         if answer.outcome is not Outcome.BOUND:
             self._failed(decision, answer.message)
 
-    async def _ask_to_bind(self, decision: Bind, pod: Pod) -> Answer:
+    async def _ask_to_bind(self, decision: Bind, pod: Pod, tried: Tried | None) -> Answer:
         async def may_send() -> bool:
             return self.may_bind is None or await self.may_bind(decision, pod)
 
         answer = None
-        if self.extenders is not None and await may_send():
+        if tried is None and self.extenders is not None and await may_send():
             answer = await self.extenders.bind(pod, decision.node)
         if answer is None:
-            return await bind(self._client, self._dispatcher, pod, decision, may_send)
+            return await bind(self._client, self._dispatcher, pod, decision, may_send, tried)
         if answer.outcome is Outcome.REFUSED:  # or it has bound the pod, and we have not heard of it
             return await find_out(self._client, pod, decision.node) or answer
         return answer

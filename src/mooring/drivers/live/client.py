@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,6 +59,10 @@ class ApiError(MooringError):
         return self.code == 0 or self.code >= 500
 
 
+Told = Callable[[ApiError | None], None]
+"""Hears what a request was refused for; None if it was not."""
+
+
 class Client:
     """One API server. Use it as an async context manager."""
 
@@ -72,8 +77,8 @@ class Client:
         self._base = connection.server.rstrip("/")
         address = urlsplit(self._base)
         self._host, self._prefix = address.netloc.rpartition("@")[2], address.path
-        self._lines: dict[tuple[tuple[str, str], ...], str] = {}
-        """Headers as they are sent."""
+        self._lines: dict[tuple[str, ...], str] = {}
+        """Headers as they are sent, by the kinds of content and the credentials."""
 
     async def __aenter__(self) -> "Client":
         tls = self._connection.tls()
@@ -123,17 +128,34 @@ class Client:
         await self._connection.renew(at_once=True)
         return await self._send(method, path, body, content_type, accept)
 
+    def post_at_once(self, path: str, body: bytes, answered: Told) -> bool:
+        """Post without a task, if nothing has to be waited for before: no credentials, no connection, no proxy.
+
+        If so, `answered` is told later why it was refused, or None; a 401 is for whoever asks to try again by `post`.
+        """
+        if self._connections is None or self._connection.may_have_expired:
+            return False
+        request = self._bytes("POST", path, body, JSON, JSON)
+        told = partial(self._tell, "POST", time.perf_counter(), answered)
+        return self._connections.send_at_once(request, REQUEST_SECONDS, told)
+
+    def _tell(self, method: str, started: float, answered: Told, found: Reply | Exception) -> None:
+        code = found.status if isinstance(found, Reply) else 0
+        if self._on_answer is not None:
+            self._on_answer(method, code, time.perf_counter() - started)
+        if isinstance(found, Exception):
+            answered(ApiError(0, "Unreachable", _why(found, self._base)))
+        else:
+            answered(_refusal(code, found.body, found.retry_after) if code >= 300 else None)
+
     async def _send(self, method: str, path: str, body: bytes | None, content_type: str, accept: str) -> bytes:
-        headers = {**self._connection.headers, "Accept": accept}
-        if body is not None:
-            headers["Content-Type"] = content_type
         started, code = time.perf_counter(), 0
         try:
             if self._connections is not None:
-                request = self._bytes(method, path, body, headers)
+                request = self._bytes(method, path, body, content_type, accept)
                 reply = await self._connections.send(request, REQUEST_SECONDS)
             else:
-                reply = await self._ask_by_proxy(method, path, body, headers)
+                reply = await self._ask_by_proxy(method, path, body, content_type, accept)
             code = reply.status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiError(0, "Unreachable", _why(error, self._base)) from error
@@ -144,25 +166,31 @@ class Client:
             raise _refusal(code, reply.body, reply.retry_after)
         return reply.body
 
-    def _bytes(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
-        key = tuple(headers.items())
+    def _bytes(self, method: str, path: str, body: bytes | None, content_type: str, accept: str) -> bytes:
+        credentials = self._connection.headers
+        key = (accept, content_type if body is not None else "", *credentials.values())
         lines = self._lines.get(key)
         if lines is None:
             always = {"Host": self._host, "User-Agent": self._agent}
-            lines = "".join([f"{name}: {value}\r\n" for name, value in (always | headers).items()])
+            headers = always | self._headers(body, content_type, accept)
+            lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
             self._lines = {key: lines} if len(self._lines) > MOST_LINES else {**self._lines, key: lines}
         if body is None:
             return f"{method} {self._prefix}{path} HTTP/1.1\r\n{lines}\r\n".encode("ascii")
         head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
         return head.encode("ascii") + body
 
-    async def _ask_by_proxy(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Reply:
+    def _headers(self, body: bytes | None, content_type: str, accept: str) -> dict[str, str]:
+        headers = {**self._connection.headers, "Accept": accept}
+        return headers if body is None else {**headers, "Content-Type": content_type}
+
+    async def _ask_by_proxy(self, method: str, path: str, body: bytes | None, content_type: str, accept: str) -> Reply:
         assert self._session is not None
         async with self._session.request(
             method,
             URL(self._base + path, encoded=True),
             data=body,
-            headers=headers,
+            headers=self._headers(body, content_type, accept),
             proxy=self._connection.proxy,
             server_hostname=self._connection.server_name,
         ) as answer:

@@ -7,11 +7,14 @@ request along, and then it is not known whether that was carried out.
 import asyncio
 import ssl
 import time
+from collections.abc import Callable
 from typing import NamedTuple, cast
 from urllib.parse import urlsplit
 
 import httptools
 
+_RETRY_AFTER = b"retry-after"
+_RETRY_AFTER_LENGTH = len(_RETRY_AFTER)
 KEPT_SECONDS = 60.0
 """How long a connection may be idle: servers close theirs after about 90 seconds."""
 
@@ -22,6 +25,10 @@ class Reply(NamedTuple):
     status: int
     body: bytes
     retry_after: str
+
+
+Answered = Callable[[Reply | Exception], None]
+"""Told what was answered, or why nothing was: an OSError, of which TimeoutError is one."""
 
 
 class Connections:
@@ -41,11 +48,33 @@ class Connections:
         if wire is None:
             async with asyncio.timeout(seconds):  # wait_for swallows a cancellation that comes with the connection
                 wire = await self._connect()
+        answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+        def settle(found: Reply | Exception) -> None:
+            if answer.done():
+                return
+            if isinstance(found, Reply):
+                answer.set_result(found)
+            else:
+                answer.set_exception(found)
+
+        wire.ask(request, seconds, settle)
         try:
-            return await wire.ask(request, seconds)
+            return await answer
         except asyncio.CancelledError:
             wire.drop(ConnectionAbortedError("the request was given up"))  # its answer is not to be another one's
             raise
+
+    def send_at_once(self, request: bytes, seconds: float, answered: Answered) -> bool:
+        """Send a request if a connection is idle, without a task that waits for the answer; False if none is.
+
+        `answered` is told later, never before this returns.
+        """
+        wire = self._take()
+        if wire is None:
+            return False
+        wire.ask(request, seconds, answered)
+        return True
 
     def close(self) -> None:
         for wire in list(self._open):
@@ -80,32 +109,53 @@ class _Wire(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()  # once: looking it up asks the system who we are
         self._parser = httptools.HttpResponseParser(self)
-        self._answer: asyncio.Future[Reply] | None = None
+        self._answered: Answered | None = None
+        self._deadline = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        """Looks whether the deadline has passed. It outlives its request: most are answered long before, and one timer
+        in a while costs less than one for each."""
         self._body: list[bytes] = []
         self._retry_after = ""
+        self._reply: Reply | None = None
+        self._is_kept = True
 
-    def ask(self, request: bytes, seconds: float) -> "asyncio.Future[Reply]":
-        answer = self._answer = self._loop.create_future()
+    def ask(self, request: bytes, seconds: float, answered: Answered) -> None:
+        self._answered = answered
         if self._transport is None or self._transport.is_closing():
-            self._fail(ConnectionResetError("the connection was closed"))
-        else:
-            self._timer = self._loop.call_later(seconds, self.drop, TimeoutError())
+            self._loop.call_soon(self._fail, ConnectionResetError("the connection was closed"))
+            return
+        self._deadline = self._loop.time() + seconds
+        if self._timer is None or self._timer.when() > self._deadline:
+            self._look_at(self._deadline)
+        try:
             self._transport.write(request)
-        return answer
+        except Exception as error:  # of the transport: nobody knows how much of it was sent
+            self._loop.call_soon(self.drop, ConnectionError(f"the request could not be written: {error}"))
 
     def drop(self, why: Exception) -> None:
         """Close it at once; who waits for an answer gets none."""
-        self._fail(why)
         if self._transport is not None:
             self._transport.abort()
+        self._fail(why)
 
     def _fail(self, why: Exception) -> None:
-        answer, self._answer = self._answer, None
+        answered, self._answered = self._answered, None
+        if answered is not None:
+            answered(why)
+
+    def _look_at(self, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if answer is not None and not answer.done():
-            answer.set_exception(why)
+        self._timer = self._loop.call_at(when, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._answered is None:
+            return
+        if self._loop.time() < self._deadline:  # of a later request than the one that it was set for
+            self._look_at(self._deadline)
+        else:
+            self.drop(TimeoutError())
 
     # What the loop calls.
 
@@ -117,11 +167,30 @@ class _Wire(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self.drop(ConnectionError(f"the answer is no HTTP: {error}"))
+            self._is_kept = False
+            if self._reply is None:
+                self.drop(ConnectionError(f"the answer is no HTTP: {error}"))
+        if (
+            self._reply is not None
+        ):  # told only now: whoever is told may ask for more, and this data has no answer to it
+            self._tell(self._reply)
+
+    def _tell(self, reply: Reply) -> None:
+        self._reply = None
+        answered, self._answered = self._answered, None
+        if answered is not None and self._is_kept:
+            self.idle_since = time.monotonic()
+            self._idle.append(self)
+        elif self._transport is not None:
+            self._transport.close()
+        if answered is not None:
+            answered(reply)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._all.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
         if self in self._idle:
             self._idle.remove(self)
         self._fail(error if isinstance(error, OSError) else ConnectionResetError("the server closed the connection"))
@@ -129,22 +198,17 @@ class _Wire(asyncio.Protocol):
     # What the parser calls.
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if name.lower() == b"retry-after":
+        if len(name) == _RETRY_AFTER_LENGTH and name.lower() == _RETRY_AFTER:
             self._retry_after = value.decode("latin-1")
 
     def on_body(self, body: bytes) -> None:
         self._body.append(body)
 
     def on_message_complete(self) -> None:
-        reply = Reply(self._parser.get_status_code(), b"".join(self._body), self._retry_after)
-        self._body, self._retry_after = [], ""
-        answer, self._answer = self._answer, None
-        if self._timer is not None:
-            self._timer.cancel()
-        if answer is not None and self._parser.should_keep_alive():
-            self.idle_since = time.monotonic()
-            self._idle.append(self)
-        elif self._transport is not None:
-            self._transport.close()
-        if answer is not None and not answer.done():
-            answer.set_result(reply)
+        body, self._body = self._body, []
+        retry_after, self._retry_after = self._retry_after, ""
+        if self._reply is not None:
+            self._is_kept = False  # two answers to one request: nobody knows what comes next
+            return
+        self._is_kept = self._parser.should_keep_alive()
+        self._reply = Reply(self._parser.get_status_code(), b"".join(body), retry_after)

@@ -42,7 +42,9 @@ class Lane(enum.IntEnum):
     EVENT = 3
 
 
-Work = Callable[[], Awaitable[None]]
+Work = Callable[[], Awaitable[None] | None]
+"""Begins something, and returns what is to be awaited until it is done; None if it tells by itself, by `done`, or goes
+on in its place by `go_on`: a task costs more than all else about a request that simply succeeds."""
 
 
 class Dispatcher:
@@ -111,9 +113,24 @@ class Dispatcher:
                 self.on_room()
             self.in_flight += 1
             self._flying[lane] += 1
-            task = loop.create_task(self._run(lane, work))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            loop.call_soon(self._begin, lane, work)
+
+    def _begin(self, lane: Lane, work: Work) -> None:
+        if self._paused_until:
+            pause = self._paused_until - time.monotonic()
+            if pause > 0:
+                assert self._loop is not None
+                self._loop.call_later(pause, self._begin, lane, work)
+                return
+            self._paused_until = 0.0
+        try:
+            awaited = work()
+        except Exception:
+            _log.exception("a request could not be dealt with")
+            self.done(lane)
+            return
+        if awaited is not None:
+            self.go_on(lane, awaited)
 
     def _next(self) -> Lane | None:
         """The lane whose turn it is."""
@@ -138,20 +155,28 @@ class Dispatcher:
         self._looks_again = None
         self._pump()
 
-    async def _run(self, lane: Lane, work: Work) -> None:
-        pause = self._paused_until - time.monotonic()
-        if pause > 0:
-            await asyncio.sleep(pause)
+    async def _run(self, lane: Lane, awaited: Awaitable[None]) -> None:
         try:
-            await work()
+            await awaited
         except Exception:
             _log.exception("a request could not be dealt with")
         finally:
-            self.in_flight -= 1
-            self._flying[lane] -= 1
-            if lane is Lane.BIND:
-                self._bound_at = time.monotonic()
-            self._pump()
+            self.done(lane)
+
+    def go_on(self, lane: Lane, awaited: Awaitable[None]) -> None:
+        """Work that has begun goes on in a task, and is done when that is."""
+        assert self._loop is not None
+        task = self._loop.create_task(self._run(lane, awaited))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def done(self, lane: Lane) -> None:
+        """Work is done: somebody else may have its place."""
+        self.in_flight -= 1
+        self._flying[lane] -= 1
+        if lane is Lane.BIND:
+            self._bound_at = time.monotonic()
+        self._pump()
 
     # What the answers say.
 

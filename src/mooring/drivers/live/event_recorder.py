@@ -8,9 +8,8 @@ import random
 import socket
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from mooring.drivers.live.client import ApiError, Client
 from mooring.drivers.live.dispatcher import Dispatcher, Lane
@@ -24,6 +23,8 @@ SERIES_SECONDS = 30.0
 FORGOTTEN_SECONDS = 360.0
 """What has not been said for so long is news when it is said again."""
 LONGEST_NOTE = 1024
+Request = tuple[str, str, bytes]
+"""Its method, path and body."""
 
 
 class _Series:
@@ -33,9 +34,52 @@ class _Series:
         self.path, self.name, self.note = path, name, note
         self.count, self.first, self.last, self.written = 1, now, now, now
 
-    def update(self, now: float) -> tuple[str, str, bytes]:
+    def update(self, now: float) -> Request:
         series = {"count": self.count, "lastObservedTime": _micro(now)}
         return "PATCH", f"{self.path}/{self.name}", encode({"series": series})
+
+
+class _Event(NamedTuple):
+    """One that is to be written. Of those who wait there may be thousands: it is no more than what it is made of."""
+
+    pod: Pod
+    name: str
+    reason: str
+    action: str
+    note: str
+    now: float
+    scheduler: str
+    warning: bool
+    related: dict[str, str] | None
+
+    def request(self, host: str) -> Request:
+        metadata, note = self.pod.metadata, self.note
+        body: dict[str, Any] = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": self.name or _new_name(self.pod), "namespace": metadata.namespace},
+            "eventTime": _micro(self.now),
+            "reportingController": self.scheduler,
+            "reportingInstance": f"{self.scheduler}-{host}",
+            "action": self.action,
+            "reason": self.reason,
+            "regarding": reference(self.pod),
+            "note": note if len(note) <= LONGEST_NOTE else f"{note[: LONGEST_NOTE - 3]}...",
+            "type": "Warning" if self.warning else "Normal",
+        }
+        if self.related:
+            body["related"] = self.related
+        return "POST", _path(self.pod), encode(body)
+
+
+class _Update(NamedTuple):
+    """The count of a series, as of now."""
+
+    series: _Series
+    now: float
+
+    def request(self, host: str) -> Request:
+        return self.series.update(self.now)
 
 
 class EventRecorder:
@@ -44,8 +88,9 @@ class EventRecorder:
     def __init__(self, client: Client, dispatcher: Dispatcher) -> None:
         self._client, self._dispatcher = client, dispatcher
         self._host = socket.gethostname()
-        self._waiting: deque[Callable[[], tuple[str, str, bytes]]] = deque()
-        """Each makes a request: its method, path and body. That it is made late costs no bind its time."""
+        self._waiting: deque[_Event | _Update] = deque()
+        """Each makes a request. That it is made late costs no bind its time."""
+        self._work = self._send_next
         self._series: OrderedDict[tuple[str, str], _Series] = OrderedDict()
         self.dropped = 0
 
@@ -63,54 +108,34 @@ class EventRecorder:
         """Note an event on a pod; it is sent when nothing more urgent waits."""
         now = time.time()
         key = (pod.metadata.uid, reason)
-        known = self._series.get(key)
-        if warning and known is not None and known.note == note and now - known.last < FORGOTTEN_SECONDS:
+        known = self._series.get(key) if warning else None
+        if known is not None and known.note == note and now - known.last < FORGOTTEN_SECONDS:
             known.count, known.last = known.count + 1, now
             if now - known.written >= SERIES_SECONDS:
                 known.written = now
-                self._send(lambda: known.update(now))
+                self._send(_Update(known, now))
             return
-        metadata = pod.metadata
-        name = f"{metadata.name}.{random.getrandbits(64):016x}"
-        path = f"/apis/events.k8s.io/v1/namespaces/{metadata.namespace}/events"
+        name = ""
         if warning:
-            self._series[key] = _Series(path, name, note, now)
+            name = _new_name(pod)
+            self._series[key] = _Series(_path(pod), name, note, now)
             self._series.move_to_end(key)
             if len(self._series) > MOST_SERIES:
                 self._series.popitem(last=False)
+        self._send(_Event(pod, name, reason, action, note, now, scheduler, warning, related))
 
-        def creation() -> tuple[str, str, bytes]:
-            body: dict[str, Any] = {
-                "apiVersion": "events.k8s.io/v1",
-                "kind": "Event",
-                "metadata": {"name": name, "namespace": metadata.namespace},
-                "eventTime": _micro(now),
-                "reportingController": scheduler,
-                "reportingInstance": f"{scheduler}-{self._host}",
-                "action": action,
-                "reason": reason,
-                "regarding": reference(pod),
-                "note": note if len(note) <= LONGEST_NOTE else f"{note[: LONGEST_NOTE - 3]}...",
-                "type": "Warning" if warning else "Normal",
-            }
-            if related:
-                body["related"] = related
-            return "POST", path, encode(body)
-
-        self._send(creation)
-
-    def _send(self, request: Callable[[], tuple[str, str, bytes]]) -> None:
-        self._waiting.append(request)
+    def _send(self, event: _Event | _Update) -> None:
+        self._waiting.append(event)
         if len(self._waiting) > MOST_WAITING:
             self._waiting.popleft()
             self.dropped += 1
         else:
-            self._dispatcher.submit(Lane.EVENT, self._send_next)
+            self._dispatcher.submit(Lane.EVENT, self._work)
 
     async def _send_next(self) -> None:
         if not self._waiting:
             return
-        method, path, body = self._waiting.popleft()()
+        method, path, body = self._waiting.popleft().request(self._host)
         try:
             content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
             await self._client.request(method, path, body, content_type)
@@ -118,6 +143,14 @@ class EventRecorder:
             if error.code == 429:
                 self._dispatcher.pause(error)
             self.dropped += 1  # an event is no promise: its namespace may be on its way out
+
+
+def _new_name(pod: Pod) -> str:
+    return f"{pod.metadata.name}.{random.getrandbits(64):016x}"
+
+
+def _path(pod: Pod) -> str:
+    return f"/apis/events.k8s.io/v1/namespaces/{pod.metadata.namespace}/events"
 
 
 def reference(pod: Pod) -> dict[str, str]:

@@ -45,6 +45,8 @@ class Pacing:
 
     def note_bind(self, is_conflict: bool) -> None:
         self._latest.append(is_conflict)
+        if not is_conflict and self._sound == SLICE:
+            return
         rate = self.conflict_rate
         if is_conflict and rate > MOST_CONFLICTS and len(self._latest) >= LATEST_BINDS // 4:
             self._sound = max(SMALLEST_SLICE, self._sound // 2)
