@@ -4,7 +4,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from mooring.model.events import Event, GangSeen, PodLost, PodSeen, WorkloadLost, WorkloadSeen
+from mooring.model.events import Event, GangLost, GangSeen, PodLost, PodSeen, WorkloadLost, WorkloadSeen
 from mooring.model.loading import catalog as catalog_module
 from mooring.model.loading.catalog import Catalog
 from mooring.model.loading.kinds import decode, find_kind
@@ -93,6 +93,21 @@ def test_they_are_told_in_order_between_those_that_are_read_together(catalog: Ca
     assert catalog.translated == 4, "with the other one of the gang"
 
 
+def test_they_are_told_in_the_order_in_which_they_came(catalog: Catalog) -> None:
+    put(catalog, pod("a"), pod("b"))
+
+    assert seen(put(catalog, pod("b", BOUND), pod("a", BOUND))) == ["a", "b"]
+
+
+def test_a_deployment_of_kai_has_its_pods_in_its_queue(catalog: Catalog) -> None:
+    put(catalog, deployment(labels={"kai.scheduler/queue": "research"}))
+
+    (event,) = put(catalog, of_set("p"))
+
+    assert isinstance(event, PodSeen)
+    assert event.pod.metadata.labels == {"kai.scheduler/queue": "research"}
+
+
 def test_one_that_joins_a_gang_and_leaves_it_is_read_with_it(catalog: Catalog) -> None:
     crew = {"mooring.dev/gang-name": "crew"}
     put(catalog, pod("a", annotations=crew), pod("b"))
@@ -114,6 +129,26 @@ def test_an_owner_that_has_a_word_for_its_pods_is_read_with_them(says: Document,
     assert any(isinstance(event, GangSeen | WorkloadSeen) for event in came)
     assert seen(went) == ["p"]
     assert len(went) == 1
+
+
+def test_one_of_a_job_in_the_default_queue_is_read_with_it(catalog: Catalog) -> None:
+    job = document("batch/v1", "Job", "train", {"template": {"spec": {**CONTAINERS, "restartPolicy": "Never"}}})
+    queue = document("kueue.x-k8s.io/v1beta2", "LocalQueue", "default", {"clusterQueue": "all"})
+    put(catalog, queue, job)
+
+    events = put(catalog, pod("p", ownerReferences=owned_by("batch/v1", "Job", "train")))
+
+    assert [type(event) for event in events] == [PodSeen, WorkloadSeen]
+
+
+def test_a_gang_that_one_was_of_goes_though_another_of_its_owner_cannot_be_read(catalog: Catalog) -> None:
+    put(catalog, replica_set(annotations={"mooring.dev/gang": "true"}), of_set("p"))
+    put(catalog, of_set("q", {**CONTAINERS, "priorityClassName": "gone"}))
+
+    events = put(catalog, replica_set(), of_set("p", BOUND))
+
+    assert [type(event) for event in events] == [PodSeen, GangLost]
+    assert catalog.problems
 
 
 def test_what_queued_for_one_goes_when_its_deployment_leaves_the_queue_as_it_changes(catalog: Catalog) -> None:
