@@ -1,8 +1,7 @@
 """Requests to a Kubernetes API: raw bytes in and out, every answer counted.
 
-Objects are decoded by whoever knows their types; here they are bytes. Requests go over connections of our own, which
-cost a fifth of what a general client takes of the processor; watches, and everything where there is a proxy on the way,
-over aiohttp.
+Objects are decoded by whoever knows their types; here they are bytes. They go over connections of our own, which cost
+a fifth of what a general client takes of the processor, and over aiohttp where there is a proxy on the way.
 """
 
 import asyncio
@@ -82,6 +81,9 @@ class Client:
 
     async def __aenter__(self) -> "Client":
         tls = self._connection.tls()
+        if self._connection.proxy is None:
+            self._connections = Connections(self._base, tls, self._connection.server_name)
+            return self
         connector = aiohttp.TCPConnector(limit=0, ssl=tls if tls is not None else False, keepalive_timeout=60)
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -90,8 +92,6 @@ class Client:
             skip_auto_headers=("Accept-Encoding",),
             auto_decompress=True,
         )
-        if self._connection.proxy is None:
-            self._connections = Connections(self._base, tls, self._connection.server_name)
         return self
 
     async def __aexit__(self, *raised: object) -> None:
@@ -198,27 +198,35 @@ class Client:
 
     @asynccontextmanager
     async def stream(self, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a watch: its lines, in lists as they arrive, until the server ends it."""
-        assert self._session is not None
+        """Open a watch: what comes, in pieces that need not be lines, until the server ends it."""
         await self._connection.renew()
-        headers = {**self._connection.headers, "Accept": JSON}
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_SECONDS, sock_read=SILENT_SECONDS)
         try:
-            async with self._session.get(
-                URL(self._base + path, encoded=True),
-                headers=headers,
-                timeout=timeout,
-                proxy=self._connection.proxy,
-                server_hostname=self._connection.server_name,
-            ) as answer:
-                if answer.status == 401:
+            async with self._opened(path) as (status, retry_after, chunks):
+                if status == 401:
                     await self._connection.renew(at_once=True)
-                if answer.status >= 300:
-                    retry_after = answer.headers.get("Retry-After", "")
-                    raise _refusal(answer.status, await answer.read(), retry_after)
-                yield answer.content.iter_any()
+                if status >= 300:
+                    raise _refusal(status, b"".join([chunk async for chunk in chunks]), retry_after)
+                yield chunks
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiError(0, "Unreachable", _why(error, self._base)) from error
+
+    @asynccontextmanager
+    async def _opened(self, path: str) -> AsyncIterator[tuple[int, str, AsyncIterator[bytes]]]:
+        """The status of a watch, when to come back if it was refused, and what comes."""
+        if self._connections is not None:
+            request = self._bytes("GET", path, None, "", JSON)
+            async with self._connections.stream(request, REQUEST_SECONDS, SILENT_SECONDS) as stream:
+                yield stream.status, stream.retry_after, stream
+            return
+        assert self._session is not None
+        async with self._session.get(
+            URL(self._base + path, encoded=True),
+            headers=self._headers(None, "", JSON),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_SECONDS, sock_read=SILENT_SECONDS),
+            proxy=self._connection.proxy,
+            server_hostname=self._connection.server_name,
+        ) as answer:
+            yield answer.status, answer.headers.get("Retry-After", ""), answer.content.iter_any()
 
 
 def _refusal(code: int, content: bytes, retry_after: str) -> ApiError:

@@ -7,11 +7,14 @@ request along, and then it is not known whether that was carried out.
 import asyncio
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import NamedTuple, cast
 from urllib.parse import urlsplit
 
 import httptools
+
+from mooring.drivers.live.streaming import Stream
 
 _RETRY_AFTER = b"retry-after"
 _RETRY_AFTER_LENGTH = len(_RETRY_AFTER)
@@ -41,6 +44,7 @@ class Connections:
         self._server_name = (server_name or self._host) if tls is not None else None
         self._idle: list[_Wire] = []
         self._open: set[_Wire] = set()
+        self._streams: set[Stream] = set()
 
     async def send(self, request: bytes, seconds: float) -> Reply:
         """Send a request and return its answer; raise OSError if there is none, TimeoutError if not in time."""
@@ -76,8 +80,24 @@ class Connections:
         wire.ask(request, seconds, answered)
         return True
 
+    @asynccontextmanager
+    async def stream(self, request: bytes, seconds: float, silent_seconds: float) -> AsyncIterator[Stream]:
+        """Send a request whose answer goes on for long, on a connection of its own; raise as `send` does."""
+        loop = asyncio.get_running_loop()
+        stream = Stream(silent_seconds, self._streams.discard)
+        self._streams.add(stream)
+        try:
+            async with asyncio.timeout(seconds):
+                await loop.create_connection(lambda: stream, self._host, self._port)
+                await stream.encrypt(self._tls, self._server_name)
+            await stream.begin(request)
+            yield stream
+        finally:
+            stream.drop(ConnectionAbortedError("nobody reads it any more"))
+            self._streams.discard(stream)
+
     def close(self) -> None:
-        for wire in list(self._open):
+        for wire in [*self._open, *self._streams]:
             wire.drop(ConnectionAbortedError("the client was closed"))
 
     def _take(self) -> "_Wire | None":
