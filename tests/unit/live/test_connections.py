@@ -234,6 +234,7 @@ def test_a_deadline_is_that_of_the_request_under_way() -> None:
                 await asyncio.wait_for(connections.send(REQUEST, 0.05), 2)
             assert answered == 3
             connections.close()
+            await asyncio.sleep(0.01)
 
     asyncio.run(run())
 

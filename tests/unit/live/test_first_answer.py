@@ -49,6 +49,7 @@ def said(talk: Talk | None) -> tuple[str, str]:
 
             with pytest.raises(MooringError) as raised:
                 await run.first_answer(discovered, connection)
+        await asyncio.sleep(0.01)  # let the server see that the client has gone
         server.close()
         return address, str(raised.value)
 

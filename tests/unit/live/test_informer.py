@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from aiohttp import web
 
 from mooring.drivers.live.client import Client
@@ -47,6 +48,10 @@ class Server:
     def __init__(self, *scripts: list[tuple[str, dict[str, Any]]]) -> None:
         self.objects = [node("a", 1), node("b", 2), node("c", 3)]
         self.asked: list[str] = []
+        self.piece = 0
+        """How many bytes of a watch are sent at a time; 0 for a line."""
+        self.loses = 0
+        """How many bytes of the end of each watch are never sent: the connection breaks."""
         self._scripts = list(scripts)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -65,8 +70,18 @@ class Server:
         await response.prepare(request)
         if not self._scripts:
             await asyncio.sleep(60)
-        for kind, found in self._scripts.pop(0):
-            await response.write(msgspec.json.encode({"type": kind, "object": found}) + b"\n")
+        lines = [msgspec.json.encode({"type": kind, "object": found}) + b"\n" for kind, found in self._scripts.pop(0)]
+        if self.piece:
+            text = b"".join(lines)
+            text = text[: len(text) - self.loses]
+            lines = [text[start : start + self.piece] for start in range(0, len(text), self.piece)]
+        for line in lines:
+            await response.write(line)
+            if self.piece:
+                await asyncio.sleep(0.001)  # else the system puts them together
+        if self.loses:
+            assert request.transport is not None
+            request.transport.close()
         return response
 
 
@@ -149,3 +164,28 @@ def test_a_fault_of_ours_does_not_end_it(tmp_path: Path) -> None:
 
     follow(server, tmp_path, story)
     assert server.asked[2:5] == ["watch from 10", "watch from 10", "list from 0"]
+
+
+@pytest.mark.parametrize("piece", [1, 7, 10_000], ids=["by byte", "within lines", "at once"])
+def test_lines_are_put_together_however_they_come(tmp_path: Path, piece: int) -> None:
+    server = Server([("MODIFIED", node("a", 11)), ("ADDED", node("dä€😀", 12)), ("DELETED", node("b", 13))])
+    server.piece = piece
+
+    async def story(informer: Informer, seen: Seen) -> None:
+        await until(lambda: len(server.asked) >= 4)
+        assert seen.there == {"a": "11", "c": "3", "dä€😀": "12"}
+
+    follow(server, tmp_path, story)
+    assert server.asked[3] == "watch from 13"
+
+
+def test_a_watch_that_breaks_within_a_line_is_resumed_before_it(tmp_path: Path) -> None:
+    server = Server([("ADDED", node("d", 11)), ("ADDED", node("e", 12))])
+    server.piece, server.loses = 10, 10
+
+    async def story(informer: Informer, seen: Seen) -> None:
+        await until(lambda: len(server.asked) >= 4)
+        assert seen.there == {"a": "1", "b": "2", "c": "3", "d": "11"}
+
+    follow(server, tmp_path, story)
+    assert server.asked[3] == "watch from 11"

@@ -1,6 +1,7 @@
 """Answers that go on for long, against servers that send them piece by piece, as badly cut as can be."""
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -48,8 +49,16 @@ class Server:
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
-            self.open -= 1
             writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+            self.open -= 1
+
+    async def ends(self) -> None:
+        """Whatever became of it, nothing stays open."""
+        async with asyncio.timeout(5):
+            while self.open:
+                await asyncio.sleep(0.005)
 
 
 def encryption(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
@@ -73,8 +82,7 @@ def play(server: Server, story: Story, tls: tuple[ssl.SSLContext, ssl.SSLContext
         async with listening, asyncio.timeout(10):
             await story(connections)
             assert not connections._streams
-            while server.open:  # whatever became of it, nothing stays open
-                await asyncio.sleep(0.005)
+            await server.ends()
 
     asyncio.run(run())
 
@@ -97,7 +105,9 @@ LINES = '{"a":"ä€😀"}\n{"b":2}\n{"c":3}\n'.encode()
         pytest.param([HEAD, *(chunk(bytes([byte])) for byte in LINES), END], id="characters in several chunks"),
         pytest.param([bytes([byte]) for byte in HEAD + chunk(LINES) + END], id="byte by byte"),
         pytest.param([HEAD + chunk(LINES[:9])[:-1], b"\n" + chunk(LINES[9:]) + END[:2], END[2:]], id="cut in between"),
-        pytest.param([b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(LINES), LINES, WAIT], id="of known length"),
+        pytest.param(
+            [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(LINES), LINES, WAIT], id="of known length"
+        ),
         pytest.param([b"HTTP/1.0 200 OK\r\n\r\n", LINES[:7], LINES[7:]], id="until the connection ends"),
     ],
 )
@@ -129,10 +139,11 @@ def test_what_is_encrypted_is_read_as_well(tmp_path: Path, loop: str) -> None:
 def test_what_came_before_a_connection_broke_is_read_first() -> None:
     async def story(connections: Connections) -> None:
         seen = b""
-        with pytest.raises(ConnectionError):
-            async with connections.stream(REQUEST, 5, 5) as stream:
-                async for piece in stream:
-                    seen += piece
+        async with connections.stream(REQUEST, 5, 5) as stream:
+            while len(seen) < 20:
+                seen += await anext(stream)
+            with pytest.raises(ConnectionError):
+                await anext(stream)
         assert seen == LINES[:20]
 
     play(Server(HEAD, chunk(LINES[:14]), chunk(LINES[14:20])), story)
@@ -206,6 +217,8 @@ def test_nothing_is_read_while_nobody_asks() -> None:
     sent = 0
 
     async def run() -> None:
+        ended = asyncio.Event()
+
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             nonlocal sent
             writer.write(HEAD)
@@ -215,13 +228,17 @@ def test_nothing_is_read_while_nobody_asks() -> None:
                 sent += 1
             writer.write(END)
             writer.close()
+            await writer.wait_closed()
+            ended.set()
 
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         connections = Connections(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None)
-        async with server, asyncio.timeout(20), connections.stream(REQUEST, 5, 5) as stream:
-            await asyncio.sleep(0.3)
-            assert sent < 400
-            assert sum([len(piece) async for piece in stream]) == 400 * 100_000
+        async with server, asyncio.timeout(20):
+            async with connections.stream(REQUEST, 5, 5) as stream:
+                await asyncio.sleep(0.3)
+                assert sent < 400
+                assert sum([len(piece) async for piece in stream]) == 400 * 100_000
+            await ended.wait()
 
     asyncio.run(run())
 
@@ -244,6 +261,7 @@ def test_a_watch_that_is_refused_says_why(tmp_path: Path, code: int) -> None:
             with pytest.raises(ApiError) as raised:
                 async with client.stream("/api/v1/pods?watch=true"):
                     pass
+            await server.ends()
         error = raised.value
         assert (error.code, error.reason, error.message, error.retry_after) == (code, "Because", "because", 3.0)
 

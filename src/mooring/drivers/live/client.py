@@ -99,7 +99,7 @@ class Client:
             self._connections.close()
         if self._session is not None:
             await self._session.close()
-            await asyncio.sleep(0)  # let transports close
+        await asyncio.sleep(0)  # let transports close
 
     @property
     def server(self) -> str:

@@ -97,8 +97,10 @@ class Connections:
             self._streams.discard(stream)
 
     def close(self) -> None:
-        for wire in [*self._open, *self._streams]:
+        for wire in list(self._open):
             wire.drop(ConnectionAbortedError("the client was closed"))
+        for stream in list(self._streams):
+            stream.drop(ConnectionAbortedError("the client was closed"))
 
     def _take(self) -> "_Wire | None":
         """A connection that is open and idle; those used last first, so that no more are kept than are needed."""

@@ -33,7 +33,7 @@ class Stream(asyncio.Protocol):
         """Somebody waits for more."""
 
     async def encrypt(self, tls: ssl.SSLContext | None, server_name: str | None) -> None:
-        """Shake hands on a connection that is open: were it for the loop to do, nobody could tell the socket to wait."""
+        """Shake hands on a connection that is open: if the loop did, nobody could tell the socket to wait."""
         if self._socket is None:
             raise self._broken or ConnectionResetError("the server closed the connection")
         self._transport = self._socket
