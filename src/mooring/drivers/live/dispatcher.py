@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from mooring.drivers.live.client import ApiError
 
 FEWEST, MOST = 4, 256
-START = 48
+START = 64
 LATEST_PART = 0.05
 """How much one answer counts in the average of late."""
 SLOW = 3.0
