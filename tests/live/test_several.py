@@ -18,8 +18,8 @@ PODS = 1600
 """To be placed where there is room for 2,000: of the last cores, several schedulers can only take turns."""
 MOST_LONGER = 1.8
 """Two or three schedulers may take this much longer than one before it is a fault. Each follows all pods, on the
-processors of the API server and of whatever else runs there: 1.2 to 1.4 times as long was measured on two cores that
-others used as well (docs/decisions/0019-live-driver.md), 2.3 on two that were free, where one alone is fastest."""
+processors of the API server and of whatever else runs there (docs/decisions/0019-live-driver.md); with two cores that
+nobody else uses, where one alone is fastest, they do take longer."""
 
 THINKS = """\
 import time
