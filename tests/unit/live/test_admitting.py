@@ -1,16 +1,19 @@
 """Who admits, of several schedulers, and what the others are told."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from mooring.drivers.live.admitting import WorkloadView
-from mooring.drivers.live.client import ApiError
+from mooring.drivers.live.client import ApiError, Client
+from mooring.drivers.live.dispatcher import Dispatcher
+from mooring.drivers.live.driver import Live
 from mooring.drivers.live.election import Election, ElectionSettings
+from mooring.drivers.live.mirror import Mirror
 from mooring.model.api.kueue_workload import QuotaAdmission, Workload, WorkloadCondition, WorkloadSpec, WorkloadStatus
 from mooring.model.api.meta import ObjectMeta
-from mooring.model.decisions import Admit, Bind, Defer
+from mooring.model.decisions import Admit, Bind, Defer, Evict
 from mooring.model.events import WorkloadLost, WorkloadSeen
 from mooring.model.queued.gathering import QueuedWorkload
 from mooring.testing.queueing_builders import make_queue
@@ -67,6 +70,26 @@ def test_pods_without_quota_are_held_back_until_another_admits_them_or_we_do() -
     assert world.running() == []
     world.scheduler.handle(*view.take_over())
     assert [type(found) for found in world.cycle()] == [Admit, Bind]
+
+
+def test_evictions_that_were_left_to_who_admits_are_made_up_for_when_it_has_ended() -> None:
+    """It was killed after it had stopped a workload, and before it evicted its pods."""
+    world, nobody = TenantWorld([make_queue()], [make_job("first", cpu=4)]), Any
+    world.cycle()
+    (running,) = world.running()
+    decision = Evict(f"default/{running}", "n0", "", "its workload was stopped")
+
+    async def story() -> list[Evict]:
+        live = Live(world.scheduler, Mirror(), cast(Client, nobody), Dispatcher())
+        evicted: list[Evict] = []
+        live._evict = evicted.append  # type: ignore[method-assign]
+        live.carry_out(decision)
+        assert evicted == []
+        live._evict_what_was_left()
+        live._evict_what_was_left()  # once
+        return evicted
+
+    assert asyncio.run(story()) == [decision]
 
 
 class Leases:

@@ -84,7 +84,7 @@ class WorkloadView:
             return event
         workload = event.workload.workload
         self._kept[workload.key] = event
-        if _may_start(workload):
+        if may_start(workload):
             return event
         return WorkloadSeen(replace_fields(event.workload, workload=_asleep(workload)))
 
@@ -101,7 +101,8 @@ class WorkloadView:
         return list(kept.values())
 
 
-def _may_start(workload: Workload) -> bool:
+def may_start(workload: Workload) -> bool:
+    """Whether a Workload keeps nobody from starting, whoever admits."""
     if workload.condition(FINISHED) is not None:
         return True  # it is over, and nothing is decided on it
     has_quota = workload.status.admission is not None and workload.condition(ADMITTED) is not None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from mooring.config.extenders import Extender
 from mooring.drivers.driver import Driver, failure_of
-from mooring.drivers.live.admitting import WorkloadView
+from mooring.drivers.live.admitting import WorkloadView, may_start
 from mooring.drivers.live.binder import Answer, Outcome
 from mooring.drivers.live.carrier import Carrier
 from mooring.drivers.live.client import Client
@@ -33,7 +33,7 @@ from mooring.engine.cycle import Scheduler
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Admit, Bind, Decision, Defer, Evict, Notice, Partition, Suspend, Wait
-from mooring.model.events import Event, WorkloadLost, WorkloadSeen
+from mooring.model.events import Event, PodLost, WorkloadLost, WorkloadSeen
 from mooring.model.keys import PodKey, WorkloadKey
 
 LONGEST_WAIT = 60.0
@@ -58,6 +58,8 @@ class Live(Driver):
         self._to_ask: dict[str, list[Evict]] = {}
         """What extenders are to be asked about first, by preemptor."""
         self._asking: set[asyncio.Task[None]] = set()
+        self._left: dict[str, Evict] = {}
+        """Evictions that were left to whoever admits, by pod: the core counts these pods as leaving."""
         self._refusals = Refusals()
         self.recorder = EventRecorder(client, dispatcher)
         self._view = WorkloadView()
@@ -117,8 +119,20 @@ class Live(Driver):
         self._workloads.may_admit = is_sure
         self._see(self._view.take_over())
         self._resume()
+        self._evict_what_was_left()
         self._workloads.finish(workload for workload, _ in listed)
         self.wake()
+
+    def _evict_what_was_left(self) -> None:
+        """Who admitted before may have ended between stopping a workload and evicting its pods."""
+        left, self._left = self._left, {}
+        cluster = self.scheduler.cluster
+        for decision in left.values():
+            record = cluster.pods.records.get(PodKey(decision.pod))
+            key = cluster.tenants.workload_of.get(PodKey(decision.pod))
+            is_stopped = key is not None and not may_start(cluster.tenants.workloads[key].workload)
+            if is_stopped and record is not None and record.node_name:
+                self._evict(decision)
 
     def _resume(self) -> None:
         """Let those go on who were admitted, and not let go, by whoever admitted before."""
@@ -192,6 +206,9 @@ class Live(Driver):
         for event in queued:
             if isinstance(event, WorkloadLost):
                 self._workloads.lost(WorkloadKey(event.key))
+        for event in events if self._left else ():
+            if isinstance(event, PodLost):
+                self._left.pop(event.key, None)
         if self._sharing is not None:
             events = self._sharing.take_in(events)
         if self.extenders is not None:
@@ -251,6 +268,8 @@ class Live(Driver):
         """Hand it on; what becomes of it is told to the scheduler when it is known."""
         cluster = self.scheduler.cluster
         if not self._view.is_admitting and self._is_anothers(decision):
+            if isinstance(decision, Evict):
+                self._left[decision.pod] = decision
             return ""
         match decision:
             case Bind() if self._sharing is not None:
