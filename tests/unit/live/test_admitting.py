@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, cast
 
 import msgspec
+import pytest
 
 from mooring.drivers.live.admitting import WorkloadView
 from mooring.drivers.live.client import ApiError, Client
@@ -72,7 +73,9 @@ def test_pods_without_quota_are_held_back_until_another_admits_them_or_we_do() -
     assert [type(found) for found in world.cycle()] == [Admit, Bind]
 
 
-def test_evictions_that_were_left_to_who_admits_are_made_up_for_when_it_has_ended() -> None:
+def test_evictions_that_were_left_to_who_admits_are_made_up_for_when_it_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It was killed after it had stopped a workload, and before it evicted its pods."""
     world, nobody = TenantWorld([make_queue()], [make_job("first", cpu=4)]), Any
     world.cycle()
@@ -82,7 +85,7 @@ def test_evictions_that_were_left_to_who_admits_are_made_up_for_when_it_has_ende
     async def story() -> list[Evict]:
         live = Live(world.scheduler, Mirror(), cast(Client, nobody), Dispatcher())
         evicted: list[Evict] = []
-        live._evict = evicted.append  # type: ignore[method-assign]
+        monkeypatch.setattr(live, "_evict", evicted.append)
         live.carry_out(decision)
         assert evicted == []
         live._evict_what_was_left()

@@ -206,9 +206,9 @@ class Live(Driver):
         for event in queued:
             if isinstance(event, WorkloadLost):
                 self._workloads.lost(WorkloadKey(event.key))
-        for event in events if self._left else ():
-            if isinstance(event, PodLost):
-                self._left.pop(event.key, None)
+        if self._left:
+            for gone in [event.key for event in events if isinstance(event, PodLost)]:
+                self._left.pop(gone, None)
         if self._sharing is not None:
             events = self._sharing.take_in(events)
         if self.extenders is not None:
