@@ -35,7 +35,7 @@ def stories(draw: st.DrawFn) -> Story:
 
 
 @given(story=stories())
-@settings(max_examples=600)
+@settings(max_examples=200)
 def test_events_problems_and_their_order_are_the_same(story: Story) -> None:
     catalog, together = Catalog(expands=False), Together(expands=False)
     present: dict[int, Document] = {}

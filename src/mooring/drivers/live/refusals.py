@@ -32,7 +32,8 @@ class Refusals:
 
     def _forget_old(self, now: float) -> None:
         """Let go of the oldest, which stand first: those whose time is over, and whoever is one too many."""
-        for who, (_, last) in list(self._times.items()):
+        while self._times:
+            who, (_, last) = next(iter(self._times.items()))
             if now - last < FORGOTTEN_SECONDS and len(self._times) <= MOST_KEPT:
                 return
             del self._times[who]
