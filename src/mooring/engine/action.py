@@ -79,7 +79,7 @@ class Attempt(Trial):
     __slots__ = ("_cycle", "_turns", "error")
 
     def __init__(self, cycle: Cycle, turns: Sequence[Turn]) -> None:
-        self._log = cycle.cluster.log  # as a trial does: every action and every batch of every cycle makes one
+        super().__init__(cycle.cluster.log)
         self._cycle = cycle
         self._turns = turns
         self.error: Exception | None = None

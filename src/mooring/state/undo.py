@@ -62,6 +62,9 @@ class UndoLog:
         if raised is not None:
             raise raised
 
+    def forget(self) -> None:
+        self._steps.clear()
+
 
 class Trial:
     """Something that is tried out between `with` and the end of its block."""
@@ -80,7 +83,7 @@ class Trial:
     def __enter__(self) -> Self:
         log = self._log
         log.depth += 1
-        self._depth, self._begin, self._is_kept = log.depth, len(log._steps), False
+        self._depth, self._begin, self._is_kept = log.depth, len(log), False
         return self
 
     def __exit__(
@@ -95,5 +98,5 @@ class Trial:
         finally:
             log.depth -= 1
             if not log.depth:
-                log._steps.clear()
+                log.forget()
         return None

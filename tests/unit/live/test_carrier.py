@@ -43,6 +43,32 @@ class BrokenClient:
         raise RuntimeError("a fault of ours")
 
 
+async def always(workload: str) -> bool:
+    return True
+
+
+def carrier_of(
+    client: Any,
+    dispatcher: Dispatcher,
+    failed: list[Decision],
+    outcomes: list[Outcome],
+    admitted: Callable[[str], Awaitable[bool]] = always,
+) -> tuple[Carrier, Pod]:
+    """One that notes what failed and what became of binds, and a pod for it."""
+    carrier = Carrier(
+        client,
+        dispatcher,
+        EventRecorder(client, dispatcher),
+        failed=lambda decision, message: failed.append(decision),
+        bound=lambda decision, pod, answer: outcomes.append(answer.outcome),
+        find=lambda key: None,
+        admitted=admitted,
+    )
+    one = make_pod("p")
+    one.metadata.uid = "u"
+    return carrier, one
+
+
 def carry_out(story: Callable[[Carrier, Pod], None], found: bytes = UNBOUND) -> tuple[list[Decision], list[Outcome]]:
     """What the scheduler is told of failures, and what became of binds."""
     failed: list[Decision] = []
@@ -54,17 +80,7 @@ def carry_out(story: Callable[[Carrier, Pod], None], found: bytes = UNBOUND) -> 
     async def play() -> None:
         client: Any = BrokenClient(found)
         dispatcher = Dispatcher()
-        carrier = Carrier(
-            client,
-            dispatcher,
-            EventRecorder(client, dispatcher),
-            failed=lambda decision, message: failed.append(decision),
-            bound=lambda decision, pod, answer: outcomes.append(answer.outcome),
-            find=lambda key: None,
-            admitted=never,
-        )
-        one = make_pod("p")
-        one.metadata.uid = "u"
+        carrier, one = carrier_of(client, dispatcher, failed, outcomes, never)
         story(carrier, one)
         await dispatcher.drain(5)
         await asyncio.sleep(0.01)
@@ -154,7 +170,7 @@ def test_of_a_pod_whose_status_is_others_to_write_only_an_event_tells_why_it_wai
                 failed=lambda decision, message: None,
                 bound=lambda decision, pod, answer: None,
                 find=lambda key: one,
-                admitted=lambda workload: asyncio.sleep(0, True),
+                admitted=always,
             )
             carrier.say(Wait("default/p", "because"), one, in_status=in_status)
             await dispatcher.drain(5)
@@ -226,17 +242,7 @@ def test_a_bind_that_does_not_succeed_at_once_is_looked_into(
     async def play() -> None:
         monkeypatch.setattr(binder, "Backoff", lambda: backoff.Backoff(0.001, 0.001))
         dispatcher = Dispatcher()
-        carrier = Carrier(
-            client,
-            dispatcher,
-            EventRecorder(client, dispatcher),
-            failed=lambda decision, message: failed.append(decision),
-            bound=lambda decision, pod, answer: outcomes.append(answer.outcome),
-            find=lambda key: None,
-            admitted=lambda workload: asyncio.sleep(0, True),
-        )
-        one = make_pod("p")
-        one.metadata.uid = "u"
+        carrier, one = carrier_of(client, dispatcher, failed, outcomes)
         carrier.bind(Bind("default/p", "n1"), one, [], "")
         assert await dispatcher.drain(5)
         assert dispatcher.in_flight == 0
@@ -265,7 +271,7 @@ def test_a_fault_after_a_bind_takes_nobodys_place() -> None:
             failed=fail,
             bound=fail,
             find=lambda key: None,
-            admitted=lambda workload: asyncio.sleep(0, True),
+            admitted=always,
         )
         carrier.bind(Bind("default/p", "n1"), make_pod("p"), [], "")
         assert await dispatcher.drain(5)

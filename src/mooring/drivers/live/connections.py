@@ -192,9 +192,8 @@ class _Wire(asyncio.Protocol):
             self._is_kept = False
             if self._reply is None:
                 self.drop(ConnectionError(f"the answer is no HTTP: {error}"))
-        if (
-            self._reply is not None
-        ):  # told only now: whoever is told may ask for more, and this data has no answer to it
+        # Told only now: whoever is told may ask for more, and this data has no answer to that.
+        if self._reply is not None:
             self._tell(self._reply)
 
     def _tell(self, reply: Reply) -> None:
