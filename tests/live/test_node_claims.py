@@ -284,6 +284,25 @@ def test_room_that_others_claimed_for_a_pod_that_is_not_seen_yet_is_not_given_aw
     play(cluster, story)
 
 
+def test_events_wait_for_the_binds_of_others_too(cluster: Kube) -> None:
+    async def story(claimant: Claimant) -> None:
+        other, party = claimant("other"), Party(claimant("us"), make_scheduler(nodes=[make_node("n1", cpu=4)]), 7)
+        await other.read()
+        await party.sharing.claims.read()
+        assert not party.sharing.expects_binds
+        claims = claims_of(theirs(1, cpu=4), "n1")
+        await other.write(claims)
+        await party.sharing.claims.read()
+        assert party.sharing.expects_binds
+        other.withdraw(claims[0])
+        await other.write([])
+        await party.sharing.claims.read()
+        party.sharing.take_in([])
+        assert not party.sharing.expects_binds
+
+    play(cluster, story)
+
+
 def test_nothing_is_claimed_by_who_has_not_seen_the_pods_whose_claims_were_taken_out(cluster: Kube) -> None:
     async def story(claimant: Claimant) -> None:
         nodes = [make_node("n1", cpu=4)]

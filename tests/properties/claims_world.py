@@ -222,6 +222,23 @@ class UnreliableClient(Client):
         except TimeoutError:
             raise ApiError(0, "Unreachable", "no answer in time") from None
 
+    def post_at_once(self, path: str, body: bytes, answered: Callable[[ApiError | None], None]) -> bool:
+        if self._world.random.random() < 0.3:
+            return False  # no connection is free
+
+        async def post() -> None:
+            try:
+                await self.request("POST", path, body)
+            except ApiError as error:
+                answered(error)
+            else:
+                answered(None)
+
+        task = asyncio.ensure_future(post())
+        self._sent.add(task)
+        task.add_done_callback(self._sent.discard)
+        return True
+
     async def _travel(self, method: str, path: str, body: bytes | None, answer: "asyncio.Future[bytes]") -> None:
         world, draw = self._world, self._world.random
         faults = world.faults

@@ -167,7 +167,7 @@ def test_no_node_is_filled_twice_whatever_is_late_lost_or_dead(
 # Protocols that are broken on purpose, each in one of the things that the argument of decision 0019 rests on.
 
 
-async def _bind_whatever_became_of_the_claim(self: NodeClaims, claim: Claim) -> bool:
+def _bind_whatever_became_of_the_claim(self: NodeClaims, claim: Claim) -> bool:
     return True
 
 

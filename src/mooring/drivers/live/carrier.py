@@ -20,6 +20,7 @@ from mooring.drivers.live.event_recorder import EventRecorder, reference
 from mooring.drivers.live.extenders import ExtenderClient
 from mooring.drivers.live.informer import decode_head
 from mooring.drivers.live.requests import binding, cut_gpu, deletion, pod_path, preempted_status, waiting_status
+from mooring.drivers.live.sharing import Sharing
 from mooring.drivers.live.volumes import bind_volumes
 from mooring.engine.profile import Profile
 from mooring.model.api.pods import Pod
@@ -60,8 +61,8 @@ class Carrier:
         self.served: Served = {}
         self._profiles = profiles
         self.extenders: ExtenderClient | None = None
-        self.may_bind: Callable[[Bind, Pod], Awaitable[bool]] | None = None
-        """Waits until a bind may be sent; False if it may not any more."""
+        self.sharing: Sharing | None = None
+        """Says when a bind may be sent, if others use the same nodes."""
         self._preparing: set[asyncio.Task[None]] = set()
         self._to_say: OrderedDict[str, Wait] = OrderedDict()
         """The last word on each pod that waits, until it is written."""
@@ -132,7 +133,7 @@ class Carrier:
 
     def _begin_to_bind(self, decision: Bind, pod: Pod) -> Awaitable[None] | None:
         """Send a bind at once if nobody has to be asked before; only one that does not simply succeed takes a task."""
-        if self.extenders is None and self.may_bind is None:
+        if self.extenders is None and (self.sharing is None or self.sharing.may_bind(decision, pod)):
             answered = partial(self._answered_at_once, decision, pod, asyncio.get_running_loop().time())
             try:
                 if self._client.post_at_once(pod_path(pod, "binding"), binding(pod, decision), answered):
@@ -179,7 +180,7 @@ class Carrier:
 
     async def _ask_to_bind(self, decision: Bind, pod: Pod, tried: Tried | None) -> Answer:
         async def may_send() -> bool:
-            return self.may_bind is None or await self.may_bind(decision, pod)
+            return self.sharing is None or await self.sharing.wait_to_bind(decision, pod)
 
         answer = None
         if tried is None and self.extenders is not None and await may_send():

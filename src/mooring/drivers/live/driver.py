@@ -189,8 +189,8 @@ class Live(Driver):
         return most - self._dispatcher.backlog(Lane.BIND) - held
 
     def _expects_binds(self) -> bool:
-        """Whether pods are about to be bound: some wait for their claims, or for their turn."""
-        return bool(self._sharing is not None and len(self._sharing)) or bool(len(self.scheduler.queue))
+        """Whether pods are about to be bound, by us or others: some wait for their claims, or for their turn."""
+        return (self._sharing is not None and self._sharing.expects_binds) or bool(len(self.scheduler.queue))
 
     def _take_in(self) -> None:
         self._see(self._mirror.changes())
@@ -387,7 +387,7 @@ class Live(Driver):
         self._sharing = sharing
         sharing.bind, sharing.conflict, sharing.tell = self._bind, self._came_late, self._tell
         sharing.claims.on_vanished = self.wake
-        self._carrier.may_bind = sharing.may_bind
+        self._carrier.sharing = sharing
 
     def bound_at(self, claim: Claim) -> int | None:
         """At which version a pod that somebody claimed was seen on a node; 0 if on none, None if there is none."""

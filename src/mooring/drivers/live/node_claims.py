@@ -31,7 +31,7 @@ NAME = "mooring-node-claims"
 HORIZON = "horizon"
 ALIVE = "alive"
 """The last part of the key under which an owner of claims says that it is there: another number in each write."""
-KEPT_SECONDS = 2.0
+KEPT_SECONDS = 0.5
 """How long claims stay written after their pods were seen bound: others see them a little later than we do."""
 STRAGGLING_SECONDS = 20.0
 """How long one that is not bound keeps those written that were claimed together with it and are."""
@@ -298,13 +298,11 @@ class NodeClaims:
         """A pod is known not to be bound; others learn of it with our next claims."""
         self._withdrawn.add(claim)
 
-    async def may_bind(self, claim: Claim) -> bool:
-        """Wait until a bind may be sent; False if it may not any more, because its claim was taken out."""
-        while any(claim in batch.claims for batch in self._mine.values()):
-            if _now() < self._renewed + FENCE_SECONDS:
-                return True
-            await asyncio.sleep(0.1)
-        return False
+    def may_bind(self, claim: Claim) -> bool | None:
+        """Whether a bind may be sent: None if not now, False if not any more, because its claim was taken out."""
+        if not any(claim in batch.claims for batch in reversed(self._mine.values())):  # most often the last
+            return False
+        return _now() < self._renewed + FENCE_SECONDS or None
 
     async def write(self, claims: Sequence[Claim]) -> bool:
         """Claim all these, if nothing was written since we last read; False if something was, and has been read."""

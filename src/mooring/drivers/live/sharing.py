@@ -74,6 +74,11 @@ class Sharing:
         return len(self._held)
 
     @property
+    def expects_binds(self) -> bool:
+        """Whether anybody is about to bind a pod, as far as we know."""
+        return bool(self._held or self.claims.foreign)
+
+    @property
     def is_current(self) -> bool:
         """Whether pods have been followed as far as whoever claims something must have."""
         return self._pods_version() >= self.claims.needed_version
@@ -128,9 +133,16 @@ class Sharing:
         """It is known not to be bound."""
         self.claims.withdraw(_claim_of(decision, pod))
 
-    async def may_bind(self, decision: Bind, pod: Pod) -> bool:
+    def may_bind(self, decision: Bind, pod: Pod) -> bool:
+        """Whether a bind may be sent at once."""
+        return bool(self.claims.may_bind(_claim_of(decision, pod)))
+
+    async def wait_to_bind(self, decision: Bind, pod: Pod) -> bool:
         """Wait until a bind may be sent; False if it may not any more."""
-        return await self.claims.may_bind(_claim_of(decision, pod))
+        claim = _claim_of(decision, pod)
+        while (may_bind := self.claims.may_bind(claim)) is None:
+            await asyncio.sleep(0.1)
+        return may_bind
 
     async def run(self) -> None:
         """Claim what is held, as long as nobody cancels it."""
@@ -197,14 +209,15 @@ class Sharing:
     def _late(self) -> list[Decided]:
         """What is held and does not fit beside what others have claimed; those decided last go first."""
         cluster, claims = self._cluster(), self.claims
+        nodes = {each.decision.node for each in self._held}
         theirs: defaultdict[str, dict[Claim, int]] = defaultdict(dict)
         for claim in claims.foreign.values():
-            if not claims.is_gone(claim):
+            if claim.node in nodes and not claims.is_gone(claim):
                 theirs[claim.node][claim] = 0
         for number, claim in claims.news_since(min((each.news for each in self._held), default=claims.news_count)):
-            if not claims.is_gone(claim):
+            if claim.node in nodes and not claims.is_gone(claim):
                 theirs[claim.node][claim] = number
-        full = _overfull(cluster, {each.decision.node for each in self._held})
+        full = _overfull(cluster, nodes)
         free: dict[str, dict[str, int] | None] = {}
         late: list[Decided] = []
         for each in reversed(self._held):
