@@ -72,10 +72,11 @@ def owned_by(name: str) -> dict[str, Any]:
 class World:
     """A cluster that is followed, as a driver would."""
 
-    def __init__(self, *documents: dict[str, Any], **shares: Any) -> None:
-        policy = {"apiVersion": "config.mooring.dev/v1alpha1", "kind": "TenantPolicy", "shares": shares}
+    def __init__(self, *documents: dict[str, Any], actions: str = "enqueue, allocate", plugins: str = "") -> None:
+        named = [{"name": name} for name in ("priority", "proportion", *plugins.split())]
+        settings = parse_settings([{"actions": actions, "tiers": [{"plugins": named}]}], "volcano-scheduler.conf")
         self.catalog = Catalog(expands=False)
-        self.scheduler: Scheduler = assemble(parse_settings([policy], "policy")).new_scheduler()
+        self.scheduler: Scheduler = assemble(settings).new_scheduler()
         self.now = 0.0
         self.put(*documents)
 
@@ -152,6 +153,32 @@ def test_where_volcano_has_no_queues_every_group_is_let_in() -> None:
     world = World(group("a", "99"))
 
     assert world.cycle() == [Enqueue(KEY + "a")]
+
+
+def test_without_the_action_enqueue_every_group_is_let_in() -> None:
+    world = World(node("n", "16"), queue(cpu="4"), group("a", "99"), actions="allocate, backfill")
+
+    assert world.cycle() == [Enqueue(KEY + "a")]
+
+
+def test_groups_without_pods_are_promised_no_more_than_overcommit_allows() -> None:
+    other = pod("other", "")
+    other["metadata"]["annotations"] = {}
+    other["spec"] |= {"nodeName": "n"}
+    other["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "5"}}
+    world = World(
+        node("n", "10"),
+        queue(),
+        other,
+        group("a", "3", phase="Inqueue"),
+        group("b", "5", created=2),
+        group("c", "4", created=3),
+        plugins="overcommit",
+    )
+
+    # 1.2 times 10 CPUs, without the 5 in use and the 3 that were promised.
+    why = "4 cpu is left for jobs to be let in for, and this one needs 5"
+    assert world.cycle() == [KeepOut(KEY + "b", why), Enqueue(KEY + "c")]
 
 
 def test_another_group_of_the_same_name_is_told_again() -> None:
