@@ -14,6 +14,7 @@ from mooring.actions.place.action import Place
 from mooring.actions.place.batches import Batches
 from mooring.actions.preempt.action import Preempt, Preemption
 from mooring.actions.volcano.allocate import Share
+from mooring.actions.volcano.enqueue import LetIn
 from mooring.actions.volcano.families import OTHER_FAMILIES, family_settings
 from mooring.actions.volcano.reclaim import Reclaim
 from mooring.actions.volcano.settings import ShareSettings
@@ -54,7 +55,7 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
     batches = Batches(settings.batching, cached=settings.cached, clock=settings.clock)
     placer = GangPlacer(batches)
     preemption = Preemption(settings.preemption_costs, placer)
-    shares = [Share(placer, settings.shares)]
+    shares = [Share(placer, settings.shares, names=settings.profiles)]
     shares += [
         Share(placer, family_settings(family, settings.shares, settings.kai), family) for family in OTHER_FAMILIES
     ]
@@ -65,6 +66,8 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
         KeepWhole(placer, settings.gangs.timeout_seconds),
         # Pods and gangs of shared queues onto free capacity, in the order of the queues' shares.
         *shares,
+        # Groups of Volcano without pods: their controllers make those once they are let in.
+        LetIn(shares[0]),
         # Pods onto free capacity, batch by batch of equal shape; gangs whole; room for those that are refused.
         Place(
             placer,

@@ -9,7 +9,19 @@ from typing import assert_never
 
 from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
-from mooring.model.decisions import Admit, Bind, Decision, Defer, Evict, Notice, Partition, Suspend, Wait
+from mooring.model.decisions import (
+    Admit,
+    Bind,
+    Decision,
+    Defer,
+    Enqueue,
+    Evict,
+    KeepOut,
+    Notice,
+    Partition,
+    Suspend,
+    Wait,
+)
 from mooring.model.events import AdmitFailed, BindFailed, Event, EvictFailed, SuspendFailed
 from mooring.model.keys import PodKey
 
@@ -66,7 +78,7 @@ def failure_of(decision: Decision, message: str) -> Event | None:
             return AdmitFailed(decision.workload, message)
         case Suspend():
             return SuspendFailed(decision.workload, message)
-        case Wait() | Defer() | Notice() | Partition():
+        case Wait() | Defer() | Notice() | Enqueue() | KeepOut() | Partition():
             return None
         case _:
             assert_never(decision)

@@ -18,7 +18,7 @@ from mooring.errors import PluginError, TurnFailed
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
-from mooring.model.decisions import Decision, NodeDecision, Wait, WorkloadDecision
+from mooring.model.decisions import Decision, PodDecision, Wait
 from mooring.model.events import (
     BindFailed,
     Event,
@@ -361,5 +361,5 @@ def _with_last_words(before: list[Decision], after: list[Decision]) -> list[Deci
     """All decisions in order; what a later action says of a pod replaces an earlier word that it waits."""
     if not before or not after:
         return before or after
-    spoken_of = {decision.pod for decision in after if not isinstance(decision, WorkloadDecision | NodeDecision)}
+    spoken_of = {decision.pod for decision in after if isinstance(decision, PodDecision)}
     return [found for found in before if not (isinstance(found, Wait) and found.pod in spoken_of)] + after

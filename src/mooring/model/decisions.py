@@ -166,6 +166,22 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Enqueue:
+    """Let this gang in: its controller may make its pods. The phase of its PodGroup of Volcano becomes Inqueue."""
+
+    gang: str
+    """The key of the gang: kind.group/namespace/name"""
+
+
+@dataclass(frozen=True, slots=True)
+class KeepOut:
+    """This gang is not let in yet; its PodGroup stays Pending, and is to say why. Only the last word counts."""
+
+    gang: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Instance:
     """A part of a GPU: its MIG profile, and the slice that it begins at."""
 
@@ -187,5 +203,6 @@ class Partition:
 
 PodDecision: TypeAlias = Bind | Wait | Evict
 WorkloadDecision: TypeAlias = Admit | Defer | Suspend | Notice
+GangDecision: TypeAlias = Enqueue | KeepOut
 NodeDecision: TypeAlias = Partition
-Decision: TypeAlias = PodDecision | WorkloadDecision | NodeDecision
+Decision: TypeAlias = PodDecision | WorkloadDecision | GangDecision | NodeDecision

@@ -80,7 +80,7 @@ def read_log(path: Path, about: str) -> Iterator[dict[str, Any]]:
             if number == len(lines):  # it is being written
                 return
             raise InputError(f"{path}: line {number}: expected a line of JSON, found something else") from error
-        if any(_is(found.get(name), about) for name in ("pod", "workload", "preemptor")):
+        if any(_is(found.get(name), about) for name in ("pod", "workload", "gang", "preemptor")):
             yield found
 
 

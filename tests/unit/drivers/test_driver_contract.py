@@ -5,7 +5,19 @@ from typing import get_args
 import pytest
 
 from mooring.drivers.driver import failure_of
-from mooring.model.decisions import Admit, Bind, Decision, Defer, Evict, Notice, Partition, Suspend, Wait
+from mooring.model.decisions import (
+    Admit,
+    Bind,
+    Decision,
+    Defer,
+    Enqueue,
+    Evict,
+    KeepOut,
+    Notice,
+    Partition,
+    Suspend,
+    Wait,
+)
 from mooring.model.events import AdmitFailed, BindFailed, Event, EvictFailed, SuspendFailed
 
 ANSWERS: list[tuple[Decision, Event | None]] = [
@@ -16,6 +28,8 @@ ANSWERS: list[tuple[Decision, Event | None]] = [
     (Wait("a/p", "message"), None),
     (Notice("a/w", "message", 0.0), None),
     (Defer("a/w", "reason", "message"), None),
+    (Enqueue("PodGroup.group/a/g"), None),
+    (KeepOut("PodGroup.group/a/g", "message"), None),
     (Partition("node", 0, ()), None),
 ]
 

@@ -58,7 +58,7 @@ class Takes:
         return b"{}"
 
 
-def test_a_group_of_volcano_is_in_queue_until_it_runs() -> None:
+def test_a_group_of_volcano_says_why_it_waits_and_then_that_it_runs() -> None:
     client: Any = Takes()
 
     async def play() -> None:
@@ -82,6 +82,6 @@ def test_a_group_of_volcano_is_in_queue_until_it_runs() -> None:
     runs = {"type": "Scheduled", "status": "True", "reason": reason, "message": ""}
     merge = "application/merge-patch+json"
     assert client.sent == [
-        (path, merge, {"phase": "Inqueue", "conditions": [waits]}),
+        (path, merge, {"conditions": [waits]}),  # whether it is let in, others tell
         (path, merge, {"phase": "Running", "conditions": [runs]}),
     ]

@@ -6,7 +6,7 @@ found no node may reclaim, or preempt in its own queue (`mooring.actions.volcano
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from mooring.actions.gangs.placing import GangOutcome, GangPlacer, bind_all
 from mooring.actions.place.batches import Outcome
@@ -29,6 +29,7 @@ from mooring.model.decisions import Bind, Decision, Wait
 from mooring.model.keys import PodKey
 from mooring.model.memory import Memory, SharedUse
 from mooring.state.cluster import Cluster
+from mooring.state.gangs import GangRecord
 from mooring.state.pods import UNBOUND
 
 
@@ -36,10 +37,15 @@ class Share(Action):
     """The action."""
 
     def __init__(
-        self, placer: GangPlacer, settings: ShareSettings | None = None, family: Family = Family.VOLCANO
+        self,
+        placer: GangPlacer,
+        settings: ShareSettings | None = None,
+        family: Family = Family.VOLCANO,
+        names: Container[str] = (),
     ) -> None:
+        """`names`: the schedulerNames of the pods that are ours."""
         self._placer = placer
-        self.family = family
+        self.family, self.names = family, names
         self.settings = settings or ShareSettings()
         self.followed: Following | None = None
         """How the queues stand; None while there are none."""
@@ -69,12 +75,22 @@ class Share(Action):
         # 1. Who there is, and what everybody holds.
         turns = cycle.queue.take_shared(lambda turn: _family_of(cluster, turn) is self.family)
         if self.followed is None or self.followed.cluster is not cluster:
-            self.followed = Following(cluster, self.settings, self.family)
+            self.followed = Following(cluster, self.settings, self.family, self.is_ours)
             if self._recalled is not None:
                 self.followed.sharing.recall(self._recalled, cycle.now)
                 self._recalled = None
         jobs = self.followed.follow(turns, cycle.now)
+        if turns or self.followed.is_news:
+            self.followed.let_in()
         return self._take_turns(jobs, cycle) if turns else []
+
+    def is_ours(self, cluster: Cluster, root: GangRecord) -> bool:
+        """Whether it is for us to let a gang in: by the scheduler that its Job or its pods name. Who names none is
+        anybody's: all active schedulers see the same queues, and to be let in twice is to be let in."""
+        if root.gang is not None and root.gang.scheduler_name:
+            return root.gang.scheduler_name in self.names
+        pods = [record.pod for part in cluster.gangs.parts_of(root) for record in part.members.values()]
+        return not pods or any(pod.spec.scheduler_name in self.names for pod in pods)
 
     def remember(self, memory: Memory) -> None:
         use = self._recalled if self.sharing is None else self.sharing.remembered()
@@ -90,7 +106,6 @@ class Share(Action):
         sharing, refused = self.followed.sharing, self.followed.refused
         # 2. Turn by turn, by shares.
         decisions: list[Decision] = []
-        self.followed.let_in()
         sharing.start_cycle(now)
         no_node = dict[str, str]()
         backfilled = dict[str, Members]()

@@ -5,7 +5,7 @@ stay as they are. So what is kept always equals what would be found from nothing
 Only past use is remembered: it is a sum over time.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mooring.actions.elastic_quota.queues import compile_quotas
 from mooring.actions.kai.queues import PARTS, compile_kai_queues
@@ -17,18 +17,27 @@ from mooring.actions.volcano.sharing import Sharing
 from mooring.actions.yunikorn.queues import compile_yunikorn_queues
 from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.shared import Family
+from mooring.model.gangs.gang import Stage
 from mooring.model.keys import GangKey, PodKey
 from mooring.model.queued.yunikorn_placement import UNPLACED, any_creates, creates_queue, queue_of, why_unplaced
 from mooring.model.values.requests import PODS
 from mooring.state.amounts import LARGEST_SUM, exact_sum
 from mooring.state.cluster import Cluster
+from mooring.state.gangs import GangRecord
 
 
 class Following:
     """All jobs of shared queues of one cluster, and how the queues stand."""
 
-    def __init__(self, cluster: Cluster, settings: ShareSettings, family: Family = Family.VOLCANO) -> None:
-        self.cluster, self._family = cluster, family
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: ShareSettings,
+        family: Family = Family.VOLCANO,
+        is_ours: Callable[[Cluster, GangRecord], bool] = lambda cluster, root: True,
+    ) -> None:
+        """`is_ours` tells of a gang that waits to be let in whether that is for us to decide."""
+        self.cluster, self._family, self._is_ours = cluster, family, is_ours
         self.jobs: dict[str, SharedJob] = {}
         self.refused: dict[str, str] = {}
         """Why jobs can never have a turn as things are, by key: these are not in the book."""
@@ -39,6 +48,9 @@ class Following:
         self._with_turns: set[str] = set()
         self._let_in: set[str] = set()
         """Jobs that were let in: they stay so until they are gone."""
+        self.times_let_in = 0
+        self.is_news = True
+        """Whether anything has changed since jobs were last let in: if not, nobody else can be."""
         self._pods, self._gangs = cluster.pods.watch(), cluster.gangs.watch()
         self._pods.update(cluster.pods.records)
         self._gangs.update(cluster.gangs.records)
@@ -51,8 +63,10 @@ class Following:
         if turns:  # without any, nobody is asked how much those who wait ask for
             changed |= self._with_turns.union(by_job)
             self._with_turns = set(by_job)
+        before = self._versions
         changed |= self._follow_queues_and_nodes()
         changed |= self._create_queues(changed)
+        self.is_news = self.is_news or bool(changed) or before != self._versions
         for key in sorted(changed):
             self._look_at(key, by_job.get(key, ()))
         return {key: self.jobs[key] for key in by_job if key in self.jobs}
@@ -64,9 +78,19 @@ class Following:
 
     def let_in(self) -> None:
         """Let jobs in that wait for it, as far as there will be room for them."""
+        self.is_news = False
+        self.times_let_in += 1
+        if not self.sharing.book.outside:
+            return
         factor = self.sharing.settings.overcommit_factor
         idle = None if factor is None else idle_of(self.cluster, factor)
         self._let_in.update(self.sharing.enqueue_waiting(idle))
+
+    def why_outside(self, key: str) -> str | None:
+        """Why a job may have nothing yet; empty if it was let in, None if there is no such job."""
+        if key in self.refused:
+            return self.refused[key]
+        return self.sharing.why_outside(key) if key in self.jobs else None
 
     def _changed(self) -> set[str]:
         """The jobs of which something came, went or was described anew."""
@@ -122,16 +146,24 @@ class Following:
     def _look_at(self, key: str, turns: Sequence[Turn]) -> None:
         job = shared_job(self.cluster, key, turns, self._family)
         self.refused.pop(key, None)
+        if job is not None and not job.members and not job.leaving and self._is_anothers(job):
+            job = None
         if job is None:
             self._let_in.discard(key)
             self.jobs.pop(key, None)
             self.sharing.forget(key)
             return
         self.jobs[key] = job
-        is_let_in = key in self._let_in or not self.sharing.settings.enqueues
+        is_let_in = (
+            key in self._let_in or not self.sharing.settings.enqueues or job.stage in (Stage.LET_IN, Stage.STARTED)
+        )
         why = self.sharing.put(job.demand(self.cluster, is_let_in=is_let_in))
         if why:
             self.refused[key] = why_unplaced(job.first.pod) if job.queue == UNPLACED else why
+
+    def _is_anothers(self, job: SharedJob) -> bool:
+        """Whether it is for another scheduler to let a job in: until it does, it needs nothing."""
+        return job.stage is Stage.OUTSIDE and job.root is not None and not self._is_ours(self.cluster, job.root)
 
 
 def queues_of(cluster: Cluster, family: Family) -> list[QueueSpec]:

@@ -15,7 +15,7 @@ from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.engine.queue.shared import Family, gang_queue, pod_queue
 from mooring.model.api.meta import timestamp_seconds
-from mooring.model.gangs.gang import Gang
+from mooring.model.gangs.gang import Gang, Stage
 from mooring.model.keys import GangKey, PodKey
 from mooring.model.loading.priorities import NEVER, is_critical, is_preemptible
 from mooring.model.queued.yunikorn_placement import NOBODY, User, application_of, user_of
@@ -53,6 +53,15 @@ class SharedJob:
     family: Family = Family.VOLCANO
     takes_turns: bool = False
     """Whether its members are tried one by one in their order, as Volcano does, not all that it needs at once."""
+
+    @property
+    def stage(self) -> Stage | None:
+        return self.root.gang.stage if self.root is not None and self.root.gang is not None else None
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether its pods are yet to be made, or are being made: what it needs counts all the same, as in Volcano."""
+        return self.family is Family.VOLCANO and self.stage in (Stage.OUTSIDE, Stage.LET_IN)
 
     @property
     def min_resources(self) -> dict[str, int]:
@@ -175,10 +184,10 @@ def shared_jobs(cluster: Cluster, turns: Iterable[Turn], family: Family = Family
 
 
 def shared_job(cluster: Cluster, key: str, turns: Sequence[Turn], family: Family) -> SharedJob | None:
-    """The job of this key; None if nothing of it runs and it has no turn, or if no queue of the family has it."""
+    """The job of this key; None if no queue of the family has it, or nothing of it runs, has a turn or is expected."""
     root = cluster.gangs.records.get(GangKey(key))
     job = _pod_job(cluster, PodKey(key), turns, family) if root is None else _gang_job(cluster, root, turns, family)
-    return job if job is not None and (job.members or job.leaving) else None
+    return job if job is not None and (job.members or job.leaving or job.is_expected) else None
 
 
 def _pod_job(cluster: Cluster, key: PodKey, turns: Sequence[Turn], family: Family) -> SharedJob | None:

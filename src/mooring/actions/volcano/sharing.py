@@ -371,6 +371,14 @@ class Sharing:
         """Whether the job may have anything at all: not, if it says what it needs and waits for room for that."""
         return self._job(key).is_enqueued
 
+    def why_outside(self, key: str) -> str:
+        """Why a job is not let in, as of the last try; empty if it is."""
+        job = self._job(key)
+        closed = self.book.checks.closed(job.leaf)
+        if closed is not None:
+            return closed.message
+        return "" if job.is_enqueued else job.refusal
+
     def is_closed(self, queue: str) -> bool:
         """Whether the queue, or one above it, takes no jobs."""
         return bool(self.book.tree.closed_by[self.book.tree.row_of[queue]])

@@ -20,6 +20,7 @@ from mooring.drivers.live.discovery import Served
 from mooring.drivers.live.dispatcher import Dispatcher, Lane
 from mooring.drivers.live.event_recorder import EventRecorder
 from mooring.drivers.live.extenders import ExtenderClient
+from mooring.drivers.live.group_phases import GroupPhases
 from mooring.drivers.live.mirror import Mirror
 from mooring.drivers.live.node_claims import Claim
 from mooring.drivers.live.pacing import Pacing
@@ -32,7 +33,19 @@ from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
-from mooring.model.decisions import Admit, Bind, Decision, Defer, Evict, Notice, Partition, Suspend, Wait
+from mooring.model.decisions import (
+    Admit,
+    Bind,
+    Decision,
+    Defer,
+    Enqueue,
+    Evict,
+    KeepOut,
+    Notice,
+    Partition,
+    Suspend,
+    Wait,
+)
 from mooring.model.events import Event, PodLost, WorkloadLost, WorkloadSeen
 from mooring.model.keys import PodKey, WorkloadKey
 
@@ -83,6 +96,7 @@ class Live(Driver):
             profiles=lambda: self.scheduler.profiles,
         )
         self._pod_groups = PodGroupStatus(client, dispatcher)
+        self._phases = GroupPhases(client, dispatcher, mirror.volcano_group)
         dispatcher.expects_binds = self._expects_binds
         self.on_cycle: Callable[[dict[str, float], list[Decision]], None] = lambda steps, decisions: None
         self.on_bound: Callable[[Bind, Pod, Answer], None] = lambda decision, pod, answer: None
@@ -95,7 +109,7 @@ class Live(Driver):
     @served.setter
     def served(self, served: Served) -> None:
         """The kinds that the cluster has."""
-        self._workloads.served = self._pod_groups.served = self._carrier.served = served
+        self._workloads.served = self._pod_groups.served = self._phases.served = self._carrier.served = served
 
     # The loop.
 
@@ -289,6 +303,8 @@ class Live(Driver):
                     self._pod_groups.waiting(waiting, decision.message)
             case Admit() | Defer() | Suspend() | Notice():
                 self._workloads.carry_out(decision)
+            case Enqueue() | KeepOut():
+                self._phases.carry_out(decision)
             case Partition():
                 self._carrier.cut(decision)
         return ""
@@ -405,7 +421,7 @@ class Live(Driver):
     def _fail(self, decision: Decision, message: str, at_once: int = 1) -> None:
         """The world refused a decision: the scheduler is told, after a while if this happens again and again."""
         failure = failure_of(decision, message)
-        if failure is None or isinstance(decision, Partition):
+        if failure is None or isinstance(decision, Enqueue | KeepOut | Partition):
             return
         key = decision.workload if isinstance(decision, Admit | Defer | Suspend | Notice) else decision.pod
         pod = self.find(key)

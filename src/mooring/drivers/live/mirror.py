@@ -14,6 +14,7 @@ from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.events import Event, PodSeen
+from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
 from mooring.model.gangs.dialects.volcano_job import GROUP as VOLCANO
 from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.loading.catalog import Catalog
@@ -49,6 +50,8 @@ class Mirror:
             metadata: ObjectMeta = found.metadata
             if isinstance(found, Pod) and not self._part.has_pod(found):
                 found.spec.scheduler_name += ELSEWHERE
+            if isinstance(found, VolcanoPodGroup) and not self._part.has_group(found):
+                found.spec.scheduler_name = ELSEWHERE
             if isinstance(found, Node) and not self._part.has_node(found):
                 self._catalog.remove(Node, "", metadata.name)
             else:
@@ -88,6 +91,10 @@ class Mirror:
         """A pod as the world has it."""
         namespace, _, name = key.partition("/")
         return self._catalog.find(Pod, namespace, name)
+
+    def volcano_group(self, namespace: str, name: str) -> VolcanoPodGroup | None:
+        """A PodGroup of Volcano as the world has it."""
+        return self._catalog.find(VolcanoPodGroup, namespace, name)
 
     def find(self, kind: str, namespace: str, name: str) -> Any:
         """An object of a kind of jobs as the world has it; None if there is none."""

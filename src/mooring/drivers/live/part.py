@@ -9,6 +9,7 @@ from functools import cached_property
 from mooring.drivers.live.health import Check
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
+from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
 
 ELSEWHERE = "/elsewhere"
 """Behind the schedulerName of pods that are another one's: no scheduler has such a name."""
@@ -39,6 +40,13 @@ class Part:
         if self.namespaces and pod.metadata.namespace not in self.namespaces:
             return False
         return not self.priority_classes or pod.spec.priority_class_name in self.priority_classes
+
+    def has_group(self, group: VolcanoPodGroup) -> bool:
+        """Whether a group's pods will be ours, as far as it tells: it need not name the priority class that they do."""
+        if self.namespaces and group.metadata.namespace not in self.namespaces:
+            return False
+        named = group.spec.priority_class_name
+        return not self.priority_classes or not named or named in self.priority_classes
 
     @property
     def nodes_in_words(self) -> str:

@@ -1,5 +1,5 @@
 """What became of a PodGroup, in its status: of `scheduling.k8s.io`, the condition that kube-scheduler keeps there; of
-`scheduling.volcano.sh`, Volcano's phase and condition."""
+`scheduling.volcano.sh`, Volcano's condition, and that it runs. Up to then `group_phases.py` sees to its phase."""
 
 import asyncio
 import logging
@@ -13,6 +13,7 @@ from mooring.drivers.live.dispatcher import Dispatcher, Lane
 from mooring.drivers.live.requests import encode
 from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod
+from mooring.model.gangs.dialects.volcano import RUNNING
 from mooring.model.gangs.membership import VOLCANO_GROUPS
 
 GROUP_KIND = ("scheduling.k8s.io", "PodGroup")
@@ -21,12 +22,11 @@ CONDITION = "PodGroupInitiallyScheduled"
 MOST_KEPT = 20_000
 """Groups of which it is kept in mind what was written; of one that is forgotten, it may be written again."""
 SCHEDULED, UNSCHEDULABLE = ("True", "Scheduled"), ("False", "Unschedulable")
-VOLCANO_STATUS = {
-    "True": ("Running", "Scheduled", "tasks in gang are ready to be scheduled"),
-    "False": ("Inqueue", "Unschedulable", "NotEnoughResources"),
+VOLCANO_CONDITIONS = {
+    "True": ("Scheduled", "tasks in gang are ready to be scheduled"),
+    "False": ("Unschedulable", "NotEnoughResources"),
 }
-"""By whether the members have a place: Volcano's phase, the type of its condition, which is true, and the reason. Who
-waits is in queue: nobody keeps its pods from being made."""
+"""By whether the members have a place: the type of Volcano's condition, which is true, and the reason."""
 _log = logging.getLogger(__name__)
 GroupKey = tuple[tuple[str, str], str, str]
 """Group and kind, namespace, name."""
@@ -77,7 +77,9 @@ class PodGroupStatus:
         before = self._written.get(key)
         written: dict[str, Any] = {}
         if key[0] == VOLCANO_KIND:
-            written["phase"], type_, reason = VOLCANO_STATUS[status]
+            type_, reason = VOLCANO_CONDITIONS[status]
+            if status == "True":  # who waits for a place may wait to be let in, or run already without some of its pods
+                written["phase"] = RUNNING
             condition = {"type": type_, "status": "True", "reason": reason, "message": message}
         else:
             condition = {"type": CONDITION, "status": status, "reason": reason, "message": message}

@@ -1,4 +1,5 @@
-"""Events on Workloads as Kueue writes them, for `kubectl describe workload`: behind everything else, and no promise."""
+"""Events on Workloads as Kueue writes them, and on PodGroups as Volcano does, for `kubectl describe`: behind everything
+else, and no promise."""
 
 import random
 import socket
@@ -10,6 +11,7 @@ from mooring.drivers.live.client import ApiError, Client
 from mooring.drivers.live.dispatcher import Dispatcher, Lane
 from mooring.drivers.live.requests import encode
 from mooring.model.api.kueue_workload import Workload
+from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
 
 CONTROLLER = "mooring"
 MOST_WAITING = 20_000
@@ -24,9 +26,11 @@ class WorkloadEvents:
         self._host = socket.gethostname()
         self._waiting: deque[tuple[str, bytes]] = deque()
 
-    def record(self, workload: Workload, uid: str, reason: str, note: str, *, warning: bool = False) -> None:
-        """Note an event on a Workload, which has that uid in the world."""
-        metadata = workload.metadata
+    def record(
+        self, about: Workload | VolcanoPodGroup, uid: str, reason: str, note: str, *, warning: bool = False
+    ) -> None:
+        """Note an event on an object, which has that uid in the world."""
+        metadata = about.metadata
         body = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
@@ -37,8 +41,8 @@ class WorkloadEvents:
             "action": reason,
             "reason": reason,
             "regarding": {
-                "apiVersion": workload.api_version,
-                "kind": "Workload",
+                "apiVersion": about.api_version,
+                "kind": about.kind,
                 "namespace": metadata.namespace,
                 "name": metadata.name,
                 "uid": uid,

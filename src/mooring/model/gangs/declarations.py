@@ -72,6 +72,14 @@ class Surroundings:
     kai_classes: Mapping[str, PriorityClass]
     """Those that are listed, and those that come with KAI."""
 
+    job_schedulers: Mapping[tuple[str, str], str]
+    """Of each Job of Volcano the schedulerName of its pods."""
+
+    def scheduler_of(self, group: VolcanoPodGroup) -> str:
+        """Who the pods of a group will wait for, if it was made for a Job that is known."""
+        owner = _job_of(group)
+        return "" if owner is None else self.job_schedulers.get(owner, "")
+
     def replica_keys(self, group: str) -> list[str]:
         """The keys of replicas by which pods name a pod group inside a Workload."""
         return [key.removeprefix(f"{group}/") for key in self.keys if key.startswith(f"{group}/")]
@@ -92,7 +100,10 @@ DIALECTS = (
     Dialect(NativePodGroup, lambda subject, found, around: [native_gang(found)]),
     Dialect(CompositePodGroup, lambda subject, found, around: [composite_gang(found)]),
     Dialect(NativeWorkload, lambda subject, found, around: workload_gangs(found, around.replica_keys), priority_at=""),
-    Dialect(VolcanoPodGroup, lambda subject, found, around: [volcano_gang(found, around.tiers)]),
+    Dialect(
+        VolcanoPodGroup,
+        lambda subject, found, around: [volcano_gang(found, around.tiers, around.scheduler_of(found))],
+    ),
     Dialect(CoschedulingPodGroup, lambda subject, found, around: [coscheduling_gang(found)], priority_at=""),
     Dialect(KaiPodGroup, lambda subject, found, around: [kai_gang(found, around.kai_classes)]),
     Dialect(PodGang, lambda subject, found, around: [pod_gang_gang(found)]),
@@ -152,7 +163,8 @@ def declarations_of(
     members that contradict each other are refused.
     """
     members = members_by_gang(pods)
-    around = Surroundings(tables.tiers, tables.bindings, members, tables.kai_priorities.by_name)
+    schedulers = {_name_of(job): _scheduler_of(job) for job, _ in placed(VolcanoJob)}
+    around = Surroundings(tables.tiers, tables.bindings, members, tables.kai_priorities.by_name, schedulers)
     gangs: dict[GangKey, Gang] = {}
     declared_by: dict[Identity, list[GangKey]] = {}
     for dialect in DIALECTS:
@@ -233,10 +245,10 @@ def _check_tasks(placed: Placed) -> None:
 
     Without a Job, a task is whatever pods say; one that no pod is of yet is waited for.
     """
-    jobs = {(job.metadata.namespace, job.metadata.name): job for job, _ in placed(VolcanoJob)}
+    jobs = {_name_of(job): job for job, _ in placed(VolcanoJob)}
     for found, place in placed(VolcanoPodGroup):
-        owner = controller_of(found.metadata)
-        job = jobs.get((found.metadata.namespace, owner.name)) if owner is not None and owner.kind == "Job" else None
+        owner = _job_of(found)
+        job = None if owner is None else jobs.get(owner)
         if job is None:
             continue
         tasks = [task.name for task in job.spec.tasks]
@@ -244,3 +256,18 @@ def _check_tasks(placed: Placed) -> None:
             if name not in tasks:
                 expected = f"the name of a task ({', '.join(sorted(tasks))})"
                 raise place.error(f"spec.minTaskMember.{name}", expected=expected, found=show(name), subject=found)
+
+
+def _job_of(group: VolcanoPodGroup) -> tuple[str, str] | None:
+    """The Job that a group was made for."""
+    owner = controller_of(group.metadata)
+    return (group.metadata.namespace, owner.name) if owner is not None and owner.kind == "Job" else None
+
+
+def _name_of(job: VolcanoJob) -> tuple[str, str]:
+    return job.metadata.namespace, job.metadata.name
+
+
+def _scheduler_of(job: VolcanoJob) -> str:
+    """That of its first task: pods that start together have one scheduler."""
+    return next((task.template.spec.scheduler_name for task in job.spec.tasks), job.spec.scheduler_name)

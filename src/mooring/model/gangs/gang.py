@@ -1,6 +1,7 @@
 """A gang in Mooring's own words: pods that start together or not at all, whichever dialect declared it."""
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 from mooring.model.api.meta import Resources
@@ -25,6 +26,17 @@ class RoleGroup:
 
     roles: tuple[str, ...]
     topology_request: TopologyRequest
+
+
+class Stage(Enum):
+    """How far a group has come whose pods are made only once it is let in."""
+
+    OUTSIDE = "outside"
+    """It waits to be let in."""
+    LET_IN = "let in"
+    """Its pods are being made, or wait."""
+    STARTED = "started"
+    """Enough of them have run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +78,10 @@ class Gang:
     """Whether its minimum counts only for its start: once it runs, its members come and go one by one."""
     preemptible: bool = True
     """Whether it may be a victim at all."""
+    stage: Stage | None = None
+    """None: nobody waits for it to be let in."""
+    scheduler_name: str = ""
+    """Who its pods will wait for, where that is known before there are any."""
 
     @property
     def has_topology_request(self) -> bool:

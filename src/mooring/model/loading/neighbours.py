@@ -9,6 +9,7 @@ from typing import Any
 
 from mooring.model.api.pods import Pod
 from mooring.model.api.workloads import StatefulSet
+from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
 from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.keys import GangKey
 from mooring.model.loading.collection import WORKLOAD_TYPES
@@ -134,6 +135,9 @@ class Neighbours:
             for identity in self._links.declarers.get(gang, ()):
                 if identity not in self.again:
                     self.context[identity] = None
+                    ties = self._links.ties(identity) if identity[0] is VolcanoPodGroup else None
+                    for owner in ties.owners if ties is not None else ():  # its Job tells who schedules it
+                        self._later(self._visit_owner, owner)
 
     def _visit_namespace(self, namespace: str) -> None:
         """Quotas and limits are about everything in a namespace."""

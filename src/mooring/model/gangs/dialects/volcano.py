@@ -8,7 +8,7 @@ import msgspec
 from mooring.model.api.meta import KubeObject, LabelSelector, ObjectMeta, Resources, timestamp_seconds
 from mooring.model.api.volcano_queue import DEFAULT_QUEUE
 from mooring.model.gangs.checks import check_count, check_minimum
-from mooring.model.gangs.gang import Gang, Role, gang_key
+from mooring.model.gangs.gang import Gang, Role, Stage, gang_key
 from mooring.model.gangs.membership import VOLCANO_KIND, VOLCANO_ROLE
 from mooring.model.loading.places import show
 from mooring.model.topology.requests import TIER_PREFIX, HyperNode, TopologyRequest, tier_level
@@ -16,6 +16,10 @@ from mooring.model.validation.terms import Subject, check_choice, check_label_se
 
 GROUP = "scheduling.volcano.sh"
 HARD, SOFT = "hard", "soft"
+PENDING, INQUEUE, RUNNING = "Pending", "Inqueue", "Running"
+"""Phases of a PodGroup; those after are Unknown and Completed."""
+WAITS = frozenset({"", PENDING})
+"""In these Volcano's controllers make no pods for it."""
 
 
 class NetworkTopology(KubeObject):
@@ -43,6 +47,12 @@ class VolcanoPodGroupSpec(KubeObject):
     min_resources: Resources | None = None
     network_topology: NetworkTopology | None = None
     sub_group_policy: list[SubGroupPolicy] | None = None
+    scheduler_name: str = ""
+    """No field of Volcano's: whoever has but a part of a cluster marks by it the groups that are others'."""
+
+
+class VolcanoPodGroupStatus(KubeObject):
+    phase: str = ""
 
 
 class VolcanoPodGroup(KubeObject):
@@ -50,6 +60,7 @@ class VolcanoPodGroup(KubeObject):
     kind: str = "PodGroup"
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: VolcanoPodGroupSpec = msgspec.field(default_factory=VolcanoPodGroupSpec)
+    status: VolcanoPodGroupStatus = msgspec.field(default_factory=VolcanoPodGroupStatus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +160,18 @@ def roles_of(minimums: Mapping[str, int], slices: Mapping[str, TopologyRequest])
     return tuple(role for role in roles if role.minimum or role.topology_request)
 
 
-def pod_group_gang(found: VolcanoPodGroup, tiers: Tiers) -> Gang:
+def stage_of(found: VolcanoPodGroup) -> Stage | None:
+    """How far a group has come; None for one that is on no cluster, where nobody waits before its pods are made."""
+    phase = found.status.phase
+    if not phase and not found.metadata.resource_version:
+        return None
+    if phase in WAITS:
+        return Stage.OUTSIDE
+    return Stage.LET_IN if phase == INQUEUE else Stage.STARTED
+
+
+def pod_group_gang(found: VolcanoPodGroup, tiers: Tiers, scheduler_name: str = "") -> Gang:
+    """The gang of a group; `scheduler_name` is that of the Job it was made for."""
     spec, metadata = found.spec, found.metadata
     minimum = spec.min_member or 1
     minimums = enforced_minimums(minimum, spec.min_task_member or {})
@@ -180,4 +202,6 @@ def pod_group_gang(found: VolcanoPodGroup, tiers: Tiers) -> Gang:
         queue=spec.queue or DEFAULT_QUEUE,
         created=timestamp_seconds(metadata.creation_timestamp),
         topology_request=topology_request,
+        stage=stage_of(found),
+        scheduler_name=spec.scheduler_name or scheduler_name,
     )
