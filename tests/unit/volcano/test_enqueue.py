@@ -121,6 +121,16 @@ def test_what_it_needs_counts_until_its_pods_are_there_and_with_them() -> None:
     assert world.cycle() == []
 
 
+def test_a_queue_lets_in_beside_another_that_has_taken_everything() -> None:
+    """It can only reclaim for pods that are there."""
+    other = group("b", "3")
+    other["spec"]["queue"] = "other"
+    world = World(node("n", "4"), queue(), queue("other"), group("a", "4", phase="Running"), other)
+    world.put(*(pod(f"a-{i}", "a") | {"spec": {**pod("", "")["spec"], "nodeName": "n"}} for i in range(4)))
+
+    assert world.cycle() == [Enqueue(KEY + "b")]
+
+
 def test_a_group_that_was_let_in_before_a_restart_is_in() -> None:
     world = World(
         node("n", "16"),

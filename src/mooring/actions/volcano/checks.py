@@ -48,6 +48,7 @@ class Checks:
         self._ledger = ledger
         self._shares = shares
         self._is_strict = settings.division.is_by_weight and settings.stays_within_deserved
+        self._limits_all_let_in = settings.division is not Division.PROPORTION
         self._limits_firm = settings.division in (Division.KAI, Division.RUNTIME)
         self._keeps_guarantees = settings.keeps_guarantees
         self._pods = ledger.tree.resources.column_of.get(PODS)
@@ -113,12 +114,17 @@ class Checks:
         return found
 
     def enqueueable(self, leaf: int, minimum: Amount) -> Refusal | None:
-        """May a job be let in that needs so much to be whole, beside what all others that are in need?"""
+        """May a job be let in that needs so much to be whole, beside what all others that are in need?
+
+        Volcano's proportion limits each queue alone: one that others have left no room for lets its jobs in, and
+        reclaims.
+        """
         refusal = self.closed(leaf)
         if refusal is not None:
             return refusal
         width, limits = self._ledger.width, self._tree.real_capability_flat
-        for row in self._tree.paths[leaf]:
+        path = self._tree.paths[leaf]
+        for row in path if self._limits_all_let_in else path[:-1]:
             for column, value in minimum.items():
                 needed = self._ledger.minimums_flat[row * width + column]
                 limit = limits[row * width + column]
