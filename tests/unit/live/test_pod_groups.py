@@ -9,9 +9,18 @@ from mooring.drivers.live.client import ApiError
 from mooring.drivers.live.discovery import Resource
 from mooring.drivers.live.dispatcher import Dispatcher
 from mooring.drivers.live.pod_groups import GROUP_KIND, VOLCANO_KIND, PodGroupStatus
-from mooring.model.api.pods import SchedulingGroup
+from mooring.model.api.pods import Pod, SchedulingGroup
 from mooring.model.loading.kinds import KINDS
 from mooring.testing.builders import make_pod
+
+GROUP = next(kind for kind in KINDS if (kind.group, kind.name) == GROUP_KIND)
+SERVED = {GROUP_KIND: Resource(GROUP, "scheduling.k8s.io/v1beta1", "podgroups", True)}
+
+
+def member() -> Pod:
+    one = make_pod("p")
+    one.spec.scheduling_group = SchedulingGroup(pod_group_name="train")
+    return one
 
 
 class FailsTwice:
@@ -31,17 +40,39 @@ def test_the_condition_of_a_gang_that_runs_is_not_lost_with_an_answer() -> None:
     async def play() -> None:
         dispatcher = Dispatcher()
         groups = PodGroupStatus(client, dispatcher)
-        kind = next(kind for kind in KINDS if (kind.group, kind.name) == GROUP_KIND)
-        groups.served = {GROUP_KIND: Resource(kind, "scheduling.k8s.io/v1beta1", "podgroups", True)}
-        one = make_pod("p")
-        one.spec.scheduling_group = SchedulingGroup(pod_group_name="train")
-        groups.bound(one)
+        groups.served = SERVED
+        groups.bound(member())
         async with asyncio.timeout(10):
             while len(client.bodies) < 3 or len(dispatcher):
                 await asyncio.sleep(0.01)
 
     asyncio.run(play())
     assert b'"Scheduled"' in client.bodies[2]
+
+
+class FailsSlowly(FailsTwice):
+    async def request(self, method: str, path: str, body: bytes, content_type: str) -> bytes:
+        await asyncio.sleep(0.05)
+        return await super().request(method, path, body, content_type)
+
+
+def test_what_is_said_while_an_earlier_word_is_under_way_is_the_last_that_is_written() -> None:
+    client: Any = FailsSlowly()
+
+    async def play() -> None:
+        dispatcher = Dispatcher()
+        groups = PodGroupStatus(client, dispatcher)
+        groups.served = SERVED
+        groups.waiting(member(), "no room")
+        await asyncio.sleep(0.01)
+        groups.bound(member())
+        async with asyncio.timeout(10):
+            while len(client.bodies) < 3 or len(dispatcher):
+                groups.waiting(member(), "one more has no room")
+                await asyncio.sleep(0.01)
+
+    asyncio.run(play())
+    assert [b'"Scheduled"' in body for body in client.bodies] == [False, True, True]
 
 
 class Takes:

@@ -40,6 +40,7 @@ class PodGroupStatus:
         self.served: Served = {}
         self._written: dict[GroupKey, tuple[str, str]] = {}
         self._wanted: dict[GroupKey, tuple[str, str, str]] = {}
+        self._writing: dict[GroupKey, tuple[str, str, str]] = {}
         self._backoff = Backoff()
 
     def bound(self, pod: Pod) -> None:
@@ -53,10 +54,11 @@ class PodGroupStatus:
         key = self._key(pod)
         if key is None:
             return
-        said = self._wanted[key][::2] if key in self._wanted else self._written.get(key, ("", ""))
+        last = self._wanted.get(key) or self._writing.get(key)
+        said = last[::2] if last is not None else self._written.get(key, ("", ""))
         if said[0] == "True" or said == (status, message):
             return
-        if key not in self._wanted:
+        if key not in self._wanted and key not in self._writing:
             self._submit(key)
         self._wanted[key] = (status, reason, message)
 
@@ -73,34 +75,49 @@ class PodGroupStatus:
         self._dispatcher.submit(Lane.STATUS, lambda: self._write(key))
 
     async def _write(self, key: GroupKey) -> None:
-        status, reason, message = self._wanted.pop(key)
+        """Write the last word on a group, one at a time: of two that fail, the last is the one to be tried again."""
+        wanted = self._writing[key] = self._wanted.pop(key)
+        try:
+            later = await self._try(key, *wanted)
+        finally:
+            del self._writing[key]
+        if later:  # nobody says it again of a gang that runs
+            self._wanted.setdefault(key, wanted)
+        if key in self._wanted:
+            asyncio.get_running_loop().call_later(later, self._submit, key)
+
+    async def _try(self, key: GroupKey, status: str, reason: str, message: str) -> float:
+        """Write it; after how many seconds to try again, 0 if that is of no use."""
+        kind, namespace, name = key
+        path = self.served[kind].path(namespace, name, "status")
+        merge = STRATEGIC_PATCH if kind == GROUP_KIND else MERGE_PATCH
+        body = encode({"status": self._status(key, status, reason, message)})
+        try:
+            await self._client.request("PATCH", path, body, merge)
+        except ApiError as error:
+            if error.is_passing or error.code == 409:
+                return self._backoff.next(error.retry_after)
+            if error.code != 404:
+                _log.warning("the status of PodGroup %s/%s could not be written: %s", namespace, name, error.message)
+            return 0.0
+        self._written.pop(key, None)
+        self._written[key] = (status, message)
+        if len(self._written) > MOST_KEPT:
+            del self._written[next(iter(self._written))]
+        self._backoff.reset()
+        return 0.0
+
+    def _status(self, key: GroupKey, status: str, reason: str, message: str) -> dict[str, Any]:
         before = self._written.get(key)
-        written: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         if key[0] == VOLCANO_KIND:
             type_, reason = VOLCANO_CONDITIONS[status]
             if status == "True":  # who waits for a place may wait to be let in, or run already without some of its pods
-                written["phase"] = RUNNING
+                found["phase"] = RUNNING
             condition = {"type": type_, "status": "True", "reason": reason, "message": message}
         else:
             condition = {"type": CONDITION, "status": status, "reason": reason, "message": message}
         if before is None or before[0] != status or key[0] == VOLCANO_KIND:
             condition["lastTransitionTime"] = timestamp_text(time.time())
-        written["conditions"] = [condition]
-        kind, namespace, name = key
-        path = self.served[kind].path(namespace, name, "status")
-        merge = STRATEGIC_PATCH if kind == GROUP_KIND else MERGE_PATCH
-        try:
-            await self._client.request("PATCH", path, encode({"status": written}), merge)
-            self._written.pop(key, None)
-            self._written[key] = (status, message)
-            if len(self._written) > MOST_KEPT:
-                del self._written[next(iter(self._written))]
-            self._backoff.reset()
-        except ApiError as error:
-            if error.is_passing or error.code == 409:  # nobody says it again of a gang that runs
-                if key not in self._wanted:
-                    self._wanted[key] = (status, reason, message)
-                    later = self._backoff.next(error.retry_after)
-                    asyncio.get_running_loop().call_later(later, self._submit, key)
-            elif error.code != 404:
-                _log.warning("the status of PodGroup %s/%s could not be written: %s", namespace, name, error.message)
+        found["conditions"] = [condition]
+        return found
