@@ -122,7 +122,8 @@ class PodTable:
 class PodChanges:
     """Which pods came to and went from which rows, in order; readers remember how far they have read."""
 
-    MOST_KEPT = 1 << 20
+    MOST_KEPT = 1 << 15
+    """Of 24 bytes each. Who is further behind than half of these has most rows to look at again anyway."""
 
     def __init__(self) -> None:
         self.position = 0

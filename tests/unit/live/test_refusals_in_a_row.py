@@ -31,3 +31,11 @@ def test_no_more_are_kept_in_mind_than_a_stated_number() -> None:
         refusals.note(f"pod-{number}", float(number) / MOST_KEPT)
 
     assert len(refusals) == MOST_KEPT
+
+
+def test_who_is_gone_is_not_kept_in_mind_for_longer_than_others() -> None:
+    refusals = Refusals()
+    for number in range(100):
+        refusals.note(f"pod-{number}", number * FORGOTTEN_SECONDS / 10)
+
+    assert len(refusals) == 10

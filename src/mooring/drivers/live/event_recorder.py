@@ -92,6 +92,7 @@ class EventRecorder:
         """Each makes a request. That it is made late costs no bind its time."""
         self._work = self._send_next
         self._series: OrderedDict[tuple[str, str], _Series] = OrderedDict()
+        """By pod and reason, whoever was spoken of last at the end."""
         self.dropped = 0
 
     def record(
@@ -111,6 +112,7 @@ class EventRecorder:
         known = self._series.get(key) if warning else None
         if known is not None and known.note == note and now - known.last < FORGOTTEN_SECONDS:
             known.count, known.last = known.count + 1, now
+            self._series.move_to_end(key)
             if now - known.written >= SERIES_SECONDS:
                 known.written = now
                 self._send(_Update(known, now))
@@ -120,9 +122,16 @@ class EventRecorder:
             name = _new_name(pod)
             self._series[key] = _Series(_path(pod), name, note, now)
             self._series.move_to_end(key)
-            if len(self._series) > MOST_SERIES:
-                self._series.popitem(last=False)
+            self._forget_old(now)
         self._send(_Event(pod, name, reason, action, note, now, scheduler, warning, related))
+
+    def _forget_old(self, now: float) -> None:
+        """Let go of series that would begin anew, most of them of pods that are gone, and of those too many."""
+        while True:
+            key, oldest = next(iter(self._series.items()))
+            if now - oldest.last < FORGOTTEN_SECONDS and len(self._series) <= MOST_SERIES:
+                return
+            del self._series[key]
 
     def _send(self, event: _Event | _Update) -> None:
         self._waiting.append(event)

@@ -4,7 +4,7 @@ FIRST_PENALTY, LONGEST_PENALTY = 0.5, 30.0
 FORGOTTEN_SECONDS = 300.0
 """Who was not refused for so long begins anew, and is not kept in mind."""
 MOST_KEPT = 10_000
-"""With more than these, the forgotten are looked for."""
+"""With more than these, the oldest are forgotten before their time is over."""
 
 
 class Refusals:
@@ -22,8 +22,7 @@ class Refusals:
         times, last = self._times.pop(who, (0, now))
         times = times + 1 if now - last < FORGOTTEN_SECONDS else 1
         self._times[who] = (times, now)
-        if len(self._times) > MOST_KEPT:
-            self._forget_old(now)
+        self._forget_old(now)
         return 0.0 if times <= at_once else min(FIRST_PENALTY * 2.0 ** (times - at_once - 1), LONGEST_PENALTY)
 
     def forget(self, who: str) -> None:
