@@ -22,8 +22,8 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.connection import connect
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.connection import connect
 
 HERE = Path(__file__).parent
 PATIENCE = 90.0

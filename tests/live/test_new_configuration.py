@@ -9,14 +9,14 @@ from kube import Kube, Object, Refused, node, pod
 
 from mooring.assembly import assemble
 from mooring.drivers.live import driver
-from mooring.drivers.live.client import Client
-from mooring.drivers.live.connection import connect
-from mooring.drivers.live.discovery import discover
-from mooring.drivers.live.dispatcher import Dispatcher
+from mooring.drivers.live.api.client import Client
+from mooring.drivers.live.api.connection import connect
+from mooring.drivers.live.api.discovery import discover
+from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
-from mooring.drivers.live.following import Following
-from mooring.drivers.live.mirror import Mirror
-from mooring.drivers.live.part import Part
+from mooring.drivers.live.watching.following import Following
+from mooring.drivers.live.watching.mirror import Mirror
+from mooring.drivers.live.watching.part import Part
 
 CLAIM = "/api/v1/namespaces/default/persistentvolumeclaims/data"
 SELECTED = "volume.kubernetes.io/selected-node"

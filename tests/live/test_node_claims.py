@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from kube import Kube
 
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.connection import connect
-from mooring.drivers.live.node_claims import Claim, NodeClaims
-from mooring.drivers.live.sharing import Sharing
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.connection import connect
+from mooring.drivers.live.sharing.node_claims import Claim, NodeClaims
+from mooring.drivers.live.sharing.sharing import Sharing
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind

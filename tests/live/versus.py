@@ -38,8 +38,8 @@ from binaries import build
 from control_plane import ADMIN, ControlPlane, Program
 from kube import Kube, node, pod
 
-from mooring.drivers.live.connections import Connections
-from mooring.drivers.live.dispatcher import PAUSE_SECONDS
+from mooring.drivers.live.api.connections import Connections
+from mooring.drivers.live.api.dispatcher import PAUSE_SECONDS
 
 CREATORS, BINDERS = 32, 64
 LONGEST_SECONDS = 300.0

@@ -18,15 +18,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.drivers.live import carrier, dispatcher, driver, event_recorder
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.discovery import Resource, Served
-from mooring.drivers.live.dispatcher import Dispatcher
+from mooring.drivers.live import driver
+from mooring.drivers.live.api import dispatcher
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.discovery import Resource, Served
+from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
-from mooring.drivers.live.following import Following
-from mooring.drivers.live.mirror import Mirror
-from mooring.drivers.live.node_claims import NodeClaims
-from mooring.drivers.live.sharing import Sharing
+from mooring.drivers.live.pods import carrier, event_recorder
+from mooring.drivers.live.sharing.node_claims import NodeClaims
+from mooring.drivers.live.sharing.sharing import Sharing
+from mooring.drivers.live.watching.following import Following
+from mooring.drivers.live.watching.mirror import Mirror
 from mooring.engine.cycle import Scheduler
 from mooring.model.loading.kinds import KINDS
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.assembly import assemble
-from mooring.drivers.live import node_claims
-from mooring.drivers.live.node_claims import Claim, NodeClaims
-from mooring.drivers.live.sharing import Decided, Sharing
+from mooring.drivers.live.sharing import node_claims
+from mooring.drivers.live.sharing.node_claims import Claim, NodeClaims
+from mooring.drivers.live.sharing.sharing import Decided, Sharing
 from mooring.engine.cycle import Scheduler
 
 CPU, NODES = 4, 2

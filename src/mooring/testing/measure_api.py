@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from mooring.drivers.live.client import Client
-from mooring.drivers.live.connection import connect
-from mooring.drivers.live.dispatcher import START
+from mooring.drivers.live.api.client import Client
+from mooring.drivers.live.api.connection import connect
+from mooring.drivers.live.api.dispatcher import START
 from mooring.errors import MooringError
 from mooring.testing.tally import Measurement
 from mooring.testing.workloads import Workload, make_nodes, make_pods

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from mooring.drivers.live import cutting
-from mooring.drivers.live.client import ApiError
-from mooring.drivers.live.requests import binding, cut_gpu
+from mooring.drivers.live.api.client import ApiError
+from mooring.drivers.live.api.requests import binding, cut_gpu
+from mooring.drivers.live.pods import cutting
 from mooring.model.decisions import Bind, Instance, Partition
 from mooring.testing.builders import make_node, make_pod, make_scheduler
 

@@ -6,12 +6,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from mooring.drivers.live.admitting import WorkloadView
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.dispatcher import Dispatcher
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
 from mooring.drivers.live.election import Election, ElectionSettings
-from mooring.drivers.live.mirror import Mirror
+from mooring.drivers.live.watching.mirror import Mirror
+from mooring.drivers.live.workloads.admitting import WorkloadView
 from mooring.model.api.kueue_workload import QuotaAdmission, Workload, WorkloadCondition, WorkloadSpec, WorkloadStatus
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.decisions import Admit, Bind, Defer, Evict

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from mooring.drivers.live import backoff, binder
-from mooring.drivers.live.binder import Outcome
-from mooring.drivers.live.carrier import Carrier
-from mooring.drivers.live.client import ApiError
-from mooring.drivers.live.dispatcher import Dispatcher
-from mooring.drivers.live.event_recorder import EventRecorder
+from mooring.drivers.live.api import backoff
+from mooring.drivers.live.api.client import ApiError
+from mooring.drivers.live.api.dispatcher import Dispatcher
+from mooring.drivers.live.pods import binder
+from mooring.drivers.live.pods.binder import Outcome
+from mooring.drivers.live.pods.carrier import Carrier
+from mooring.drivers.live.pods.event_recorder import EventRecorder
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Evict, Wait
 from mooring.testing.builders import make_pod

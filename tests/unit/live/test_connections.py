@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.drivers.live.connections import Connections, Reply, _Wire
+from mooring.drivers.live.api.connections import Connections, Reply, _Wire
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

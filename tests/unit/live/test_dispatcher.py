@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mooring.drivers.live import dispatcher as dispatcher_module
-from mooring.drivers.live.client import ApiError
-from mooring.drivers.live.dispatcher import FEWEST, PATIENT_PART, PAUSE_SECONDS, START, Dispatcher, Lane
+from mooring.drivers.live.api import dispatcher as dispatcher_module
+from mooring.drivers.live.api.client import ApiError
+from mooring.drivers.live.api.dispatcher import FEWEST, PATIENT_PART, PAUSE_SECONDS, START, Dispatcher, Lane
 
 
 def run(story: Callable[[Dispatcher], Awaitable[None]]) -> None:

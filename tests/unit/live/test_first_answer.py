@@ -9,9 +9,9 @@ import pytest
 from kubernetes_asyncio.client import Configuration
 
 from mooring.drivers.live import run
-from mooring.drivers.live.client import Client
-from mooring.drivers.live.connection import Connection
-from mooring.drivers.live.discovery import Served, discover
+from mooring.drivers.live.api.client import Client
+from mooring.drivers.live.api.connection import Connection
+from mooring.drivers.live.api.discovery import Served, discover
 from mooring.errors import MooringError
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from mooring.drivers.live.client import ApiError
-from mooring.drivers.live.discovery import Resource
-from mooring.drivers.live.dispatcher import Dispatcher
-from mooring.drivers.live.group_phases import GroupPhases
-from mooring.drivers.live.pod_groups import VOLCANO_KIND
+from mooring.drivers.live.api.client import ApiError
+from mooring.drivers.live.api.discovery import Resource
+from mooring.drivers.live.api.dispatcher import Dispatcher
+from mooring.drivers.live.pod_groups.phases import GroupPhases
+from mooring.drivers.live.pod_groups.status import VOLCANO_KIND
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.decisions import Enqueue, KeepOut
 from mooring.model.gangs.dialects.volcano import VolcanoPodGroup

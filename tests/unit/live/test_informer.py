@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from mooring.drivers.live.client import Client
-from mooring.drivers.live.connection import connect
-from mooring.drivers.live.discovery import Resource
-from mooring.drivers.live.informer import Informer, Name, decode_head
+from mooring.drivers.live.api.client import Client
+from mooring.drivers.live.api.connection import connect
+from mooring.drivers.live.api.discovery import Resource
+from mooring.drivers.live.watching.informer import Informer, Name, decode_head
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.nodes import Node
 from mooring.model.loading.kinds import kind_of_type

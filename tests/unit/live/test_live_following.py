@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from mooring.drivers.live import following
-from mooring.drivers.live.discovery import Resource
-from mooring.drivers.live.following import Following
-from mooring.drivers.live.informer import Informer
-from mooring.drivers.live.mirror import Mirror
+from mooring.drivers.live.api.discovery import Resource
+from mooring.drivers.live.watching import following
+from mooring.drivers.live.watching.following import Following
+from mooring.drivers.live.watching.informer import Informer
+from mooring.drivers.live.watching.mirror import Mirror
 from mooring.errors import MooringError
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod

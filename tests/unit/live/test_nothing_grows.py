@@ -12,17 +12,17 @@ import pytest
 from kept import kept
 
 from mooring.assembly import assemble
-from mooring.drivers.live import dispatcher as dispatching
-from mooring.drivers.live import event_recorder, refusals
-from mooring.drivers.live.client import ApiError
-from mooring.drivers.live.discovery import Resource
-from mooring.drivers.live.dispatcher import Dispatcher
+from mooring.drivers.live.api import dispatcher as dispatching
+from mooring.drivers.live.api.client import ApiError
+from mooring.drivers.live.api.discovery import Resource
+from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
-from mooring.drivers.live.event_recorder import FORGOTTEN_SECONDS, EventRecorder
-from mooring.drivers.live.following import Following
-from mooring.drivers.live.informer import Informer
 from mooring.drivers.live.measuring import Measuring
-from mooring.drivers.live.mirror import Mirror
+from mooring.drivers.live.pods import event_recorder, refusals
+from mooring.drivers.live.pods.event_recorder import FORGOTTEN_SECONDS, EventRecorder
+from mooring.drivers.live.watching.following import Following
+from mooring.drivers.live.watching.informer import Informer
+from mooring.drivers.live.watching.mirror import Mirror
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.loading.kinds import kind_of_type

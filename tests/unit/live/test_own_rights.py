@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mooring.drivers.live import rights
-from mooring.drivers.live.client import ApiError
+from mooring.drivers.live.api.client import ApiError
 from mooring.drivers.live.health import Check
 from mooring.drivers.live.rights import Rights
 

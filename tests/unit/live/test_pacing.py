@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.drivers.live.dispatcher import Dispatcher
+from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
-from mooring.drivers.live.mirror import Mirror
 from mooring.drivers.live.pacing import FIRST_SLICE, SLICE, SMALLEST_SLICE, Pacing
+from mooring.drivers.live.watching.mirror import Mirror
 from mooring.testing.builders import make_scheduler
 
 

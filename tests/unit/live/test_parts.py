@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from mooring.drivers.live.health import Check
-from mooring.drivers.live.part import NodesOfPart, Part
+from mooring.drivers.live.watching.part import NodesOfPart, Part
 from mooring.testing.builders import make_node
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from mooring.drivers.live.client import ApiError
-from mooring.drivers.live.discovery import Resource
-from mooring.drivers.live.dispatcher import Dispatcher
-from mooring.drivers.live.pod_groups import GROUP_KIND, VOLCANO_KIND, PodGroupStatus
+from mooring.drivers.live.api.client import ApiError
+from mooring.drivers.live.api.discovery import Resource
+from mooring.drivers.live.api.dispatcher import Dispatcher
+from mooring.drivers.live.pod_groups.status import GROUP_KIND, VOLCANO_KIND, PodGroupStatus
 from mooring.model.api.pods import Pod, SchedulingGroup
 from mooring.model.loading.kinds import KINDS
 from mooring.testing.builders import make_pod

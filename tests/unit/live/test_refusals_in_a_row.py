@@ -1,6 +1,6 @@
 """What is refused again and again waits longer and longer, and is forgotten in the end."""
 
-from mooring.drivers.live.refusals import FORGOTTEN_SECONDS, LONGEST_PENALTY, MOST_KEPT, Refusals
+from mooring.drivers.live.pods.refusals import FORGOTTEN_SECONDS, LONGEST_PENALTY, MOST_KEPT, Refusals
 
 
 def test_the_first_refusal_costs_nothing_and_each_further_one_twice_as_much() -> None:

@@ -12,9 +12,9 @@ import yaml
 from kubernetes_asyncio.client import Configuration
 
 from mooring.config.extenders import Extender
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.connection import Connection, connect, without_userinfo
-from mooring.drivers.live.extenders import ExtenderClient
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.connection import Connection, connect, without_userinfo
+from mooring.drivers.live.pods.extenders import ExtenderClient
 from mooring.errors import InputError
 from mooring.testing.builders import make_pod
 

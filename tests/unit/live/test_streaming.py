@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.connection import connect
-from mooring.drivers.live.connections import Connections
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.connection import connect
+from mooring.drivers.live.api.connections import Connections
 from mooring.kubeapi.auth.certificates import issue_server, make_authority
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.drivers.live import workload_writer
-from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.client import ApiError
-from mooring.drivers.live.discovery import Resource
-from mooring.drivers.live.dispatcher import Dispatcher
-from mooring.drivers.live.workload_versions import WorkloadVersions
-from mooring.drivers.live.workloads import WorkloadCarrier
+from mooring.drivers.live.api.backoff import Backoff
+from mooring.drivers.live.api.client import ApiError
+from mooring.drivers.live.api.discovery import Resource
+from mooring.drivers.live.api.dispatcher import Dispatcher
+from mooring.drivers.live.workloads import writer as workload_writer
+from mooring.drivers.live.workloads.carrier import WorkloadCarrier
+from mooring.drivers.live.workloads.versions import WorkloadVersions
 from mooring.model.api.kueue_workload import QuotaAdmission, Workload, WorkloadSpec, WorkloadStatus
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.decisions import Admit, Decision, Suspend

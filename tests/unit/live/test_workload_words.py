@@ -9,15 +9,15 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from mooring.drivers.live import workload_words
-from mooring.drivers.live.client import ApiError
-from mooring.drivers.live.discovery import Resource
-from mooring.drivers.live.dispatcher import Dispatcher
-from mooring.drivers.live.workload_endings import how_it_ended
-from mooring.drivers.live.workload_events import WorkloadEvents
-from mooring.drivers.live.workload_requests import all_conditions, condition
-from mooring.drivers.live.workload_words import WorkloadWords
-from mooring.drivers.live.workload_writer import WORKLOAD, WorkloadWriter
+from mooring.drivers.live.api.client import ApiError
+from mooring.drivers.live.api.discovery import Resource
+from mooring.drivers.live.api.dispatcher import Dispatcher
+from mooring.drivers.live.workloads import words as workload_words
+from mooring.drivers.live.workloads.endings import how_it_ended
+from mooring.drivers.live.workloads.events import WorkloadEvents
+from mooring.drivers.live.workloads.requests import all_conditions, condition
+from mooring.drivers.live.workloads.words import WorkloadWords
+from mooring.drivers.live.workloads.writer import WORKLOAD, WorkloadWriter
 from mooring.model.api.kueue_workload import QuotaAdmission, Workload, WorkloadCondition, WorkloadSpec, WorkloadStatus
 from mooring.model.api.meta import Condition, ObjectMeta, OwnerReference
 from mooring.model.api.pods import PodTemplateSpec

@@ -99,9 +99,9 @@ def run(
       mooring run --kubeconfig ~/.kube/config --scheduler-name mooring
       mooring run --config scheduler-config.yaml --leader-elect=false
     """
-    from mooring.drivers.live.part import Part
     from mooring.drivers.live.run import RunSettings
     from mooring.drivers.live.run import run as schedule
+    from mooring.drivers.live.watching.part import Part
 
     level = logging.WARNING if verbose <= 0 else logging.INFO if verbose < 4 else logging.DEBUG
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s")

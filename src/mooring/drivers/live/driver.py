@@ -12,23 +12,23 @@ from collections.abc import Callable, Iterable, Sequence
 
 from mooring.config.extenders import Extender
 from mooring.drivers.driver import Driver, failure_of
-from mooring.drivers.live.admitting import WorkloadView, may_start
-from mooring.drivers.live.binder import Answer, Outcome
-from mooring.drivers.live.carrier import Carrier
-from mooring.drivers.live.client import Client
-from mooring.drivers.live.discovery import Served
-from mooring.drivers.live.dispatcher import Dispatcher, Lane
-from mooring.drivers.live.event_recorder import EventRecorder
-from mooring.drivers.live.extenders import ExtenderClient
-from mooring.drivers.live.group_phases import GroupPhases
-from mooring.drivers.live.mirror import Mirror
-from mooring.drivers.live.node_claims import Claim
+from mooring.drivers.live.api.client import Client
+from mooring.drivers.live.api.discovery import Served
+from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
 from mooring.drivers.live.pacing import Pacing
-from mooring.drivers.live.pod_groups import PodGroupStatus
-from mooring.drivers.live.refusals import Refusals
-from mooring.drivers.live.sharing import Sharing
-from mooring.drivers.live.volumes import reserved_claims
-from mooring.drivers.live.workloads import WorkloadCarrier, is_to_resume
+from mooring.drivers.live.pod_groups.phases import GroupPhases
+from mooring.drivers.live.pod_groups.status import PodGroupStatus
+from mooring.drivers.live.pods.binder import Answer, Outcome
+from mooring.drivers.live.pods.carrier import Carrier
+from mooring.drivers.live.pods.event_recorder import EventRecorder
+from mooring.drivers.live.pods.extenders import ExtenderClient
+from mooring.drivers.live.pods.refusals import Refusals
+from mooring.drivers.live.pods.volumes import reserved_claims
+from mooring.drivers.live.sharing.node_claims import Claim
+from mooring.drivers.live.sharing.sharing import Sharing
+from mooring.drivers.live.watching.mirror import Mirror
+from mooring.drivers.live.workloads.admitting import WorkloadView, may_start
+from mooring.drivers.live.workloads.carrier import WorkloadCarrier, is_to_resume
 from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.nodes import Node

@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 
 from mooring.config.scheduler import DEFAULT_SCHEDULER, LeaderElection
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.requests import encode
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.requests import encode
 from mooring.errors import MooringError
 from mooring.model.values.durations import parse_duration
 

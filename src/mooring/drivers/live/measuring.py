@@ -10,11 +10,11 @@ from functools import cache
 from mooring.actions.admit.action import Admit as AdmitAction
 from mooring.actions.admit.lifecycle.stages import HOLDING, Stage
 from mooring.actions.place.action import Place
-from mooring.drivers.live.binder import Answer, Outcome
-from mooring.drivers.live.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
 from mooring.drivers.live.driver import Live
-from mooring.drivers.live.following import Following
-from mooring.drivers.live.mirror import Mirror
+from mooring.drivers.live.pods.binder import Answer, Outcome
+from mooring.drivers.live.watching.following import Following
+from mooring.drivers.live.watching.mirror import Mirror
 from mooring.engine.answers.kept import KeptAnswers
 from mooring.engine.queue.entry import Where
 from mooring.model.api.meta import timestamp_seconds

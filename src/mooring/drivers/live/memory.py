@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.client import MERGE_PATCH, ApiError, Client
-from mooring.drivers.live.requests import encode
+from mooring.drivers.live.api.backoff import Backoff
+from mooring.drivers.live.api.client import MERGE_PATCH, ApiError, Client
+from mooring.drivers.live.api.requests import encode
 from mooring.model.api.meta import timestamp_seconds, timestamp_text
 from mooring.model.memory import Memory
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from mooring.drivers.live.client import ApiError, Client
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.requests import encode
 from mooring.drivers.live.health import Check
-from mooring.drivers.live.requests import encode
 
 PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 FORBIDDEN = 403

@@ -18,24 +18,24 @@ from msgspec import structs
 
 from mooring.assembly import Assembly, assemble
 from mooring.config.scheduler import LeaderElection
-from mooring.drivers.live.admitting import LEASE, QUEUES, Admitting
-from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.connection import Connection, connect
-from mooring.drivers.live.discovery import REQUIRED, Served, discover
-from mooring.drivers.live.dispatcher import Dispatcher
+from mooring.drivers.live.api.backoff import Backoff
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.connection import Connection, connect
+from mooring.drivers.live.api.discovery import REQUIRED, Served, discover
+from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
 from mooring.drivers.live.election import Election, ElectionSettings, election_settings, lease_timings
-from mooring.drivers.live.following import Following
 from mooring.drivers.live.health import Check, HealthServer
 from mooring.drivers.live.measuring import Measuring
 from mooring.drivers.live.memory import KeptMemory
-from mooring.drivers.live.mirror import Mirror
-from mooring.drivers.live.node_claims import NodeClaims
 from mooring.drivers.live.notify import notify_ready
-from mooring.drivers.live.part import NodesOfPart, Part
 from mooring.drivers.live.rights import Rights
-from mooring.drivers.live.sharing import Sharing
+from mooring.drivers.live.sharing.node_claims import NodeClaims
+from mooring.drivers.live.sharing.sharing import Sharing
+from mooring.drivers.live.watching.following import Following
+from mooring.drivers.live.watching.mirror import Mirror
+from mooring.drivers.live.watching.part import NodesOfPart, Part
+from mooring.drivers.live.workloads.admitting import LEASE, QUEUES, Admitting
 from mooring.engine.cycle import Scheduler
 from mooring.errors import InputError, MooringError
 from mooring.observe.decision_log import DecisionLog

@@ -133,7 +133,9 @@ def read(inputs: Inputs, progress: Progress) -> Loaded:
     progress.phase("reading manifests" if inputs.kubeconfig is None else "reading the cluster")
     checks = FieldChecks(inputs.validation)
     if inputs.kubeconfig is not None:
-        from mooring.drivers.live.snapshot import read_cluster  # the client is only loaded where there is a cluster
+        from mooring.drivers.live.watching.snapshot import (
+            read_cluster,  # the client is only loaded where there is a cluster
+        )
 
         picture, checks.warnings = read_cluster(inputs.kubeconfig, inputs.context)
         pictures = [picture]

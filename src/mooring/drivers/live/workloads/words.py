@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from mooring.drivers.live.client import ApiError
-from mooring.drivers.live.dispatcher import Dispatcher, Lane
-from mooring.drivers.live.workload_events import WorkloadEvents
-from mooring.drivers.live.workload_requests import condition, is_outdated
-from mooring.drivers.live.workload_writer import WorkloadWriter
+from mooring.drivers.live.api.client import ApiError
+from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.workloads.events import WorkloadEvents
+from mooring.drivers.live.workloads.requests import condition, is_outdated
+from mooring.drivers.live.workloads.writer import WorkloadWriter
 from mooring.model.api.kueue_workload import ADMITTED, FINISHED, QUOTA_RESERVED, Workload
 from mooring.model.decisions import Defer
 from mooring.model.keys import WorkloadKey

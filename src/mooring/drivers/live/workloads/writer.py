@@ -3,13 +3,13 @@
 import asyncio
 from typing import Any
 
-from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.client import JSON, MERGE_PATCH, ApiError, Client
-from mooring.drivers.live.discovery import Served
-from mooring.drivers.live.dispatcher import Dispatcher
-from mooring.drivers.live.informer import decode_head
-from mooring.drivers.live.requests import encode
-from mooring.drivers.live.workload_requests import all_conditions, new_workload, respecified
+from mooring.drivers.live.api.backoff import Backoff
+from mooring.drivers.live.api.client import JSON, MERGE_PATCH, ApiError, Client
+from mooring.drivers.live.api.discovery import Served
+from mooring.drivers.live.api.dispatcher import Dispatcher
+from mooring.drivers.live.api.requests import encode
+from mooring.drivers.live.watching.informer import decode_head
+from mooring.drivers.live.workloads.requests import all_conditions, new_workload, respecified
 from mooring.model.api.kueue_workload import Workload
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.keys import WorkloadKey

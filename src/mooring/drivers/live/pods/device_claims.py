@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.discovery import Resource
-from mooring.drivers.live.requests import encode, pod_path
+from mooring.drivers.live.api.backoff import Backoff
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.discovery import Resource
+from mooring.drivers.live.api.requests import encode, pod_path
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import ClaimReservation
 

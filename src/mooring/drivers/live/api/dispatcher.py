@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from mooring.drivers.live.client import ApiError
+from mooring.drivers.live.api.client import ApiError
 
 FEWEST, MOST = 4, 256
 START = 64

@@ -11,7 +11,7 @@ from dataclasses import replace as replace_fields
 
 from msgspec.structs import replace
 
-from mooring.drivers.live.client import ApiError, Client
+from mooring.drivers.live.api.client import ApiError, Client
 from mooring.drivers.live.election import Election, ElectionSettings
 from mooring.model.api.kueue_workload import ADMITTED, EVICTED, FINISHED, Workload
 from mooring.model.events import Event, WorkloadLost, WorkloadSeen

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httptools
 
-from mooring.drivers.live.streaming import Stream
+from mooring.drivers.live.api.streaming import Stream
 
 _RETRY_AFTER = b"retry-after"
 _RETRY_AFTER_LENGTH = len(_RETRY_AFTER)

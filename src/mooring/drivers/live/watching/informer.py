@@ -12,9 +12,9 @@ from typing import Protocol
 
 import msgspec
 
-from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.discovery import Resource
+from mooring.drivers.live.api.backoff import Backoff
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.discovery import Resource
 from mooring.model.api.meta import ObjectMeta
 
 CHUNK = 1000

@@ -20,9 +20,9 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.config.extenders import Extender, ExtenderTls, pem
-from mooring.drivers.live.binder import BOUND, Answer, Outcome
-from mooring.drivers.live.connection import without_userinfo
-from mooring.drivers.live.requests import encode
+from mooring.drivers.live.api.connection import without_userinfo
+from mooring.drivers.live.api.requests import encode
+from mooring.drivers.live.pods.binder import BOUND, Answer, Outcome
 from mooring.model.api.pods import Pod
 from mooring.model.events import Event, PodLost, PodSeen
 from mooring.model.values.requests import pod_requests

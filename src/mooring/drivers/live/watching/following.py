@@ -4,11 +4,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.discovery import REQUIRED, Resource, Served, discover, missing
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.discovery import REQUIRED, Resource, Served, discover, missing
 from mooring.drivers.live.health import Check
-from mooring.drivers.live.informer import Informer
-from mooring.drivers.live.mirror import Mirror
+from mooring.drivers.live.watching.informer import Informer
+from mooring.drivers.live.watching.mirror import Mirror
 from mooring.errors import MooringError
 
 SYNC_SECONDS = 120.0

@@ -7,9 +7,9 @@ import time
 from collections import deque
 from datetime import UTC, datetime
 
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.dispatcher import Dispatcher, Lane
-from mooring.drivers.live.requests import encode
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.api.requests import encode
 from mooring.model.api.kueue_workload import Workload
 from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.drivers.live.client import ApiError, Client
+from mooring.drivers.live.api.client import ApiError, Client
 from mooring.model.loading.kinds import KINDS, Kind
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 

@@ -17,8 +17,8 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from mooring.drivers.live.connection import Connection
-from mooring.drivers.live.connections import Connections, Reply
+from mooring.drivers.live.api.connection import Connection
+from mooring.drivers.live.api.connections import Connections, Reply
 from mooring.errors import MooringError
 
 REQUEST_SECONDS = 15.0

@@ -8,20 +8,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 from mooring.drivers.driver import NOT_ADMITTED
-from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.binder import BOUND, Answer, Outcome, Tried, bind, find_out
-from mooring.drivers.live.client import JSON, MERGE_PATCH, STRATEGIC_PATCH, ApiError, Client
-from mooring.drivers.live.connection import UNAUTHORIZED
-from mooring.drivers.live.cutting import wait_for_instances
-from mooring.drivers.live.device_claims import release_claims, reserve_claims
-from mooring.drivers.live.discovery import Served
-from mooring.drivers.live.dispatcher import Dispatcher, Lane
-from mooring.drivers.live.event_recorder import EventRecorder, reference
-from mooring.drivers.live.extenders import ExtenderClient
-from mooring.drivers.live.informer import decode_head
-from mooring.drivers.live.requests import binding, cut_gpu, deletion, pod_path, preempted_status, waiting_status
-from mooring.drivers.live.sharing import Sharing
-from mooring.drivers.live.volumes import bind_volumes
+from mooring.drivers.live.api.backoff import Backoff
+from mooring.drivers.live.api.client import JSON, MERGE_PATCH, STRATEGIC_PATCH, ApiError, Client
+from mooring.drivers.live.api.connection import UNAUTHORIZED
+from mooring.drivers.live.api.discovery import Served
+from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.api.requests import binding, cut_gpu, deletion, pod_path, preempted_status, waiting_status
+from mooring.drivers.live.pods.binder import BOUND, Answer, Outcome, Tried, bind, find_out
+from mooring.drivers.live.pods.cutting import wait_for_instances
+from mooring.drivers.live.pods.device_claims import release_claims, reserve_claims
+from mooring.drivers.live.pods.event_recorder import EventRecorder, reference
+from mooring.drivers.live.pods.extenders import ExtenderClient
+from mooring.drivers.live.pods.volumes import bind_volumes
+from mooring.drivers.live.sharing.sharing import Sharing
+from mooring.drivers.live.watching.informer import decode_head
 from mooring.engine.profile import Profile
 from mooring.model.api.pods import Pod
 from mooring.model.api.volumes import PersistentVolumeClaim

@@ -9,7 +9,7 @@ import time
 
 import msgspec
 
-from mooring.drivers.live.client import ApiError, Client
+from mooring.drivers.live.api.client import ApiError, Client
 from mooring.model.api.nodes import Node
 from mooring.model.decisions import Bind
 from mooring.model.values.quantity import parse_quantity, to_units

@@ -11,9 +11,9 @@ from collections import OrderedDict, deque
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.dispatcher import Dispatcher, Lane
-from mooring.drivers.live.requests import encode
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.api.requests import encode
 from mooring.model.api.pods import Pod
 
 MOST_WAITING = 100_000

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import structs
 
-from mooring.drivers.live.client import ApiError
-from mooring.drivers.live.node_claims import KEPT_SECONDS, Claim, NodeClaims
+from mooring.drivers.live.api.client import ApiError
+from mooring.drivers.live.sharing.node_claims import KEPT_SECONDS, Claim, NodeClaims
 from mooring.model.api.pods import Pod, Volume
 from mooring.model.decisions import Bind
 from mooring.model.events import Event, PodLost, PodSeen

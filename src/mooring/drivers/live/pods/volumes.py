@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from mooring.drivers.live.client import MERGE_PATCH, ApiError, Client
-from mooring.drivers.live.requests import encode
+from mooring.drivers.live.api.client import MERGE_PATCH, ApiError, Client
+from mooring.drivers.live.api.requests import encode
 from mooring.model.api.pods import Pod
 from mooring.model.api.volumes import PersistentVolumeClaim
 from mooring.plugins.volume_matching import SELECTED_NODE

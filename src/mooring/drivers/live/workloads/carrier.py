@@ -13,15 +13,15 @@ from typing import Any
 
 import msgspec
 
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.discovery import Resource, Served
-from mooring.drivers.live.dispatcher import Dispatcher, Lane
-from mooring.drivers.live.workload_endings import how_it_ended, workloads_in
-from mooring.drivers.live.workload_events import WorkloadEvents
-from mooring.drivers.live.workload_requests import assignment, condition, suspension, waited_text
-from mooring.drivers.live.workload_versions import WorkloadVersions
-from mooring.drivers.live.workload_words import WorkloadWords
-from mooring.drivers.live.workload_writer import MOST_TRIES, WORKLOAD, WorkloadWriter
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.discovery import Resource, Served
+from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.workloads.endings import how_it_ended, workloads_in
+from mooring.drivers.live.workloads.events import WorkloadEvents
+from mooring.drivers.live.workloads.requests import assignment, condition, suspension, waited_text
+from mooring.drivers.live.workloads.versions import WorkloadVersions
+from mooring.drivers.live.workloads.words import WorkloadWords
+from mooring.drivers.live.workloads.writer import MOST_TRIES, WORKLOAD, WorkloadWriter
 from mooring.model.api.kueue_workload import ADMITTED, EVICTED, FINISHED, QUOTA_ENDS, QUOTA_RESERVED, Workload
 from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod

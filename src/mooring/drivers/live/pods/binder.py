@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.dispatcher import Dispatcher
-from mooring.drivers.live.requests import binding, pod_path
+from mooring.drivers.live.api.backoff import Backoff
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.dispatcher import Dispatcher
+from mooring.drivers.live.api.requests import binding, pod_path
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind
 

@@ -11,13 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.client import MERGE_PATCH, ApiError, Client
-from mooring.drivers.live.discovery import Served
-from mooring.drivers.live.dispatcher import Dispatcher, Lane
-from mooring.drivers.live.pod_groups import VOLCANO_CONDITIONS, VOLCANO_KIND
-from mooring.drivers.live.requests import encode
-from mooring.drivers.live.workload_events import WorkloadEvents
+from mooring.drivers.live.api.backoff import Backoff
+from mooring.drivers.live.api.client import MERGE_PATCH, ApiError, Client
+from mooring.drivers.live.api.discovery import Served
+from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.api.requests import encode
+from mooring.drivers.live.pod_groups.status import VOLCANO_CONDITIONS, VOLCANO_KIND
+from mooring.drivers.live.workloads.events import WorkloadEvents
 from mooring.model.api.meta import timestamp_text
 from mooring.model.decisions import Enqueue, KeepOut
 from mooring.model.gangs.dialects.volcano import INQUEUE, PENDING, WAITS, VolcanoPodGroup

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from mooring.drivers.live.discovery import Resource
-from mooring.drivers.live.informer import Name, decode_head
-from mooring.drivers.live.part import ELSEWHERE, Part
+from mooring.drivers.live.api.discovery import Resource
+from mooring.drivers.live.watching.informer import Name, decode_head
+from mooring.drivers.live.watching.part import ELSEWHERE, Part
 from mooring.errors import ManifestError
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.nodes import Node

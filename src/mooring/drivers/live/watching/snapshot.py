@@ -3,11 +3,11 @@
 import asyncio
 from pathlib import Path
 
-from mooring.drivers.live.client import ApiError, Client
-from mooring.drivers.live.connection import connect
-from mooring.drivers.live.discovery import REQUIRED, discover
-from mooring.drivers.live.informer import Informer
-from mooring.drivers.live.mirror import Mirror
+from mooring.drivers.live.api.client import ApiError, Client
+from mooring.drivers.live.api.connection import connect
+from mooring.drivers.live.api.discovery import REQUIRED, discover
+from mooring.drivers.live.watching.informer import Informer
+from mooring.drivers.live.watching.mirror import Mirror
 from mooring.errors import MooringError
 from mooring.model.loading.manifests import Manifests
 

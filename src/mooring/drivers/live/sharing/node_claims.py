@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.client import MERGE_PATCH, ApiError, Client
-from mooring.drivers.live.requests import encode
+from mooring.drivers.live.api.backoff import Backoff
+from mooring.drivers.live.api.client import MERGE_PATCH, ApiError, Client
+from mooring.drivers.live.api.requests import encode
 
 NAME = "mooring-node-claims"
 HORIZON = "horizon"

@@ -1,16 +1,16 @@
 """What became of a PodGroup, in its status: of `scheduling.k8s.io`, the condition that kube-scheduler keeps there; of
-`scheduling.volcano.sh`, Volcano's condition, and that it runs. Up to then `group_phases.py` sees to its phase."""
+`scheduling.volcano.sh`, Volcano's condition, and that it runs. Until then `phases.py` sees to its phase."""
 
 import asyncio
 import logging
 import time
 from typing import Any
 
-from mooring.drivers.live.backoff import Backoff
-from mooring.drivers.live.client import MERGE_PATCH, STRATEGIC_PATCH, ApiError, Client
-from mooring.drivers.live.discovery import Served
-from mooring.drivers.live.dispatcher import Dispatcher, Lane
-from mooring.drivers.live.requests import encode
+from mooring.drivers.live.api.backoff import Backoff
+from mooring.drivers.live.api.client import MERGE_PATCH, STRATEGIC_PATCH, ApiError, Client
+from mooring.drivers.live.api.discovery import Served
+from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.api.requests import encode
 from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod
 from mooring.model.gangs.dialects.volcano import RUNNING

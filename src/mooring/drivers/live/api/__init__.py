@@ -1,0 +1,1 @@
+"""The API server: who it is, what it serves, and how requests get there."""

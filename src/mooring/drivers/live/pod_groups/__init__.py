@@ -1,0 +1,1 @@
+"""What is written into the status of PodGroups."""

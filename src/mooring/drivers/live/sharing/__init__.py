@@ -1,0 +1,1 @@
+"""Several active schedulers on the same nodes."""

@@ -1,0 +1,1 @@
+"""What there is on the cluster: listed, watched, and told to the scheduler."""

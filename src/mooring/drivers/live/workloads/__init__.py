@@ -1,0 +1,1 @@
+"""Decisions about Workloads, carried out: quota, and the jobs that have it."""
