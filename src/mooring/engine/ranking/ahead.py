@@ -14,28 +14,19 @@ MISSES = 8
 """So many rows by themselves cost about as much as a table for thousands."""
 MOST_STEPS = 64
 LARGEST_TABLE = 100_000
+Likely = Callable[[int], NDArray[np.intp]]
+"""Which positions may be the next to get a pod. So many are asked for; a few more or fewer will do."""
 
 
 class Ahead:
     """Answers what a row's key will be: by a table for the rows that are likely to be taken next, else row by row."""
 
-    def __init__(
-        self,
-        answers: ShapeAnswers,
-        rows: Rows,
-        taken: list[int],
-        expected_pods: int,
-        likely: Callable[[int], NDArray[np.intp]],
-    ) -> None:
-        """`taken` says how many pods each position has got so far, `likely` which positions may be the next to get one.
-
-        So many are asked for; a few more or fewer will do.
-        """
+    def __init__(self, answers: ShapeAnswers, rows: Rows, taken: list[int], expected_pods: int) -> None:
+        """`taken` says how many pods each position has got so far."""
         self._answers = answers
         self._rows = rows
         self._taken = taken
         self._expected = expected_pods
-        self._likely = likely
         self._misses = MISSES - 1 if expected_pods >= MISSES else 0  # the first miss is worth a table, if many follow
         self._steps = 1
         self._table: list[list[int]] = []
@@ -57,14 +48,17 @@ class Ahead:
             if column is not None:
                 self._base_of[column] -= self._taken[position]
 
-    def key(self, position: int, pods: int) -> int:
-        """The key of the row at a position once so many further pods run there."""
+    def key(self, position: int, pods: int, likely: Likely) -> int:
+        """The key of the row at a position once so many further pods run there.
+
+        Whoever asks is not kept: it has us, and the two would stay in memory until somebody looks for such rings.
+        """
         found = self._in_table(position, pods)
         if found is None:
             self._misses += 1
             if self._misses >= MISSES and self._expected >= MISSES:
                 self._misses = 0
-                self._make_table()
+                self._make_table(likely)
                 found = self._in_table(position, pods)
         return self._one_row(position, pods) if found is None else found
 
@@ -75,18 +69,18 @@ class Ahead:
         line = pods - self._base_of[column] - 1
         return self._table[line][column] if 0 <= line < len(self._table) else None
 
-    def _make_table(self) -> None:
+    def _make_table(self, likely: Likely) -> None:
         """Cover the best rows as things stand, each from the pods that it has got; further each time."""
-        positions = self._likely(min(2 * self._expected, LARGEST_TABLE))
-        likely = len(positions)
+        positions = likely(min(2 * self._expected, LARGEST_TABLE))
+        width = len(positions)
         columns = positions.tolist()
         # The position that is being asked about counts as taken already: its line starts one pod earlier.
         base = np.maximum(np.array([self._taken[position] for position in columns], np.int64) - 1, 0)
-        steps = max(1, min(self._steps + 1, MOST_STEPS, LARGEST_TABLE // likely))
+        steps = max(1, min(self._steps + 1, MOST_STEPS, LARGEST_TABLE // width))
         pods = base + np.arange(1, steps + 1)[:, np.newaxis]
         keys = self._keys(np.tile(self._rows[positions], steps), pods.reshape(-1))
-        self._table = keys.reshape(steps, likely).tolist()
-        self._column_of = dict(zip(columns, range(likely), strict=True))
+        self._table = keys.reshape(steps, width).tolist()
+        self._column_of = dict(zip(columns, range(width), strict=True))
         self._base_of = base.tolist()
         self._steps = 2 * steps
 

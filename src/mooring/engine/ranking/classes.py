@@ -54,7 +54,7 @@ class ClassRanking:
         self._keys: Keys = answers.keys[self._rows]
         self._taken = [0] * len(self._rows)
         self._touched = set[int]()
-        self._ahead = Ahead(answers, self._rows, self._taken, expected_pods, lambda count: largest(self._keys, count))
+        self._ahead = Ahead(answers, self._rows, self._taken, expected_pods)
         self._classify()
         counts.refit(NodeRows(table, self._rows))
 
@@ -121,11 +121,14 @@ class ClassRanking:
     def _is_in(self, found: Class, negative_key: int, position: int) -> bool:
         return self._class_of[position] == found and self._keys.item(position) == -negative_key
 
+    def _likely(self, count: int) -> Rows:
+        return largest(self._keys, count)
+
     def _place(self, position: int) -> int:
         row = self._rows.item(position)
         pods = self._taken[position] = self._taken[position] + 1
         self._touched.add(position)
-        key = self._ahead.key(position, pods)
+        key = self._ahead.key(position, pods, self._likely)
         self._counts.update_one(self._answers.shape.id, row, 1)
         own = self._own_counts(np.array([row], np.intp))
         found = self._class_of[position] = (self._group_of.item(position), *own[:, 0].tolist())

@@ -92,7 +92,7 @@ class Ranking:
         self._taken = [0] * len(rows)
         self._touched = set[int]()
         self._usage_keys = answers.keys[rows]
-        self._ahead = Ahead(answers, rows, self._taken, expected_pods, self._likely)
+        self._ahead = Ahead(answers, rows, self._taken, expected_pods)
         self._row_scores = [RowScore(answers, score, rows) for score in by_row]
         self._arrange()
 
@@ -170,7 +170,7 @@ class Ranking:
         row = self._rows.item(position)
         pods = self._taken[position] = self._taken[position] + 1
         self._touched.add(position)
-        key = self._ahead.key(position, pods)
+        key = self._ahead.key(position, pods, self._likely)
         if self._counts:
             key = self._follow(row, key)
         self._usage_keys[position] = key
