@@ -17,6 +17,8 @@ pytestmark = pytest.mark.live
 SECONDS = float(os.environ.get("MOORING_SOAK_SECONDS", "60"))
 A_SECOND, STAY = 50, 1500
 """Pods created a second, and how many are there at a time."""
+LEEWAY_MIB = 8
+"""By how much memory may vary in the second half, however long that is: what grows with the pods goes beyond it."""
 
 
 def value(metrics: str, name: str) -> float:
@@ -60,7 +62,7 @@ def test_memory_watches_and_cycles_stay_flat_under_churn(kube: Kube) -> None:
     cycles_shown = ", ".join(f"{statistics.mean(means[a : b + 1]):.2f}" for a, b in itertools.pairwise(quarters))
     print(f"{rate:.0f} pods/s for {SECONDS:.0f} s; by quarters: memory {shown} MiB; ms a cycle {cycles_shown}")
     settled = memory[len(memory) // 2]
-    assert memory[-1] < 1.15 * settled + 10
+    assert memory[-1] < settled + LEEWAY_MIB
     assert watches[-1] <= watches[0] + SECONDS / 10
     half = len(means) // 2
     assert sum(means[half:]) / len(means[half:]) < 3 * sum(means[:half]) / half + 5
