@@ -15,7 +15,7 @@ from mooring.drivers.live.sharing.sharing import Sharing
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind
-from mooring.model.events import BindFailed, GangSeen, PodSeen
+from mooring.model.events import BindFailed, GangSeen, NodeSeen, PodSeen
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import GANG_NAME, PLAIN_KIND
 from mooring.model.keys import PodKey
@@ -198,7 +198,8 @@ class Party:
         self.bound: list[str] = []
         self.late: list[str] = []
         self.seen: dict[str, Pod] = {}
-        self.sharing = Sharing(claims, lambda: scheduler.cluster, lambda: pods_version, self.seen.get)
+        self.pods_version = pods_version
+        self.sharing = Sharing(claims, lambda: scheduler.cluster, lambda: self.pods_version, self.seen.get)
         self.sharing.bind = lambda decision: self.bound.append(decision.pod)
         self.sharing.conflict = self._conflict
         self.sharing.tell = scheduler.handle
@@ -320,6 +321,40 @@ def test_nothing_is_claimed_by_who_has_not_seen_the_pods_whose_claims_were_taken
             await party.claim()
         assert (behind.late, behind.bound, behind.sharing.is_current) == (["default/web"], [], False)
         assert (current.late, current.bound, current.sharing.is_current) == ([], ["default/web"], True)
+
+    play(cluster, story)
+
+
+@pytest.mark.parametrize(
+    ("other", "mine", "late"),
+    [
+        pytest.param({"cpu": 1}, {"cpu": 1}, [], id="there is room beside"),
+        pytest.param({"cpu": 4}, {"cpu": 1}, ["default/early"], id="there is none"),
+        pytest.param({"cpu": 1, "host_ports": [80]}, {"cpu": 1}, ["default/early"], id="the other takes a port"),
+        pytest.param({"cpu": 1}, {"cpu": 1, "host_ports": [80]}, ["default/early"], id="ours takes a port"),
+    ],
+)
+def test_what_was_decided_before_a_pod_of_another_was_seen_is_looked_at_again(
+    cluster: Kube, other: dict[str, Any], mine: dict[str, Any], late: list[str]
+) -> None:
+    async def story(claimant: Claimant) -> None:
+        them = claimant("other", bound_at=7, kept_seconds=-1.0)
+        nodes = [make_node("n1", cpu=4)]
+        party = Party(claimant("us"), make_scheduler(nodes=nodes), 6)
+        (bound,) = with_uids([make_pod("theirs", node="n1", **other)])
+        bound.metadata.resource_version = "7"
+        await them.read()
+        await party.sharing.claims.read()
+        party.decide(make_pod("early", **mine))
+        await them.write(claims_of([bound], "n1"))
+        await them.leave()
+        await party.sharing.claims.read()
+        party.sharing.claims.forget_news(1)  # its claim came and went between two looks
+        party.pods_version = 7
+        party.scheduler.handle(*party.sharing.take_in([NodeSeen(make_node("n2", cpu=4))]))
+        party.decide(bound, make_pod("next", cpu=2))
+        await party.claim()
+        assert (party.late, party.bound[-1]) == (late, "default/next")
 
     play(cluster, story)
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import statistics
 import time
 from pathlib import Path
 
@@ -13,14 +12,6 @@ from kube import Kube, node, pod
 from test_failures import get
 
 CPU = 2
-ROUNDS = 3
-PODS = 1600
-"""To be placed where there is room for 2,000: of the last cores, several schedulers can only take turns."""
-MOST_LONGER = 1.8
-"""Two or three schedulers may take this much longer than one before it is a fault. Each follows all pods, on the
-processors of the API server and of whatever else runs there (docs/decisions/0019-live-driver.md); with two cores that
-nobody else uses, where one alone is fastest, they do take longer."""
-
 THINKS = """\
 import time
 
@@ -147,21 +138,6 @@ def test_several_schedulers_outdo_one_that_has_to_think(kube: Kube, tmp_path: Pa
     assert min(rates[1:]) >= rates[0]
     for _, conflicts in together:
         print(f"conflicts {shown(conflicts)}")
-
-
-@pytest.mark.live
-@pytest.mark.long  # a measurement: what else runs on the machine decides
-def test_several_schedulers_together_are_not_much_slower_than_one(kube: Kube) -> None:
-    times: dict[int, list[float]] = {1: [], 2: [], 3: []}
-    for _ in range(ROUNDS):
-        for count, found in times.items():
-            took, rates = schedule(kube, count, 500, PODS)
-            found.append(took)
-            rate = PODS / took
-            print(f"{count} schedulers: {PODS} pods in {took:.1f} s, {rate:.0f} a second; conflicts {shown(rates)}")
-    alone, *together = (statistics.median(found) for found in times.values())
-    print(f"medians: alone {alone:.1f} s, two {together[0]:.1f} s, three {together[1]:.1f} s")
-    assert all(took < MOST_LONGER * alone for took in together)
 
 
 def test_each_scheduler_has_the_pods_and_nodes_of_its_part(cluster: Kube) -> None:

@@ -11,6 +11,9 @@ All of them share the machine's processors with the API server, which takes more
 compared, and not the server, it does no more for all of them alike than it must: no webhooks, policies and quotas, no
 queues of its own for requests, and garbage is collected more rarely. `--server-defaults` leaves it as it comes.
 
+`--only mooring mooring-2 mooring-3` compares one scheduler with two and three active ones that share all nodes, each
+with its part of the pods.
+
 `--rounds` lets all of them run again and again, in turn, and judges their medians: a machine that others use is not the
 same from one minute to the next. Prints a table; `-o` writes it as JSON.
 """
@@ -55,6 +58,10 @@ COLLECT_RARELY = {"GOGC": "400"}
 """Of the API server and etcd; kube-scheduler is as it comes."""
 SERVERS = ("etcd", "kube-apiserver")
 NAMES = ("bare", "kube-scheduler", "mooring")
+SEVERAL = {"mooring-2": 2, "mooring-3": 3}
+SEVERAL_OF_ONE = 0.75
+"""What several together bind at least of what one does, where they share two cores with the API server: each follows
+all pods, whoever binds them."""
 
 
 class Figures(NamedTuple):
@@ -136,13 +143,16 @@ async def create(server: str, count: int, prefix: str) -> None:
     names = deque(f"{prefix}-{i}" for i in range(count))
     shapes = [("100m", 8), ("200m", 4), ("500m", 2), ("1", 1)]
     sizes = [cpu for cpu, weight in shapes for _ in range(weight)]
+    schedulers = schedulers_of(prefix)
+    several = len(schedulers)
     async with Session(server) as session:
 
         async def work() -> None:
             while names:
                 name = names.popleft()
                 sent = time.time()
-                await session.post("/api/v1/namespaces/default/pods", pod(name, cpu=sizes[hash_of(name) % len(sizes)]))
+                cpu, scheduler = sizes[hash_of(name) % len(sizes)], schedulers[int(name.rpartition("-")[2]) % several]
+                await session.post("/api/v1/namespaces/default/pods", pod(name, cpu=cpu, schedulerName=scheduler))
                 print(f"{name} {sent:.6f}", flush=True)
 
         await asyncio.gather(*(work() for _ in range(CREATORS)))
@@ -249,26 +259,42 @@ def hash_of(name: str) -> int:
 # A run.
 
 
-def start(plane: ControlPlane, kube: Kube, name: str) -> Program | None:
+def schedulers_of(name: str) -> list[str]:
+    """The schedulerNames of a contender's pods."""
+    return [f"{name}-{number}" for number in range(SEVERAL[name])] if name in SEVERAL else ["default-scheduler"]
+
+
+def start(plane: ControlPlane, kube: Kube, name: str) -> list[Program]:
     if name == "bare":
-        return None
-    return plane.start("kube-scheduler") if name == "kube-scheduler" else kube.run(name="mooring")
+        return []
+    if name == "kube-scheduler":
+        return [plane.start("kube-scheduler")]
+    if name == "mooring":
+        return [kube.run(name="mooring")]
+    return [kube.run(f"--scheduler-name={each}", "--share-nodes", name=each) for each in schedulers_of(name)]
+
+
+def seconds_of(programs: list[Program]) -> float:
+    """Of processor time, what these have used."""
+    return sum(program.cpu_seconds() for program in programs)
 
 
 def measure(plane: ControlPlane, kube: Kube, name: str, nodes: int, pods: int, *, backlog: bool = False) -> Figures:
     """Let one of them bind all pods, and clean up after it; those of a backlog are there before it starts."""
     prefix = name
-    scheduler = None if backlog else start(plane, kube, name)
-    if scheduler is not None:
-        kube.create(pod("probe"))
-        kube.wait_until_bound(["probe"])
-        kube.delete(pod("probe"))
+    schedulers = [] if backlog else start(plane, kube, name)
+    if schedulers:
+        probes = [pod(f"probe-{number}", schedulerName=each) for number, each in enumerate(schedulers_of(name))]
+        kube.create(*probes)
+        kube.wait_until_bound([each["metadata"]["name"] for each in probes])
+        kube.delete(*probes)
     version = kube.call("GET", "/api/v1/namespaces/default/pods?limit=1")["metadata"]["resourceVersion"]
     me = [sys.executable, __file__, "--server", plane.server, "--pods", str(pods), "--nodes", str(nodes)]
     me += ["--backlog"] if backlog else []
-    before = scheduler.cpu_seconds() if scheduler is not None else 0.0
+    before = seconds_of(schedulers)
     around_before = children_seconds()
-    server_before = sum(plane.programs[each].cpu_seconds() for each in SERVERS)
+    servers = [plane.programs[each] for each in SERVERS]
+    server_before = seconds_of(servers)
     observer = subprocess.Popen([*me, "--as", "observe", prefix, version], stdout=subprocess.PIPE, text=True)
     creator = subprocess.Popen([*me, "--as", "create", prefix], stdout=subprocess.PIPE, text=True)
     pipe = subprocess.PIPE
@@ -277,7 +303,7 @@ def measure(plane: ControlPlane, kube: Kube, name: str, nodes: int, pods: int, *
     created: dict[str, float] = {}
     lines = list(creator.stdout) if backlog else creator.stdout
     if backlog:
-        scheduler = start(plane, kube, name)
+        schedulers = start(plane, kube, name)
     for line in lines:
         each, when = line.split()
         created[each] = float(when)
@@ -290,14 +316,14 @@ def measure(plane: ControlPlane, kube: Kube, name: str, nodes: int, pods: int, *
         binder.stdin.close()
     output, _ = observer.communicate(timeout=LONGEST_SECONDS)
     bound = {each: float(when) for each, when in map(str.split, output.splitlines())}
-    cpu = scheduler.cpu_seconds() - before if scheduler is not None else 0.0
-    server_cpu = sum(plane.programs[each].cpu_seconds() for each in SERVERS) - server_before
+    cpu = seconds_of(schedulers) - before
+    server_cpu = seconds_of(servers) - server_before
     assert creator.wait() == 0 and len(created) == len(bound) == pods, (len(created), len(bound))
     if binder is not None:
         assert binder.wait() == 0 and binder.stdout is not None
         cpu = float(binder.stdout.read())
     around_cpu = children_seconds() - around_before - (cpu if binder is not None else 0.0)
-    if scheduler is not None:
+    for scheduler in schedulers:
         scheduler.stop(60)  # its events come behind
     waits = sorted(bound[each] - created[each] for each in created)
     began = min(bound.values()) if backlog else min(created.values())
@@ -325,13 +351,18 @@ def show(figures: list[Figures]) -> None:
 
 
 def judge(figures: list[Figures]) -> bool:
-    """Whether Mooring is at least twice as fast as kube-scheduler, and nearly as fast as the bare client."""
+    """Whether Mooring is at least twice as fast as kube-scheduler, and nearly as fast as the bare client; and several
+    of it not much slower than one."""
     by: dict[tuple[str, int], float] = {}
     for name, nodes in {(found.name, found.nodes) for found in figures}:
         rates = [found.rate for found in figures if (found.name, found.nodes) == (name, nodes)]
         by[name, nodes] = statistics.median(rates)
     good = True
     for nodes in sorted({found.nodes for found in figures}):
+        for name in [name for name in SEVERAL if {(name, nodes), ("mooring", nodes)} <= by.keys()]:
+            part = by[name, nodes] / by["mooring", nodes]
+            print(f"{nodes} nodes: {SEVERAL[name]} schedulers together {part:.2f} of one")
+            good = good and part >= SEVERAL_OF_ONE
         if any((name, nodes) not in by for name in NAMES):
             continue
         ours, theirs, bare = by["mooring", nodes], by["kube-scheduler", nodes], by["bare", nodes]
@@ -345,7 +376,7 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, nargs="+", default=[1000, 5000])
     parser.add_argument("--pods", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES)
+    parser.add_argument("--only", nargs="+", choices=[*NAMES, *SEVERAL], default=NAMES)
     parser.add_argument(
         "--backlog", action="store_true", help="all pods are there first; pods/s from the first bind on"
     )

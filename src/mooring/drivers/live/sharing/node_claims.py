@@ -33,6 +33,8 @@ ALIVE = "alive"
 """The last part of the key under which an owner of claims says that it is there: another number in each write."""
 KEPT_SECONDS = 0.5
 """How long claims stay written after their pods were seen bound: others see them a little later than we do."""
+WATCH_SECONDS = 0.1
+"""How long the watch may take to bring what we are known not to have read: asking costs the server more."""
 STRAGGLING_SECONDS = 20.0
 """How long one that is not bound keeps those written that were claimed together with it and are."""
 FENCE_SECONDS = 20.0
@@ -118,6 +120,8 @@ class NodeClaims:
         self._bound_at, self._pods_version, self._kept = bound_at, pods_version, kept_seconds
         self._root, self._namespace = f"/api/v1/namespaces/{namespace}/configmaps", namespace
         self._version = 0
+        self._came = asyncio.Event()
+        """Set when something is read."""
         self._written = 0
         self._renewed = float("-inf")
         """When the last write began that others have heard of us by."""
@@ -187,11 +191,22 @@ class NodeClaims:
             found = _decode(await self._client.get(path))
         self._take(found)
 
+    async def _read_after(self, version: int) -> None:
+        """Take in what was written after a version: the watch brings it, most often; if not, it is asked for."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WATCH_SECONDS):
+                while self._version <= version:
+                    self._came.clear()
+                    await self._came.wait()
+                return
+        await self.read()
+
     def _take(self, found: _ConfigMap) -> None:
         version = int(found.metadata.resource_version)
         if version <= self._version:
             return  # a watch is behind our own writes
         self._version = version
+        self._came.set()
         written = found.data.get(HORIZON, "")
         self.horizon = max(self.horizon, int(written) if written.isdecimal() else 0)
         self._hear({_owner(key): text for key, text in found.data.items() if _is_alive(key)})
@@ -275,6 +290,11 @@ class NodeClaims:
         return self._bound_at(claim) is None and self._pods_version() >= claim.seen
 
     @property
+    def others(self) -> int:
+        """How many other schedulers have claims."""
+        return len(self._alive.keys() - {self._identity})
+
+    @property
     def needed_version(self) -> int:
         """How far whoever decides must have followed pods, so that it knows all that are claimed, or were."""
         return max((self.horizon, *(claim.seen for claim in self.foreign.values())))
@@ -317,7 +337,8 @@ class NodeClaims:
         self._written += 1
         # Should it be cut short, or not be answered, it may have been carried out: then this is to be taken out again.
         self._mine[key] = _Batch((), "")
-        body = encode({"metadata": {"resourceVersion": str(self._version)}, "data": changes})
+        onto = self._version
+        body = encode({"metadata": {"resourceVersion": str(onto)}, "data": changes})
         try:
             answer = await self._client.request("PATCH", f"{self._root}/{NAME}", body, MERGE_PATCH, _ONLY_METADATA)
         except ApiError as error:
@@ -328,7 +349,7 @@ class NodeClaims:
             if error.is_passing:
                 await asyncio.sleep(error.retry_after or 0.2)
             with contextlib.suppress(ApiError):
-                await self.read()
+                await self._read_after(onto)
             return False
         del self._mine[key]
         self._withdrawn -= withdrawn

@@ -28,6 +28,9 @@ from mooring.state.shapes import Shape
 
 AMOUNTS = (CPU, MEMORY, EPHEMERAL_STORAGE)
 """Of these, whatever is left can be given to anybody; of others it may matter which."""
+SPACING_SECONDS = 0.1
+"""For each other scheduler that has claims, how long to wait between two writes of ours: one that is refused, because
+another came first, costs as much as one that is not."""
 REFUSED_SECONDS = 2.0
 """How long to wait where claims may not be written: nothing can be bound before somebody sees to that."""
 _log = logging.getLogger(__name__)
@@ -59,7 +62,7 @@ class Sharing:
         """`pods_version` is how far pods have been followed, `find` gives one as it was last seen."""
         self.claims = claims
         self._cluster, self._pods_version, self._find = cluster, pods_version, find
-        self._news = self._seen = 0
+        self._news = self._seen = self._applied = 0
         self._held: list[Decided] = []
         self._wake = asyncio.Event()
         self.bind: Callable[[Bind], None] = lambda decision: None
@@ -126,6 +129,7 @@ class Sharing:
 
     def hold(self, decision: Bind, pod: Pod) -> None:
         """Bind this when it is claimed."""
+        self._applied = self._seen  # what was told before a cycle is in the cluster when that has decided
         self._held.append(Decided(decision, pod, _claim_of(decision, pod), self._news, self._seen))
         self._wake.set()
 
@@ -155,6 +159,7 @@ class Sharing:
                 await self._write([])  # say that we are there, and take out what others need not read any more
             while self._held:
                 await self._claim()
+                await asyncio.sleep(SPACING_SECONDS * self.claims.others)
             with contextlib.suppress(ApiError):  # it is asked again
                 await self.claims.look_after_the_gone()
 
@@ -221,16 +226,21 @@ class Sharing:
         free: dict[str, dict[str, int] | None] = {}
         late: list[Decided] = []
         for each in reversed(self._held):
-            node = each.decision.node
-            if each.version < claims.horizon or self._claim_of_another(each) is not None:
+            node, is_old = each.decision.node, each.version < claims.horizon
+            if self._claim_of_another(each) is not None or (is_old and self._applied < claims.horizon):
                 late.append(each)
-            elif node in theirs or node in full:
+            elif is_old or node in theirs or node in full:
                 if node not in free:
                     free[node] = _room(cluster, node, theirs[node])
                 room = free[node]
                 record = cluster.pods.records.get(PodKey(each.decision.pod))
                 news = [claim for claim, number in theirs[node].items() if number > each.news]
-                if room is None or record is None or (news and not _are_plain(cluster, [each.claim, *news])):
+                if (
+                    room is None
+                    or record is None
+                    or ((news or is_old) and not _are_plain(cluster, [each.claim, *news]))
+                    or (is_old and not _are_plain_since(cluster, node, each.version))
+                ):
                     late.append(each)
                 elif any(left < 0 for left in room.values()):
                     late.append(each)
@@ -275,6 +285,14 @@ def _are_plain(cluster: Cluster, claims: Iterable[Claim]) -> bool:
     """Whether all these pods only take amounts."""
     records = cluster.pods.records
     return all((record := records.get(PodKey(claim.pod))) is not None and _is_plain(record.shape) for claim in claims)
+
+
+def _are_plain_since(cluster: Cluster, node: str, version: int) -> bool:
+    """Whether all that came to a node, or changed there, after this version of pods only take amounts."""
+    on_node = cluster.pods.on(cluster.nodes.row_of[node])
+    return all(
+        _is_plain(record.shape) for record in on_node if int(record.pod.metadata.resource_version or 0) > version
+    )
 
 
 def _is_plain(shape: Shape) -> bool:
