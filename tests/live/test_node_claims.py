@@ -325,6 +325,31 @@ def test_nothing_is_claimed_by_who_has_not_seen_the_pods_whose_claims_were_taken
     play(cluster, story)
 
 
+def test_a_pod_that_another_claimed_and_let_go_is_bound_once(cluster: Kube) -> None:
+    """It is decided on twice before anything is claimed: of two binds the second is refused, and undoes the first."""
+
+    async def story(claimant: Claimant) -> None:
+        other, party = claimant("other"), Party(claimant("us"), make_scheduler(nodes=[make_node("n1", cpu=4)]))
+        await other.read()
+        await party.sharing.claims.read()
+        pod = make_pod("web", cpu=1)
+        party.decide(pod)
+        claims = claims_of([pod], "n1")
+        await other.write(claims)
+        await party.sharing.claims.read()
+        party.decide()
+        other.withdraw(claims[0])
+        await other.write([])
+        await party.sharing.claims.read()
+        party.decide()
+        party.decide()
+        assert len(party.sharing) == 1
+        await party.claim()
+        assert (party.late, party.bound) == ([], ["default/web"])
+
+    play(cluster, story)
+
+
 @pytest.mark.parametrize(
     ("other", "mine", "late"),
     [

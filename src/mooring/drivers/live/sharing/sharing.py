@@ -63,7 +63,9 @@ class Sharing:
         self.claims = claims
         self._cluster, self._pods_version, self._find = cluster, pods_version, find
         self._news = self._seen = self._applied = 0
-        self._held: list[Decided] = []
+        self._held: dict[str, Decided] = {}
+        """By pod, as they were decided. Of one that is decided on again, another had claimed it and let it go: only the
+        last counts, or it would be bound twice, and taken for not bound when the second is refused."""
         self._wake = asyncio.Event()
         self.bind: Callable[[Bind], None] = lambda decision: None
         """Told of what is claimed, and may be bound."""
@@ -130,7 +132,8 @@ class Sharing:
     def hold(self, decision: Bind, pod: Pod) -> None:
         """Bind this when it is claimed."""
         self._applied = self._seen  # what was told before a cycle is in the cluster when that has decided
-        self._held.append(Decided(decision, pod, _claim_of(decision, pod), self._news, self._seen))
+        self._held.pop(decision.pod, None)
+        self._held[decision.pod] = Decided(decision, pod, _claim_of(decision, pod), self._news, self._seen)
         self._wake.set()
 
     def withdraw(self, decision: Bind, pod: Pod) -> None:
@@ -166,15 +169,17 @@ class Sharing:
     async def _claim(self) -> None:
         """Claim all that is held in one write, but what came too late."""
         self._give_back_late()
-        batch = list(self._held)
+        batch = list(self._held.values())
         if batch and await self._write(batch):
-            del self._held[: len(batch)]
             for each in batch:
-                if self._is_there(each):
+                is_last = self._held.get(each.decision.pod) is each
+                if is_last:
+                    del self._held[each.decision.pod]
+                if is_last and self._is_there(each):
                     self.bind(each.decision)
                 else:
                     self.claims.withdraw(each.claim)
-        self.claims.forget_news(min((each.news for each in self._held), default=self._news))
+        self.claims.forget_news(min((each.news for each in self._held.values()), default=self._news))
 
     async def _write(self, batch: list[Decided]) -> bool:
         try:
@@ -185,19 +190,16 @@ class Sharing:
             return False
 
     def _give_back_late(self) -> None:
-        self._held = [each for each in self._held if self._is_there(each)]
+        self._held = {pod: each for pod, each in self._held.items() if self._is_there(each)}
         late = set(map(id, self._late()))
-        spoilt = {_group_of(each.pod) for each in self._held if id(each) in late} - {""}
-        left: list[Decided] = []
-        for each in self._held:
+        spoilt = {_group_of(each.pod) for each in self._held.values() if id(each) in late} - {""}
+        for pod, each in list(self._held.items()):
             if id(each) in late or _group_of(each.pod) in spoilt:
+                del self._held[pod]
                 self.conflict(each.decision, each.pod)
                 claim = self._claim_of_another(each)
                 if claim is not None:
                     self.tell(PodSeen(_placed(each.pod, claim.node)))
-            else:
-                left.append(each)
-        self._held = left
 
     def _claim_of_another(self, each: Decided) -> Claim | None:
         """Where another scheduler is about to bind the very pod, if one is."""
@@ -214,18 +216,19 @@ class Sharing:
     def _late(self) -> list[Decided]:
         """What is held and does not fit beside what others have claimed; those decided last go first."""
         cluster, claims = self._cluster(), self.claims
-        nodes = {each.decision.node for each in self._held}
+        held = list(self._held.values())
+        nodes = {each.decision.node for each in held}
         theirs: defaultdict[str, dict[Claim, int]] = defaultdict(dict)
         for claim in claims.foreign.values():
             if claim.node in nodes and not claims.is_gone(claim):
                 theirs[claim.node][claim] = 0
-        for number, claim in claims.news_since(min((each.news for each in self._held), default=claims.news_count)):
+        for number, claim in claims.news_since(min((each.news for each in held), default=claims.news_count)):
             if claim.node in nodes and not claims.is_gone(claim):
                 theirs[claim.node][claim] = number
         full = _overfull(cluster, nodes)
         free: dict[str, dict[str, int] | None] = {}
         late: list[Decided] = []
-        for each in reversed(self._held):
+        for each in reversed(held):
             node, is_old = each.decision.node, each.version < claims.horizon
             if self._claim_of_another(each) is not None or (is_old and self._applied < claims.horizon):
                 late.append(each)
