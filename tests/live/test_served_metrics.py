@@ -45,7 +45,7 @@ def test_queues_answers_and_steps_are_counted(queueing: Kube) -> None:
     assert found["mooring_answer_cache_hits_total"] >= 0.0
     assert found["mooring_answer_cache_misses_total"] >= 1.0
     steps = {step for name in found for step in re.findall(r'^mooring_cycle_duration_seconds_count{step="(.*)"}', name)}
-    own = {"admit", "keep-whole", "share", "place", "reclaim", "preempt", "partition-gpus"}
+    own = {"admit", "keep-whole", "share", "let-in", "place", "reclaim", "preempt", "partition-gpus"}
     assert steps == {"take-in", "catch-up", *own, "hand-on"}
 
 
