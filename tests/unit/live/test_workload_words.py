@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from mooring.drivers.live.api.client import ApiError
 from mooring.drivers.live.api.discovery import Resource
 from mooring.drivers.live.api.dispatcher import Dispatcher
+from mooring.drivers.live.object_events import ObjectEvents
 from mooring.drivers.live.workloads import words as workload_words
 from mooring.drivers.live.workloads.endings import how_it_ended
-from mooring.drivers.live.workloads.events import WorkloadEvents
 from mooring.drivers.live.workloads.requests import all_conditions, condition
 from mooring.drivers.live.workloads.words import WorkloadWords
 from mooring.drivers.live.workloads.writer import WORKLOAD, WorkloadWriter
@@ -80,7 +80,7 @@ class World:
             writer.served = {WORKLOAD: Resource(kind, "v1beta2", "workloads", True)}
             words = WorkloadWords(
                 writer,
-                WorkloadEvents(client, dispatcher),  # type: ignore[arg-type]
+                ObjectEvents(client, dispatcher),  # type: ignore[arg-type]
                 dispatcher,
                 find=lambda key: self.queued,
                 alone=alone,

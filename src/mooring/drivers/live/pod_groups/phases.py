@@ -16,8 +16,8 @@ from mooring.drivers.live.api.client import MERGE_PATCH, ApiError, Client
 from mooring.drivers.live.api.discovery import Served
 from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
 from mooring.drivers.live.api.requests import encode
+from mooring.drivers.live.object_events import ObjectEvents
 from mooring.drivers.live.pod_groups.status import VOLCANO_CONDITIONS, VOLCANO_KIND
-from mooring.drivers.live.workloads.events import WorkloadEvents
 from mooring.model.api.meta import timestamp_text
 from mooring.model.decisions import Enqueue, KeepOut
 from mooring.model.gangs.dialects.volcano import INQUEUE, PENDING, WAITS, VolcanoPodGroup
@@ -42,7 +42,7 @@ class GroupPhases:
     ) -> None:
         """`find` gives a group as the world has it."""
         self._client, self._dispatcher, self._find = client, dispatcher, find
-        self._events = WorkloadEvents(client, dispatcher)
+        self._events = ObjectEvents(client, dispatcher)
         self.served: Served = {}
         self._wanted: dict[Name, str] = {}
         """Why a group is kept out; empty if it is let in."""

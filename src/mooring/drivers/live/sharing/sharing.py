@@ -238,12 +238,7 @@ class Sharing:
                 room = free[node]
                 record = cluster.pods.records.get(PodKey(each.decision.pod))
                 news = [claim for claim, number in theirs[node].items() if number > each.news]
-                if (
-                    room is None
-                    or record is None
-                    or ((news or is_old) and not _are_plain(cluster, [each.claim, *news]))
-                    or (is_old and not _are_plain_since(cluster, node, each.version))
-                ):
+                if room is None or record is None or not _only_amounts_matter(cluster, each, news, is_old):
                     late.append(each)
                 elif any(left < 0 for left in room.values()):
                     late.append(each)
@@ -282,6 +277,14 @@ def _room(cluster: Cluster, node: str, claims: Iterable[Claim]) -> dict[str, int
             room[name] -= record.shape.request(name)
         room[PLACES] -= 1
     return room
+
+
+def _only_amounts_matter(cluster: Cluster, each: Decided, news: list[Claim], is_old: bool) -> bool:
+    """Whether what came to its node since it was decided is beside it only with what both take; `is_old`: some of that
+    may have come without a claim that we read."""
+    if is_old and not _are_plain_since(cluster, each.decision.node, each.version):
+        return False
+    return not (news or is_old) or _are_plain(cluster, [each.claim, *news])
 
 
 def _are_plain(cluster: Cluster, claims: Iterable[Claim]) -> bool:

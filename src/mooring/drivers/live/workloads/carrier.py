@@ -16,8 +16,8 @@ import msgspec
 from mooring.drivers.live.api.client import ApiError, Client
 from mooring.drivers.live.api.discovery import Resource, Served
 from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.object_events import ObjectEvents
 from mooring.drivers.live.workloads.endings import how_it_ended, workloads_in
-from mooring.drivers.live.workloads.events import WorkloadEvents
 from mooring.drivers.live.workloads.requests import assignment, condition, suspension, waited_text
 from mooring.drivers.live.workloads.versions import WorkloadVersions
 from mooring.drivers.live.workloads.words import WorkloadWords
@@ -79,7 +79,7 @@ class WorkloadCarrier:
         self._refused: dict[str, float] = {}
         """Who could not be told to stop, and when to try again."""
         self._writer = WorkloadWriter(client, dispatcher)
-        self._events = WorkloadEvents(client, dispatcher)
+        self._events = ObjectEvents(client, dispatcher)
         self.versions = WorkloadVersions(self._find, lambda key: key in self._under_way, self._writer.forget)
         self.words = WorkloadWords(
             self._writer,

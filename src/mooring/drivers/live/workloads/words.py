@@ -13,7 +13,7 @@ import msgspec
 
 from mooring.drivers.live.api.client import ApiError
 from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
-from mooring.drivers.live.workloads.events import WorkloadEvents
+from mooring.drivers.live.object_events import ObjectEvents
 from mooring.drivers.live.workloads.requests import condition, is_outdated
 from mooring.drivers.live.workloads.writer import WorkloadWriter
 from mooring.model.api.kueue_workload import ADMITTED, FINISHED, QUOTA_RESERVED, Workload
@@ -39,7 +39,7 @@ class WorkloadWords:
     def __init__(
         self,
         writer: WorkloadWriter,
-        events: WorkloadEvents,
+        events: ObjectEvents,
         dispatcher: Dispatcher,
         *,
         find: Callable[[WorkloadKey], QueuedWorkload | None],

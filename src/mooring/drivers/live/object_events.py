@@ -18,7 +18,7 @@ MOST_WAITING = 20_000
 LONGEST_NOTE = 1024
 
 
-class WorkloadEvents:
+class ObjectEvents:
     """Says what became of whom; where too many wait, the oldest are dropped."""
 
     def __init__(self, client: Client, dispatcher: Dispatcher) -> None:
