@@ -199,7 +199,7 @@ class Party:
         self.late: list[str] = []
         self.seen: dict[str, Pod] = {}
         self.pods_version = pods_version
-        self.sharing = Sharing(claims, lambda: scheduler.cluster, lambda: self.pods_version, self.seen.get)
+        self.sharing = Sharing(claims, lambda: scheduler, lambda: self.pods_version, self.seen.get)
         self.sharing.bind = lambda decision: self.bound.append(decision.pod)
         self.sharing.conflict = self._conflict
         self.sharing.tell = scheduler.handle
@@ -380,6 +380,33 @@ def test_what_was_decided_before_a_pod_of_another_was_seen_is_looked_at_again(
         party.decide(bound, make_pod("next", cpu=2))
         await party.claim()
         assert (party.late, party.bound[-1]) == (late, "default/next")
+
+    play(cluster, story)
+
+
+@pytest.mark.parametrize(
+    ("taken", "late"), [pytest.param(1, [], id="room beside"), pytest.param(4, ["default/early"], id="no room")]
+)
+def test_what_is_looked_at_again_is_beside_what_was_told_since_though_nothing_was_decided(
+    cluster: Kube, taken: int, late: list[str]
+) -> None:
+    """While a full slice waits for its claims there are no cycles, and what happens is only told."""
+
+    async def story(claimant: Claimant) -> None:
+        them = claimant("other", bound_at=7, kept_seconds=-1.0)
+        party = Party(claimant("us"), make_scheduler(nodes=[make_node("n1", cpu=4)]), 6)
+        (bound,) = with_uids([make_pod("theirs", node="n1", cpu=taken)])
+        bound.metadata.resource_version = "7"
+        await them.read()
+        await party.sharing.claims.read()
+        party.decide(make_pod("early", cpu=1))
+        await them.write(claims_of([bound], "n1"))
+        await them.leave()
+        await party.sharing.claims.read()
+        party.pods_version = 7
+        party.scheduler.handle(*party.sharing.take_in([PodSeen(bound)]))
+        await party.claim()
+        assert (party.late, party.bound) == (late, [] if late else ["default/early"])
 
     play(cluster, story)
 

@@ -345,7 +345,7 @@ class Party:
         claims = NodeClaims(
             client, f"{self._name}-{self._lives}", "kube-system", bound_at=live.bound_at, pods_version=version
         )
-        sharing = Sharing(claims, lambda: live.scheduler.cluster, version, mirror.pod)
+        sharing = Sharing(claims, lambda: live.scheduler, version, mirror.pod)
         try:
             following.follow(_served())
             await following.synced()

@@ -224,7 +224,7 @@ class Run:
         version = following.pods_version
         claims = NodeClaims(client, self._identity, self._namespace, bound_at=live.bound_at, pods_version=version)
         await claims.read()
-        sharing = Sharing(claims, lambda: live.scheduler.cluster, version, mirror.pod)
+        sharing = Sharing(claims, lambda: live.scheduler, version, mirror.pod)
         live.share_nodes(sharing)
         return sharing
 

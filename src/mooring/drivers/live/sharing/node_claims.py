@@ -42,6 +42,8 @@ FENCE_SECONDS = 20.0
 FORGOTTEN_SECONDS = 120.0
 """A scheduler that was not heard of for so long is gone, and so is every bind that it sent: it sent none later than
 the fence, gave each up after 15 seconds, and API servers give requests up after 60."""
+HEARD_SECONDS = 2 * KEPT_SECONDS
+"""Who has claims is heard of more often than that."""
 LARGE = 400_000
 """Bytes of claims from which on nothing is kept any longer than it must be: an object may have about 1.5 million."""
 _log = logging.getLogger(__name__)
@@ -293,6 +295,12 @@ class NodeClaims:
     def others(self) -> int:
         """How many other schedulers have claims."""
         return len(self._alive.keys() - {self._identity})
+
+    @property
+    def others_write(self) -> bool:
+        """Whether another scheduler that has claims was heard of just now: it is about to bind something."""
+        now = _now()
+        return any(now - self._heard[_owner(key)] < HEARD_SECONDS for key in self._theirs)
 
     @property
     def needed_version(self) -> int:

@@ -7,6 +7,7 @@ its claims (`node_claims.py`): what does not fit beside those any more is a conf
 import asyncio
 import contextlib
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from msgspec import structs
 
 from mooring.drivers.live.api.client import ApiError
 from mooring.drivers.live.sharing.node_claims import KEPT_SECONDS, Claim, NodeClaims
+from mooring.engine.cycle import Scheduler
 from mooring.model.api.pods import Pod, Volume
 from mooring.model.decisions import Bind
 from mooring.model.events import Event, PodLost, PodSeen
@@ -55,13 +57,13 @@ class Sharing:
     def __init__(
         self,
         claims: NodeClaims,
-        cluster: Callable[[], Cluster],
+        scheduler: Callable[[], Scheduler],
         pods_version: Callable[[], int],
         find: Callable[[str], Pod | None],
     ) -> None:
         """`pods_version` is how far pods have been followed, `find` gives one as it was last seen."""
         self.claims = claims
-        self._cluster, self._pods_version, self._find = cluster, pods_version, find
+        self._scheduler, self._pods_version, self._find = scheduler, pods_version, find
         self._news = self._seen = self._applied = 0
         self._held: dict[str, Decided] = {}
         """By pod, as they were decided. Of one that is decided on again, another had claimed it and let it go: only the
@@ -81,7 +83,7 @@ class Sharing:
     @property
     def expects_binds(self) -> bool:
         """Whether anybody is about to bind a pod, as far as we know."""
-        return bool(self._held or self.claims.foreign)
+        return bool(self._held) or self.claims.others_write
 
     @property
     def is_current(self) -> bool:
@@ -98,7 +100,7 @@ class Sharing:
 
     def _is_counted(self, claim: Claim) -> bool:
         """Whether the scheduler has applied that a pod is bound: it is told now, and acts on it in its next cycle."""
-        record = self._cluster().pods.records.get(PodKey(claim.pod))
+        record = self._scheduler().cluster.pods.records.get(PodKey(claim.pod))
         return (
             record is not None
             and record.pod.metadata.uid == claim.uid
@@ -121,7 +123,7 @@ class Sharing:
             pod = self._find(claim.pod)
             if pod is not None and pod.metadata.uid == claim.uid:
                 self.tell(PodSeen(_placed(pod, claim.node)))
-        records = self._cluster().pods.records
+        records = self._scheduler().cluster.pods.records
         for claim in failed:
             pod, record = self._find(claim.pod), records.get(PodKey(claim.pod))
             if pod is not None and pod.metadata.uid == claim.uid and (record is None or not record.assumed):
@@ -190,6 +192,8 @@ class Sharing:
             return False
 
     def _give_back_late(self) -> None:
+        if any(each.version < self.claims.horizon for each in self._held.values()):
+            self._apply()
         self._held = {pod: each for pod, each in self._held.items() if self._is_there(each)}
         late = set(map(id, self._late()))
         spoilt = {_group_of(each.pod) for each in self._held.values() if id(each) in late} - {""}
@@ -201,6 +205,11 @@ class Sharing:
                 if claim is not None:
                     self.tell(PodSeen(_placed(each.pod, claim.node)))
 
+    def _apply(self) -> None:
+        """Let the scheduler take in what it was told: while more is held than is decided at once, it runs no cycles."""
+        self._scheduler().catch_up(time.time())
+        self._applied = self._seen
+
     def _claim_of_another(self, each: Decided) -> Claim | None:
         """Where another scheduler is about to bind the very pod, if one is."""
         found = self.claims.foreign.get(each.decision.pod)
@@ -208,14 +217,14 @@ class Sharing:
 
     def _is_there(self, each: Decided) -> bool:
         """Whether it is still to be bound: a pod may go while it waits, or be bound by somebody else."""
-        record = self._cluster().pods.records.get(PodKey(each.decision.pod))
+        record = self._scheduler().cluster.pods.records.get(PodKey(each.decision.pod))
         if record is None or record.pod.metadata.uid != each.claim.uid:
             return False
         return record.assumed and record.node_name == each.decision.node
 
     def _late(self) -> list[Decided]:
         """What is held and does not fit beside what others have claimed; those decided last go first."""
-        cluster, claims = self._cluster(), self.claims
+        cluster, claims = self._scheduler().cluster, self.claims
         held = list(self._held.values())
         nodes = {each.decision.node for each in held}
         theirs: defaultdict[str, dict[Claim, int]] = defaultdict(dict)
