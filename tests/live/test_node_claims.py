@@ -165,7 +165,7 @@ class LosesAnswers(Client):
 
     async def request(self, method: str, *args: Any, **options: Any) -> bytes:
         found = await super().request(method, *args, **options)
-        if self.is_losing and method == "PATCH":
+        if self.is_losing and method == "PUT":
             self.is_losing = False
             raise ApiError(0, "Unreachable", "lost")
         return found
@@ -185,6 +185,21 @@ def test_a_write_whose_answer_was_lost_leaves_no_claims_behind(cluster: Kube) ->
             return found
 
     assert asyncio.run(run()) == {"first.1": "default/a uid-a n1 3", "first.alive": "1", "horizon": "0"}
+
+
+def test_what_users_have_put_onto_the_configmap_stays_there(cluster: Kube) -> None:
+    labels = {"team": "platform"}
+
+    async def story(claimant: Claimant) -> None:
+        claims = claimant("first")
+        await claims.read()
+        cluster.call("PATCH", PATH, {"metadata": {"labels": labels}}, "application/merge-patch+json")
+        assert not await claims.write([A_ON_N1])  # it has not read that
+        assert await claims.write([A_ON_N1])
+        assert await claims.write([B_ON_N1])
+        assert cluster.call("GET", PATH)["metadata"]["labels"] == labels
+
+    play(cluster, story)
 
 
 # What a scheduler does about them.

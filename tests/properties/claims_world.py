@@ -25,6 +25,7 @@ from mooring.drivers.live.api.discovery import Resource, Served
 from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
 from mooring.drivers.live.pods import carrier, event_recorder
+from mooring.drivers.live.sharing import sharing
 from mooring.drivers.live.sharing.node_claims import NodeClaims
 from mooring.drivers.live.sharing.sharing import Sharing
 from mooring.drivers.live.watching.following import Following
@@ -76,7 +77,7 @@ def virtual_clocks(loop: VirtualLoop) -> Iterator[None]:
 
     clock = types.SimpleNamespace(time=lambda: EPOCH + loop.time(), monotonic=loop.time, perf_counter=work)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (driver, dispatcher, carrier, event_recorder):
+        for module in (driver, dispatcher, carrier, event_recorder, sharing):
             patch.setattr(module, "time", clock)
         yield
 
@@ -161,7 +162,7 @@ class World:
                     raise ApiError(409, "AlreadyExists", "there")
                 self.claims = {"metadata": {"name": "claims"}, "data": {}}
                 self._note("claims", "ADDED", self.claims)
-            case "PATCH", [_, "configmaps", _]:
+            case "PUT", [_, "configmaps", _]:
                 self._write_claims(_found(self.claims), body)
                 return self.claims
             case "GET", [_, "pods", name]:
@@ -184,8 +185,7 @@ class World:
     def _write_claims(self, claims: Object, body: Object) -> None:
         if body["metadata"]["resourceVersion"] != claims["metadata"]["resourceVersion"]:
             raise ApiError(409, "Conflict", "somebody else has written")
-        data = claims["data"] | body["data"]
-        claims["data"] = {key: text for key, text in data.items() if text is not None}
+        claims["data"] = body["data"]
         self._note("claims", "MODIFIED", claims)
 
     def _bind(self, who: str, pod: Object, body: Object) -> None:

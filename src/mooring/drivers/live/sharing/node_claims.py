@@ -20,11 +20,12 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
 from mooring.drivers.live.api.backoff import Backoff
-from mooring.drivers.live.api.client import MERGE_PATCH, ApiError, Client
+from mooring.drivers.live.api.client import JSON, ApiError, Client
 from mooring.drivers.live.api.requests import encode
 
 NAME = "mooring-node-claims"
@@ -67,8 +68,13 @@ class _Metadata(msgspec.Struct, rename="camel"):
 
 
 class _ConfigMap(msgspec.Struct):
-    metadata: _Metadata
+    metadata: dict[str, Any]
+    """All of it, also what others have put there: it is written as a whole."""
     data: dict[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def version(self) -> int:
+        return int(self.metadata["resourceVersion"])
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -122,6 +128,8 @@ class NodeClaims:
         self._bound_at, self._pods_version, self._kept = bound_at, pods_version, kept_seconds
         self._root, self._namespace = f"/api/v1/namespaces/{namespace}/configmaps", namespace
         self._version = 0
+        self._found = _ConfigMap({})
+        """As it is at this version."""
         self._came = asyncio.Event()
         """Set when something is read."""
         self._written = 0
@@ -204,10 +212,10 @@ class NodeClaims:
         await self.read()
 
     def _take(self, found: _ConfigMap) -> None:
-        version = int(found.metadata.resource_version)
+        version = found.version
         if version <= self._version:
             return  # a watch is behind our own writes
-        self._version = version
+        self._found, self._version = found, version
         self._came.set()
         written = found.data.get(HORIZON, "")
         self.horizon = max(self.horizon, int(written) if written.isdecimal() else 0)
@@ -345,10 +353,10 @@ class NodeClaims:
         self._written += 1
         # Should it be cut short, or not be answered, it may have been carried out: then this is to be taken out again.
         self._mine[key] = _Batch((), "")
-        onto = self._version
-        body = encode({"metadata": {"resourceVersion": str(onto)}, "data": changes})
+        onto, found = self._version, self._with(changes)
         try:
-            answer = await self._client.request("PATCH", f"{self._root}/{NAME}", body, MERGE_PATCH, _ONLY_METADATA)
+            # As a whole: to merge a few lines into a large object costs the server more than to read a large one.
+            answer = await self._client.request("PUT", f"{self._root}/{NAME}", encode(found), JSON, _ONLY_METADATA)
         except ApiError as error:
             if not error.is_unsettled:
                 del self._mine[key]
@@ -362,12 +370,21 @@ class NodeClaims:
         del self._mine[key]
         self._withdrawn -= withdrawn
         self._renewed = began
-        self._wrote(left, changes, int(_decode(answer).metadata.resource_version))
+        found.metadata = _decode(answer).metadata
+        self._wrote(left, changes, found)
         return True
 
-    def _wrote(self, left: dict[str, frozenset[Claim]], changes: dict[str, str | None], version: int) -> None:
-        # The watch may have brought this already, and what others have written since.
-        self._version, self.horizon = max(self._version, version), max(self.horizon, int(changes[HORIZON] or 0))
+    def _with(self, changes: dict[str, str | None]) -> _ConfigMap:
+        """As it is when these are written; without what the server keeps about who wrote what, and adds by itself."""
+        metadata = {name: value for name, value in self._found.metadata.items() if name != "managedFields"}
+        data = {**self._found.data, **changes}
+        return _ConfigMap(metadata, {name: text for name, text in data.items() if text is not None})
+
+    def _wrote(self, left: dict[str, frozenset[Claim]], changes: dict[str, str | None], found: _ConfigMap) -> None:
+        version = found.version
+        if version > self._version:  # else the watch has brought it already, and what others have written since
+            self._found, self._version = found, version
+        self.horizon = max(self.horizon, int(changes[HORIZON] or 0))
         for name, claims in left.items():
             is_mine = _owner(name) == self._identity
             batches = self._mine if is_mine else self._theirs
