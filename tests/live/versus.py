@@ -59,9 +59,9 @@ COLLECT_RARELY = {"GOGC": "400"}
 SERVERS = ("etcd", "kube-apiserver")
 NAMES = ("bare", "kube-scheduler", "mooring")
 SEVERAL = {"mooring-2": 2, "mooring-3": 3}
-SEVERAL_OF_ONE = 0.6
+SEVERAL_OF_ONE = 0.7
 """What several together bind at least of what one does, where they share two cores with the API server: each follows
-all pods, whoever binds them."""
+all pods, whoever binds them. Where they have processors of their own, the busiest of them is what sets the pace."""
 
 
 class Figures(NamedTuple):
@@ -74,7 +74,9 @@ class Figures(NamedTuple):
     p99: float
     """Seconds from creation to bound."""
     cpu: float
-    """Of the scheduler or the bare client, in seconds."""
+    """Of the schedulers or the bare client, in seconds."""
+    busiest: float
+    """Of the one that used most."""
     server_cpu: float
     """Of etcd and the API server."""
     around_cpu: float
@@ -274,9 +276,9 @@ def start(plane: ControlPlane, kube: Kube, name: str) -> list[Program]:
     return [kube.run(f"--scheduler-name={each}", "--share-nodes", name=each) for each in schedulers_of(name)]
 
 
-def seconds_of(programs: list[Program]) -> float:
-    """Of processor time, what these have used."""
-    return sum(program.cpu_seconds() for program in programs)
+def seconds_of(programs: list[Program]) -> list[float]:
+    """Of processor time, what each of these has used."""
+    return [program.cpu_seconds() for program in programs]
 
 
 def measure(plane: ControlPlane, kube: Kube, name: str, nodes: int, pods: int, *, backlog: bool = False) -> Figures:
@@ -291,7 +293,7 @@ def measure(plane: ControlPlane, kube: Kube, name: str, nodes: int, pods: int, *
     version = kube.call("GET", "/api/v1/namespaces/default/pods?limit=1")["metadata"]["resourceVersion"]
     me = [sys.executable, __file__, "--server", plane.server, "--pods", str(pods), "--nodes", str(nodes)]
     me += ["--backlog"] if backlog else []
-    before = seconds_of(schedulers)
+    before = seconds_of(schedulers) or [0.0] * len(schedulers_of(name))  # those of a backlog are yet to start
     around_before = children_seconds()
     servers = [plane.programs[each] for each in SERVERS]
     server_before = seconds_of(servers)
@@ -316,13 +318,13 @@ def measure(plane: ControlPlane, kube: Kube, name: str, nodes: int, pods: int, *
         binder.stdin.close()
     output, _ = observer.communicate(timeout=LONGEST_SECONDS)
     bound = {each: float(when) for each, when in map(str.split, output.splitlines())}
-    cpu = seconds_of(schedulers) - before
-    server_cpu = seconds_of(servers) - server_before
+    used = [after - begun for after, begun in zip(seconds_of(schedulers), before, strict=False)]
+    server_cpu = sum(seconds_of(servers)) - sum(server_before)
     assert creator.wait() == 0 and len(created) == len(bound) == pods, (len(created), len(bound))
     if binder is not None:
         assert binder.wait() == 0 and binder.stdout is not None
-        cpu = float(binder.stdout.read())
-    around_cpu = children_seconds() - around_before - (cpu if binder is not None else 0.0)
+        used = [float(binder.stdout.read())]
+    around_cpu = children_seconds() - around_before - (sum(used) if binder is not None else 0.0)
     for scheduler in schedulers:
         scheduler.stop(60)  # its events come behind
     waits = sorted(bound[each] - created[each] for each in created)
@@ -331,7 +333,7 @@ def measure(plane: ControlPlane, kube: Kube, name: str, nodes: int, pods: int, *
     kube.call("DELETE", "/api/v1/namespaces/default/pods?gracePeriodSeconds=0")
     kube.call("DELETE", "/api/v1/namespaces/default/events")
     p50, p99 = statistics.median(waits), waits[int(len(waits) * 0.99)]
-    return Figures(name, nodes, pods, rate, p50, p99, cpu, server_cpu, around_cpu)
+    return Figures(name, nodes, pods, rate, p50, p99, sum(used), max(used), server_cpu, around_cpu)
 
 
 def children_seconds() -> float:
@@ -342,11 +344,12 @@ def children_seconds() -> float:
 
 def show(figures: list[Figures]) -> None:
     print(
-        f"{'who':<16}{'nodes':>7}{'pods':>7}{'pods/s':>9}{'p50 s':>8}{'p99 s':>8}{'CPU s':>8}{'server':>8}{'around':>8}"
+        f"{'who':<16}{'nodes':>7}{'pods':>7}{'pods/s':>9}{'p50 s':>8}{'p99 s':>8}"
+        f"{'CPU s':>8}{'busiest':>9}{'server':>8}{'around':>8}"
     )
     for found in figures:
         numbers = f"{found.rate:9.0f}{found.p50:8.2f}{found.p99:8.2f}"
-        numbers += f"{found.cpu:8.1f}{found.server_cpu:8.1f}{found.around_cpu:8.1f}"
+        numbers += f"{found.cpu:8.1f}{found.busiest:9.1f}{found.server_cpu:8.1f}{found.around_cpu:8.1f}"
         print(f"{found.name:<16}{found.nodes:>7}{found.pods:>7}{numbers}")
 
 
@@ -354,14 +357,17 @@ def judge(figures: list[Figures]) -> bool:
     """Whether Mooring is at least twice as fast as kube-scheduler, and nearly as fast as the bare client; and several
     of it not much slower than one."""
     by: dict[tuple[str, int], float] = {}
+    busiest: dict[tuple[str, int], float] = {}
     for name, nodes in {(found.name, found.nodes) for found in figures}:
-        rates = [found.rate for found in figures if (found.name, found.nodes) == (name, nodes)]
-        by[name, nodes] = statistics.median(rates)
+        runs = [found for found in figures if (found.name, found.nodes) == (name, nodes)]
+        by[name, nodes] = statistics.median(run.rate for run in runs)
+        busiest[name, nodes] = statistics.median(run.busiest for run in runs)
     good = True
     for nodes in sorted({found.nodes for found in figures}):
         for name in [name for name in SEVERAL if {(name, nodes), ("mooring", nodes)} <= by.keys()]:
             part = by[name, nodes] / by["mooring", nodes]
-            print(f"{nodes} nodes: {SEVERAL[name]} schedulers together {part:.2f} of one")
+            busy = busiest[name, nodes] / busiest["mooring", nodes]
+            print(f"{nodes} nodes: {SEVERAL[name]} schedulers together {part:.2f} of one, each busy {busy:.2f} of that")
             good = good and part >= SEVERAL_OF_ONE
         if any((name, nodes) not in by for name in NAMES):
             continue
