@@ -1,10 +1,13 @@
 """The API over HTTPS: verbs, lists, watches, and the Status of everything that is refused."""
 
+import threading
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from running import Client, Running, WatchStream
+
+from mooring.kubeapi.controllers import namespace_contents
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -60,6 +63,32 @@ def test_a_list_comes_in_chunks_of_one_moment(client: Client) -> None:
     assert [chunk["metadata"].get("remainingItemCount") for chunk in (first, second, third)] == [4, 1, None]
     assert len({chunk["metadata"]["resourceVersion"] for chunk in (first, second, third)}) == 1
     assert "continue" not in third["metadata"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_a_pod_waits_a_moment_for_the_account_of_its_new_namespace(
+    server: Running, client: Client, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(namespace_contents.ServiceAccounts, "sync", lambda self, key: None)  # it has other things to do
+    namespace = f"new-{method.lower()}"
+    client.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    spec = {"containers": [{"name": "main", "image": "a"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+
+    def create() -> int:
+        if method == "POST":
+            return client.ask("POST", pods, pod)[0]
+        return client.ask("PATCH", f"{pods}/a?fieldManager=test", pod, content_type="application/apply-patch+yaml")[0]
+
+    too_early = create()
+    account = {"metadata": {"name": "default"}}
+    timer = threading.Timer(0.3, server.call, (server.cluster.api.create, "serviceaccounts", account, namespace))
+    timer.start()
+    in_time = create()
+    timer.join()
+
+    assert (too_early, in_time) == (403, 201)
 
 
 def secret(name: str) -> dict[str, Any]:

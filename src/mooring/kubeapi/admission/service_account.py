@@ -1,5 +1,6 @@
 """ServiceAccount: every pod has an account that exists, and a token of it mounted unless it says otherwise."""
 
+import asyncio
 import random
 
 from mooring.kubeapi.api import Api
@@ -9,8 +10,28 @@ from mooring.kubeapi.status import Object, forbidden
 DEFAULT = "default"
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_SECONDS = 3607
+LOOKS, LOOK_SECONDS = 10, 0.15
+"""How often the account `default` is looked for, and how far apart: in a new namespace it comes a moment later."""
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _MIRROR = "kubernetes.io/config.mirror"
+
+
+async def wait_for_account(api: Api, namespace: str | None, pod: Object) -> None:
+    """Give a namespace that has just come the time to have its account, if a pod is to run as that."""
+    spec = pod.get("spec")
+    if not isinstance(spec, dict) or _account_of(spec) != DEFAULT:
+        return
+    for _ in range(LOOKS - 1):
+        found = api.find("namespaces", None, namespace or "")
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            return
+        if api.find("serviceaccounts", namespace, DEFAULT) is not None:
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _account_of(spec: Object) -> str:
+    return str(spec.get("serviceAccountName") or spec.get("serviceAccount") or DEFAULT)
 
 
 class ServiceAccounts:
@@ -24,7 +45,7 @@ class ServiceAccounts:
         if _MIRROR in (pod["metadata"].get("annotations") or {}):
             return
         spec = pod["spec"]
-        name = spec.get("serviceAccountName") or spec.get("serviceAccount") or DEFAULT
+        name = _account_of(spec)
         spec["serviceAccountName"] = spec["serviceAccount"] = name
         account = self._api.find("serviceaccounts", request.namespace, name)
         if account is None:

@@ -3,6 +3,7 @@
 import uuid
 from typing import Any
 
+from mooring.kubeapi.admission.service_account import wait_for_account
 from mooring.kubeapi.api import Api, Options
 from mooring.kubeapi.conversion import from_storage, to_storage
 from mooring.kubeapi.http.bodies import Shape, answer
@@ -82,6 +83,8 @@ async def _answer(exchange: Exchange, api: Api, shape: Shape, code: int, obj: Ob
 async def create(exchange: Exchange, api: Api, target: Target, shape: Shape) -> None:
     options = write_options(exchange)
     obj = await _read_object(exchange, api, shape)
+    if shape.resource.key == "pods":
+        await wait_for_account(api, target.namespace, obj)
     if shape.resource.key in _MADE_HERE:
         done = _MADE_HERE[shape.resource.key](api, obj, target.namespace, options)
     else:
@@ -164,6 +167,8 @@ async def patch(exchange: Exchange, api: Api, target: Target, shape: Shape) -> N
     if kind == "apply" and before is None and not body["metadata"].get("name"):
         message = f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
         raise bad_request(message)
+    if shape.resource.key == "pods" and kind == "apply" and before is None:
+        await wait_for_account(api, target.namespace, body)
     done = api.patch(
         shape.resource,
         target.namespace,
