@@ -59,7 +59,7 @@ COLLECT_RARELY = {"GOGC": "400"}
 SERVERS = ("etcd", "kube-apiserver")
 NAMES = ("bare", "kube-scheduler", "mooring")
 SEVERAL = {"mooring-2": 2, "mooring-3": 3}
-SEVERAL_OF_ONE = 0.7
+SEVERAL_OF_ONE = 0.75
 """What several together bind at least of what one does, where they share two cores with the API server: each follows
 all pods, whoever binds them. Where they have processors of their own, the busiest of them is what sets the pace."""
 
