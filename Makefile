@@ -5,11 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-# Fields of other projects' kinds and files, of results and of pages' data, what `testing` ships, and what NumPy, asyncio, httptools, plugins or tests reach by name.
-NOT_DEAD := src/mooring/(model/(api|devices/dialects|gangs/dialects|jobs)|config|report/simulation|testing)/|topology_match|reads_pod_|writeable|__call__|is_trying|unload|Arranged|pod_disruption_budgets|should_exit|capture_signals|compact|data_received|connection_lost|on_(header|body|message_complete)
+# Fields of other projects' kinds and files, of results and of pages' data, what `testing` and `bench` ship, and what NumPy, asyncio, httptools, plugins or tests reach by name.
+NOT_DEAD := src/mooring/(model/(api|devices/dialects|gangs/dialects|jobs)|config|report/simulation|bench|testing)/|topology_match|reads_pod_|writeable|__call__|is_trying|open_row|close_row|SCALE_UP|CONSOLIDATION|RESIZE|unload|Arranged|pod_disruption_budgets|should_exit|num_tickets|capture_signals|compact|data_received|connection_lost|on_(header|body|message_begin|message_complete)|log_errors
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-live test-e2e versus fuzz demo screenshot lint format
+.PHONY: help install test test-live test-e2e versus versus-running fuzz demo screenshot image lock sbom lint format
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
@@ -33,17 +33,32 @@ test-live: install  ## run the tests of the live driver on a real control plane 
 versus: install  ## kube-scheduler and Mooring in turn on one real API server (needs Go)
 	$(BIN)/python tests/live/versus.py
 
-test-e2e: install  ## run Kubernetes' own end-to-end tests against the embedded control plane (needs Go; QUICK=1: some; GATES=1: all)
-	$(BIN)/python tests/e2e/run.py $(if $(QUICK),--quick) $(if $(GATES),--gates)
+versus-running: install  ## both again: how soon they start and bind, and what heartbeats cost (needs Go)
+	$(BIN)/python tests/live/versus_running.py
 
-fuzz: install  ## mutate the examples for some minutes: nothing may end in a traceback
+test-e2e: install  ## run Kubernetes' own end-to-end tests against the embedded control plane (needs Go; QUICK=1: some; GATES=1: all; RANDOM_ORDER=seed)
+	$(BIN)/python tests/e2e/run.py $(if $(QUICK),--quick) $(if $(GATES),--gates) $(if $(RANDOM_ORDER),--random $(RANDOM_ORDER))
+
+fuzz: install  ## mutate the examples, and send odd requests to a server, for some minutes: nothing may end in a traceback
 	$(BIN)/python -m pytest -n auto tests/fuzz --hypothesis-profile=thorough
+	$(BIN)/python tests/fuzz/server.py --count 100000
 
 demo: install  ## bring up a cluster, let two teams share its GPUs; SERVE=1 leaves it running
 	$(BIN)/python examples/demo/demo.py $(if $(SERVE),--serve)
 
 screenshot: install  ## take the README's picture of the simulator's page (needs Chromium)
 	$(BIN)/python tools/screenshot.py
+
+IMAGE ?= mooring:0.1.0
+image:  ## build the image (needs Docker, or another program by DOCKER=)
+	$(or $(DOCKER),docker) build -f deploy/Dockerfile -t $(IMAGE) .
+
+lock:  ## pin the image's packages by version and hash (needs uv)
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" --upgrade --extra fast pyproject.toml -o deploy/requirements.txt
+	echo 'setuptools>=77' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock" --upgrade --no-annotate - -o deploy/build-requirements.txt
+
+sbom:  ## the packages of the image, as a CycloneDX document: mooring.cdx.json
+	$(PYTHON) tools/sbom.py > mooring.cdx.json
 
 lint: install  ## check style, types and layers
 	$(BIN)/ruff check .

@@ -31,6 +31,7 @@ KAI = "github.com/NVIDIA/KAI-scheduler/pkg/apis"
 RAY = "github.com/ray-project/kuberay/ray-operator/apis/ray"
 NUMA = "github.com/k8stopologyawareschedwg/noderesourcetopology-api/pkg/apis/topology"
 NVIDIA_DRA = "github.com/NVIDIA/k8s-dra-driver-gpu/api/nvidia.com"
+TRAINER = "github.com/kubeflow/trainer/v2/pkg/apis/trainer/v1alpha1"
 ALL = ""
 
 PACKAGES: tuple[tuple[str, str, str], ...] = (
@@ -56,6 +57,7 @@ PACKAGES: tuple[tuple[str, str, str], ...] = (
     ("jobset.x-k8s.io/v1alpha2", "sigs.k8s.io/jobset/api/jobset/v1alpha2", ALL),
     ("kubeflow.org/v1", "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1", ALL),
     ("kubeflow.org/v2beta1", "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1", ALL),
+    ("trainer.kubeflow.org/v1alpha1", TRAINER, "TrainJob TrainingRuntime ClusterTrainingRuntime"),
     ("sparkoperator.k8s.io/v1beta2", "github.com/kubeflow/spark-operator/v2/api/v1beta2", "SparkApplication"),
     ("workload.codeflare.dev/v1beta2", "github.com/project-codeflare/appwrapper/api/v1beta2", "AppWrapper"),
     ("ray.io/v1", f"{RAY}/v1", ALL),

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from mooring.actions.place.batches import Batches
+from mooring.actions.batches import Batches
 from mooring.actions.preempt.gangs.search import Assignment, GangFound, find_for_gang
-from mooring.actions.preempt.pods.search import Found, Search, refusals
+from mooring.actions.preempt.pods.search import Found, VictimSearch, refusals
 from mooring.assembly import assemble
 from mooring.engine.profile import Profile
 from mooring.engine.queue.queue import Entry
@@ -62,7 +62,7 @@ def times_of(decide: Callable[[], Found | GangFound], cluster: Cluster, decision
         cluster.assume(f"default/pod-{number}", number)
 
 
-def for_pod(search: Search, profile: Profile, pod: Pod) -> Callable[[], Found | GangFound]:
+def for_pod(search: VictimSearch, profile: Profile, pod: Pod) -> Callable[[], Found | GangFound]:
     shape = search.cluster.shape_for(pod)
 
     def decide() -> Found:
@@ -73,7 +73,7 @@ def for_pod(search: Search, profile: Profile, pod: Pod) -> Callable[[], Found | 
     return decide
 
 
-def for_gang(search: Search, profile: Profile, pods: list[Pod]) -> Callable[[], Found | GangFound]:
+def for_gang(search: VictimSearch, profile: Profile, pods: list[Pod]) -> Callable[[], Found | GangFound]:
     batches = Batches({})
     records = [search.cluster.pods.records[pod.key] for pod in pods]
     entries = [Entry(None, number, record, profile) for number, record in enumerate(records)]
@@ -103,7 +103,7 @@ def main() -> None:
     nodes = [make_node(f"node-{i}", cpu=16, memory="64Gi", gpu=8, zone=f"zone-{i % 3}") for i in range(count)]
     waiting = [pod for pods in GANGS.values() for pod in pods]
     cluster.observe_many(nodes, [*(make_running(index, count) for index in range(PODS_A_NODE * count)), *waiting])
-    search, profile = Search(cluster), assembly.default_profile
+    search, profile = VictimSearch(cluster), assembly.default_profile
     print(f"{count:,} nodes, {PODS_A_NODE * count:,} pods; milliseconds a decision, from the refusal to the victims")
     deciding = {name: for_pod(search, profile, pod) for name, pod in PREEMPTORS.items()}
     deciding |= {f"a gang: {name}": for_gang(search, profile, pods) for name, pods in GANGS.items()}

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
 from mooring.actions import ActionSettings, make_actions
-from mooring.actions.volcano.settings import Division, ShareSettings
+from mooring.actions.shares.division import BY_SPEC, WEIGHTED
+from mooring.actions.shares.settings import ShareSettings
+from mooring.actions.shares.volcano.division import PROPORTION
 from mooring.config.batching import BatchingArgs
 from mooring.config.gangs import CoschedulingArgs, GangSchedulingArgs
 from mooring.config.kai_shard import KaiShard
@@ -22,6 +25,7 @@ from mooring.config.tenant_policy import QueueShares, TenantPolicy
 from mooring.config.volcano_scheduler import ACTIONS, DRF, PRIORITY, VolcanoScheduler
 from mooring.config.yunikorn import YuniKornConfig
 from mooring.engine.cycle import Scheduler
+from mooring.engine.held_pods import HeldPods
 from mooring.engine.merge import POINTS, Enabled, Naming, plugins_by_point
 from mooring.engine.plugin import (
     Bind,
@@ -40,7 +44,7 @@ from mooring.engine.plugin import (
 from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
 from mooring.engine.registry import Registry
-from mooring.engine.shortcuts import ChoosesCards
+from mooring.engine.shortcuts import ChoosesCards, SpoiledByOthers
 from mooring.errors import ConfigError
 from mooring.model.devices.sharing_config import SharingConfig
 from mooring.model.events import ObjectSeen
@@ -123,26 +127,24 @@ class Assembly:
 
         `on_batch` is told how many pods each batch had and how many seconds it took, where there is a clock.
         """
-        actions = make_actions(
-            ActionSettings(
-                profiles=self.profiles,
-                batching=self.batching,
-                preemption_costs=self.preemption_costs,
-                gangs=self.gangs,
-                queueing=self.queueing,
-                tenants=self.tenants,
-                shares=share_settings(self.tenants, self.volcano),
-                kai=self.kai,
-                node_pools=node_pools(self.profiles),
-                cached=cached,
-                clock=clock,
-                on_batch=on_batch,
-            )
+        settings = ActionSettings(
+            profiles=self.profiles,
+            batching=self.batching,
+            preemption_costs=self.preemption_costs,
+            gangs=self.gangs,
+            queueing=self.queueing,
+            tenants=self.tenants,
+            shares=share_settings(self.tenants, self.volcano),
+            kai=self.kai,
+            node_pools=node_pools(self.profiles),
+            cached=cached,
+            clock=clock,
+            on_batch=on_batch,
         )
         backoff = Backoff(
             self.config.pod_initial_backoff_seconds, self.config.pod_max_backoff_seconds, self.gang_backoff_seconds
         )
-        return Scheduler(self.new_cluster(seed), self.profiles, actions, backoff)
+        return Scheduler(self.new_cluster(seed), self.profiles, partial(make_actions, settings), backoff)
 
     def new_cluster(self, seed: int | None = 0) -> Cluster:
         """An empty cluster that keeps of each pod what these plugins read.
@@ -245,6 +247,10 @@ def node_pools(profiles: Mapping[str, Profile]) -> dict[str, NodePoolsArgs]:
     return {name: plugin.args for name, plugin in plugins if isinstance(plugin, NodePools) and plugin.args.pools}
 
 
+DIVISIONS = {division.name: division for division in (PROPORTION, BY_SPEC, WEIGHTED)}
+"""By their names in a TenantPolicy."""
+
+
 def share_settings(policy: TenantPolicy, volcano: VolcanoScheduler | None = None) -> ShareSettings:
     """How the shares of Volcano's queues are decided: by its own configuration where there is one, else by ours."""
     given = _shares_of(policy, volcano)
@@ -252,7 +258,7 @@ def share_settings(policy: TenantPolicy, volcano: VolcanoScheduler | None = None
     drf = None if volcano is None else volcano.plugin(DRF)
     by_priority = volcano is None or volcano.plugin(PRIORITY) is not None
     return ShareSettings(
-        division=Division(given.division.lower()),
+        division=DIVISIONS[given.division.lower()],
         enqueues="enqueue" in actions,
         backfills="backfill" in actions,
         reclaims="reclaim" in actions,
@@ -323,7 +329,7 @@ def _build_profile(
     return Profile(
         name=profile.scheduler_name or DEFAULT_SCHEDULER,
         queue_sort=queue_sort[0],
-        filters=made["filter"],
+        filters=(*made["filter"], HeldPods([one for one in made["filter"] if isinstance(one, SpoiledByOthers)])),
         scores=tuple((plugin, weights[plugin.name]) for plugin in scores),
         pre_enqueue=made["pre_enqueue"],
         post_filter=made["post_filter"],

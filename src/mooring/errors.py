@@ -7,6 +7,7 @@ MooringError
 ├── PluginError         a plugin raised, or gave an answer that cannot be used: which, where, and why
 ├── WrongAnswer         the cause of a PluginError where nothing was raised: expected, found
 ├── TurnFailed          something raised, and in whose turn: around the error, where it costs more than that turn
+├── NoProgress          decisions go on and on, and nothing comes of them: about which pods
 ├── UndeclaredRead      the cause of a PluginError: it read a label or annotation of pods without saying so
 ├── ApiError            a request to the embedded control plane is refused (`mooring.kubeapi.status`)
 └── InvariantBroken     a promise inside Mooring does not hold
@@ -104,6 +105,10 @@ class TurnFailed(MooringError):
     def __init__(self, turn: str, error: Exception) -> None:
         self.turn, self.error = turn, error
         super().__init__(f"in the turn of {turn}: {error}")
+
+
+class NoProgress(MooringError):
+    """Pods are evicted again and again, and nothing comes of it: a fault, because nothing else would end it."""
 
 
 class InvariantBroken(MooringError):

@@ -37,6 +37,8 @@ PODS = (
     "unschedulable",
 )
 OTHERS = (
+    "amend",
+    "budgets",
     "deep-cohorts",
     "ever-new",
     "fair-reclaim",
@@ -46,6 +48,8 @@ OTHERS = (
     "gang-slices",
     "gang-waiting",
     "kubeapi",
+    "offers",
+    "one-cohort",
     "preemption",
     "tenants",
     "tenants-preemption",
@@ -70,6 +74,15 @@ def measure_small(name: str, nodes: int, pods: int) -> Measurement:
 
 def test_the_workloads_are_the_ones_people_compare() -> None:
     assert sorted(path.stem for path in bench_folder().glob("*.yaml")) == sorted(PODS + OTHERS)
+
+
+@pytest.mark.parametrize(("name", "nodes", "count"), [("offers", 20, 300), ("amend", 20, 40)])
+def test_trials_are_timed_and_leave_nothing_behind(name: str, nodes: int, count: int) -> None:
+    found = measure_small(name, nodes=nodes, pods=count)
+
+    assert (found.workload, found.nodes, found.pods, found.placed) == (name, nodes, count, 0)
+    assert isinstance(found.trials_per_second, float)
+    assert found.trials_per_second > 0
 
 
 def test_pods_of_volcanos_queues_come_one_a_cycle_and_are_timed_by_it() -> None:
@@ -149,6 +162,9 @@ def test_deep_cohorts_take_turns_and_queues_take_back_what_is_theirs() -> None:
 
     reclaim = measure_small("fair-reclaim", nodes=10, pods=120)
     assert (reclaim.admissions, reclaim.suspensions) == (120, 30)
+
+    one = measure_small("one-cohort", nodes=10, pods=80)
+    assert (one.placed, one.admissions, one.suspensions) == (80, 104, 24)
 
 
 def test_workloads_finish_until_all_are_admitted() -> None:

@@ -51,6 +51,7 @@ NO_SETTINGS = {
     "hami.io/vgpu-devices-to-allocate",
     "nos.nebuly.com/spec-gpu-",
     "kueue.x-k8s.io/admission",
+    "kueue.x-k8s.io/manager",
 }
 """A resource, and what is written on objects as a decision."""
 GROUPS = re.compile(r"/v[0-9]+((alpha|beta)[0-9]+)?$")

@@ -156,6 +156,8 @@ def test_json_has_everything(mooring: Call, company: Path) -> None:
     result = as_data(mooring, "-f", company)
 
     assert list(result) == [
+        "apiVersion",
+        "kind",
         "admitted",
         "suspended",
         "notices",
@@ -590,3 +592,20 @@ def test_of_borrowers_admitted_at_one_moment_the_last_created_gives_back(
 
     last = json.loads(outcome.out)["steps"][-1]["result"]
     assert [found["workload"].rpartition("-")[0] for found in last["suspended"]] == ["job-small"]
+
+
+def test_an_open_quota_window_counts_though_no_workload_has_ever_come(
+    mooring: Call, write: Callable[..., Path]
+) -> None:
+    cluster = write(LENDING + _lending_queue("night", 8), "1.yaml")
+    window = "{queue: night, flavor: any, resource: cpu, from: '22:00', to: '06:00', nominalQuota: '2'}"
+    policy = f"apiVersion: config.mooring.dev/v1alpha1\nkind: TenantPolicy\nquotaWindows: [{window}]\n"
+    config = write(policy, "policy.yaml")
+
+    def nominal(now: str) -> float:
+        outcome = mooring("queues", "-q", "-o", "json", "-f", cluster, "--config", config, "--now", now)
+        (found,) = json.loads(outcome.out)["queues"]
+        return float(found["quotas"][0]["nominal"])
+
+    assert nominal("2026-03-02T23:00:00Z") == 2
+    assert nominal("2026-03-02T12:00:00Z") == 8

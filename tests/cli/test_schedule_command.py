@@ -123,8 +123,8 @@ def test_json_has_everything(mooring: Call, cluster: Path) -> None:
     result = json.loads(mooring("schedule", "-f", cluster, "-o", "json").out)
 
     pods = ["placements", "waiting", "forbidden", "gated", "notOurs", "evicted", "lost"]
-    rest = ["ended", "admitted", "suspended", "notices", "pools", "devices", "ignored", "gpus", "partitions"]
-    assert list(result) == ["summary", *pods, *rest]
+    rest = ["ended", "resized", "admitted", "suspended", "notices", "pools", "devices", "ignored", "gpus", "partitions"]
+    assert list(result) == ["apiVersion", "kind", "summary", *pods, *rest]
     assert result["summary"] == {
         "nodes": 4,
         "placed": 9,
@@ -132,6 +132,7 @@ def test_json_has_everything(mooring: Call, cluster: Path) -> None:
         "waiting": 2,
         "forbidden": 0,
         "gated": 1,
+        "waitingForQuota": 0,
         "notOurs": 1,
         "alreadyBound": 1,
         "leaving": 0,

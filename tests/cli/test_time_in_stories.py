@@ -319,3 +319,48 @@ def test_a_pod_that_is_evicted_as_time_passes_and_then_deleted_is_shown_all_the_
 
     assert (sorted(placed(first)), sorted(placed(second))) == (["ends", "weak"], ["urgent"])
     assert [(found["pod"], found["preemptor"]) for found in second["result"]["evicted"]] == [("weak", "default/urgent")]
+
+
+TAINTED_DEVICE = """
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: n-0}
+spec:
+  driver: gpu.example.com
+  nodeName: n-0
+  pool: {name: n-0, generation: 1, resourceSliceCount: 1}
+  devices: [{name: g0, taints: [{key: bad, value: x, effect: NoExecute}]}]
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpu}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: r
+        exactly:
+          deviceClassName: gpu
+          tolerations: [{key: bad, operator: Exists, effect: NoExecute, tolerationSeconds: 25}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  resourceClaims: [{name: g, resourceClaimTemplateName: gpu}]
+  containers: [{name: m, image: i, resources: {claims: [{name: g}]}}]
+"""
+
+
+def test_a_tainted_device_is_tolerated_anew_by_each_pod_that_gets_it(tell: Call) -> None:
+    _, later = tell(NODES + TAINTED_DEVICE, NOTHING)
+
+    # Driven away after 25 s and after 50 s of the minute, each time made anew and placed again.
+    assert [(found["pod"], found["comesBack"]) for found in later["result"]["lost"]] == [("p", True)] * 2
+    assert placed(later) == {"p": "n-0"}

@@ -135,6 +135,13 @@ def test_a_configuration_that_cannot_be_used_is_one_line(tmp_path: Path, options
     assert not (tmp_path / "mooring.db").exists()
 
 
+def test_a_user_is_named_once(tmp_path: Path) -> None:
+    assert refused(tmp_path, "--as", "alice", "--as", "alice=team") == (
+        2,
+        'error: --as: expected the name of another user, of at most 64 letters, found "alice=team"',
+    )
+
+
 def test_in_memory_and_a_file_exclude_one_another(tmp_path: Path) -> None:
     assert refused(tmp_path, "--in-memory", "--data", "x.db") == (
         2,

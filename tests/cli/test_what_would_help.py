@@ -124,7 +124,8 @@ def story(write: Call) -> list[str | Path]:
 def test_a_pod_behind_a_quota_is_sent_to_where_its_queue_is_shown(mooring: Call, story: list[str | Path]) -> None:
     found = explained(mooring, "owner", *story)
 
-    assert found["hint"] == "mooring queues --queue x/a shows who is before it, and who would have to give back"
+    hint = "mooring queues --queue x/a shows the workloads before it, and those that would have to give back"
+    assert found["hint"] == hint
     assert found["remedies"] == []
     assert mooring("queues", "-q", *story, *found["hint"].split()[2:4]).code == 0
 

@@ -1,42 +1,22 @@
-"""The Helm chart, rendered: by Go's own templates, which Helm's are, where Go is there."""
+"""The Helm chart, rendered by Helm's own library, where Go is there."""
 
 import json
-import os
-import shutil
+import re
 import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from rendering import CHART, ROOT, Documents, helm, render, renderer
 from typer.main import get_command
 
 from mooring.cli.main import app
 
-ROOT = Path(__file__).parents[2]
-CHART, MANIFESTS = ROOT / "deploy" / "chart", ROOT / "deploy" / "manifests"
-Documents = dict[tuple[str, str], dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def renderer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("go") is None:
-        pytest.skip("there is no Go")
-    path = tmp_path_factory.mktemp("renderer") / "render"
-    environment = os.environ | {"GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
-    source = Path(__file__).parent / "render.go"
-    subprocess.run(["go", "build", "-o", str(path), str(source)], check=True, env=environment, cwd=path.parent)
-    return path
-
-
-def render(renderer: Path, **values: Any) -> Documents:
-    given = {
-        "Values": yaml.safe_load((CHART / "values.yaml").read_text()) | values,
-        "Release": {"Name": "mooring", "Namespace": "kube-system"},
-    }
-    found = subprocess.run([renderer, CHART], input=json.dumps(given), capture_output=True, text=True, check=True)
-    documents = [each for each in yaml.safe_load_all(found.stdout) if each]
-    return {(each["kind"], each["metadata"]["name"]): each for each in documents}
+__all__ = ["renderer"]
+MANIFESTS = ROOT / "deploy" / "manifests"
 
 
 def manifests() -> Documents:
@@ -64,8 +44,8 @@ def test_the_chart_gives_the_rights_of_the_manifests_and_no_others(renderer: Pat
 
 def test_the_chart_deploys_what_the_manifests_do(renderer: Path) -> None:
     chart, plain = render(renderer), manifests()
-    assert {kind for kind, _ in chart} >= {"Deployment", "PodDisruptionBudget", "ConfigMap", "Service"}
-    assert {kind for kind, _ in plain} >= {"Deployment", "PodDisruptionBudget", "ConfigMap"}
+    assert {kind for kind, _ in chart} >= {"Deployment", "PodDisruptionBudget", "ConfigMap", "Service", "NetworkPolicy"}
+    assert {kind for kind, _ in plain} >= {"Deployment", "PodDisruptionBudget", "ConfigMap", "Service", "NetworkPolicy"}
     for documents in (chart, plain):
         deployment = documents["Deployment", "mooring"]["spec"]
         container = deployment["template"]["spec"]["containers"][0]
@@ -101,13 +81,14 @@ def test_values_change_what_is_deployed(renderer: Path) -> None:
         image={"repository": "here/mooring", "tag": "1", "pullPolicy": "Always"},
         resources={"limits": {"memory": "8Gi"}},
     )
-    assert inside["ServiceMonitor", "mooring"]["spec"]["endpoints"] == [{"port": "http", "interval": "5s"}]
+    endpoint = inside["ServiceMonitor", "mooring"]["spec"]["endpoints"][0]
+    assert (endpoint["port"], endpoint["scheme"], endpoint["interval"]) == ("https", "https", "5s")
     assert "--leader-elect-resource-name=kube-scheduler" in arguments(inside)
     assert {"--leader-elect=false", "--share-nodes"} <= set(arguments(inside))
     deployment = inside["Deployment", "mooring"]["spec"]
     container = deployment["template"]["spec"]["containers"][0]
     assert (deployment["replicas"], container["image"]) == (3, "here/mooring:1")
-    assert container["resources"] == {"limits": {"memory": "8Gi"}}
+    assert container["resources"]["limits"] == {"memory": "8Gi"}
     documents = list(yaml.safe_load_all(inside["ConfigMap", "mooring"]["data"]["config.yaml"]))
     assert [each["kind"] for each in documents] == ["KubeSchedulerConfiguration", "TenantPolicy"]
     assert documents[0]["profiles"] == [{"schedulerName": "default-scheduler"}]
@@ -143,6 +124,77 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
     assert {next((w.removesuffix(e) for e in endings if w.endswith(e)), w) for w in asked} - names == set()
 
 
+def test_the_default_scheduler_takes_the_lease_of_kube_scheduler_wherever_it_is_installed(renderer: Path) -> None:
+    found = render(renderer, "mooring-system", schedulerName="default-scheduler")
+
+    assert "--leader-elect-resource-namespace=kube-system" in arguments(found)
+    assert "--leader-elect-resource-name=kube-scheduler" in arguments(found)
+    assert found["Role", "mooring"]["metadata"]["namespace"] == "kube-system"
+    assert found["RoleBinding", "mooring"]["metadata"]["namespace"] == "kube-system"
+    assert found["RoleBinding", "mooring"]["subjects"][0]["namespace"] == "mooring-system"
+    beside = render(renderer, "mooring-system")
+    assert "--leader-elect-resource-namespace=mooring-system" in arguments(beside)
+    assert beside["Role", "mooring"]["metadata"]["namespace"] == "mooring-system"
+
+
+def test_in_kube_schedulers_place_replicas_can_start_without_a_scheduler(renderer: Path) -> None:
+    found = render(renderer, schedulerName="default-scheduler", nodeNames=["cp-1", "cp-2"])
+
+    names = [name for kind, name in found if kind == "Deployment"]
+    assert names == ["mooring-0", "mooring-1"]
+    specs = [found["Deployment", name]["spec"]["template"]["spec"] for name in names]
+    assert [spec["nodeName"] for spec in specs] == ["cp-1", "cp-2"]
+    assert all(spec["tolerations"] == [{"operator": "Exists"}] for spec in specs)
+    selectors = [found["Deployment", name]["spec"]["selector"]["matchLabels"] for name in names]
+    assert selectors[0] != selectors[1]
+
+
+def test_where_pods_run_and_from_which_image_can_be_said(renderer: Path) -> None:
+    digest = "sha256:" + "a" * 64
+    found = render(
+        renderer,
+        image={"repository": "registry.example.com/mooring", "digest": digest},
+        imagePullSecrets=[{"name": "pull"}],
+        nodeSelector={"pool": "system"},
+        tolerations=[{"key": "system", "operator": "Exists"}],
+        affinity={"nodeAffinity": {}},
+        podAnnotations={"a": "b"},
+        configuration="apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: 8",
+    )
+    template = found["Deployment", "mooring"]["spec"]["template"]
+    spec = template["spec"]
+    assert spec["containers"][0]["image"] == f"registry.example.com/mooring@{digest}"
+    assert spec["imagePullSecrets"] == [{"name": "pull"}]
+    assert (spec["nodeSelector"], spec["affinity"]) == ({"pool": "system"}, {"nodeAffinity": {}})
+    assert spec["tolerations"] == [{"key": "system", "operator": "Exists"}]
+    assert template["metadata"]["annotations"] == {"a": "b"}
+    assert yaml.safe_load(found["ConfigMap", "mooring"]["data"]["config.yaml"])["parallelism"] == 8
+
+
+@pytest.mark.parametrize(
+    "values", [{"replcas": 3}, {"image": {"tga": "1"}}, {"replicas": "two"}, {"networkPolicy": {"enable": True}}]
+)
+def test_misspelt_values_are_refused(renderer: Path, values: dict[str, Any]) -> None:
+    refused = helm(renderer, values)
+    assert refused.returncode != 0
+    assert "values don't meet the specifications of the schema" in refused.stderr
+
+
+def test_the_schema_knows_every_value() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())["properties"]
+    assert schema.keys() - {"global"} == yaml.safe_load((CHART / "values.yaml").read_text()).keys()
+
+
+def test_the_notes_say_what_to_do_next(renderer: Path) -> None:
+    def notes(**values: Any) -> str:
+        found: str = json.loads(helm(renderer, values).stdout)["mooring/templates/NOTES.txt"]
+        return found
+
+    assert "schedulerName: mooring" in notes() and "nodeNames" not in notes()
+    assert "Set nodeNames before you do" in notes(schedulerName="default-scheduler")
+    assert "Set nodeNames" not in notes(schedulerName="default-scheduler", nodeNames=["cp-1"])
+
+
 def test_the_image_is_built_from_what_is_there() -> None:
     """No container engine runs here: what the file copies exists, and its entry point is our command."""
     lines = (ROOT / "deploy" / "Dockerfile").read_text().splitlines()
@@ -152,3 +204,31 @@ def test_the_image_is_built_from_what_is_there() -> None:
     assert all((ROOT / name).exists() for name in copied)
     assert 'ENTRYPOINT ["mooring"]' in lines
     assert any(line.startswith("USER ") and line != "USER root" for line in lines)
+
+
+def test_base_images_are_pinned_by_digest_and_packages_by_hash() -> None:
+    lines = (ROOT / "deploy" / "Dockerfile").read_text().splitlines()
+    argument = next(line for line in lines if line.startswith("ARG PYTHON="))
+    assert re.fullmatch(r"ARG PYTHON=python:[\w.-]+@sha256:[0-9a-f]{64}", argument)
+    assert [line.split()[1] for line in lines if line.startswith("FROM")] == ["${PYTHON}", "${PYTHON}"]
+    text = "".join(lines)
+    assert text.count("--require-hashes") == 2 and "--no-deps --no-build-isolation" in text
+    for name in ("requirements.txt", "build-requirements.txt"):
+        pinned = re.split(r"\n(?=[a-z])", (ROOT / "deploy" / name).read_text())[1:]
+        assert pinned and all("==" in each and "--hash=sha256:" in each for each in pinned)
+
+
+def test_the_lock_file_has_every_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["fast"]]
+    named = {re.split(r"[>=;\[ ]", each)[0].lower() for each in wanted}
+    locked = set(re.findall(r"^([a-z0-9._-]+)==", (ROOT / "deploy" / "requirements.txt").read_text(), re.MULTILINE))
+    assert named <= locked
+
+
+def test_the_list_of_components_has_each_package_with_its_hashes() -> None:
+    done = subprocess.run([sys.executable, ROOT / "tools" / "sbom.py"], capture_output=True, text=True, check=True)
+    document = json.loads(done.stdout)
+    locked = re.findall(r"^([a-z0-9._-]+)==", (ROOT / "deploy" / "requirements.txt").read_text(), re.MULTILINE)
+    assert [each["name"] for each in document["components"]] == locked
+    assert all(each["hashes"] and each["purl"].startswith("pkg:pypi/") for each in document["components"])

@@ -19,6 +19,8 @@ JOBS = {
     "kubeflow.org": ["pytorchjobs", "tfjobs", "mpijobs", "xgboostjobs", "paddlejobs", "jaxjobs"],
     "ray.io": ["rayclusters", "rayjobs"],
     "sparkoperator.k8s.io": ["sparkapplications"],
+    "trainer.kubeflow.org": ["trainjobs"],
+    "workload.codeflare.dev": ["appwrappers"],
 }
 """The kinds that can be suspended."""
 WRITTEN = {
@@ -29,6 +31,8 @@ WRITTEN = {
     ("", "pods/status", "patch"),
     ("", "persistentvolumes", "patch"),
     ("", "persistentvolumeclaims", "patch"),
+    ("", "pods/eviction", "create"),
+    ("batch", "jobs/status", "patch"),
     ("events.k8s.io", "events", "create"),
     ("events.k8s.io", "events", "patch"),
     ("resource.k8s.io", "resourceclaims", "create"),
@@ -40,6 +44,10 @@ WRITTEN = {
     ("kueue.x-k8s.io", "workloads", "create"),
     ("kueue.x-k8s.io", "workloads", "patch"),
     ("kueue.x-k8s.io", "workloads/status", "patch"),
+    ("kueue.x-k8s.io", "clusterqueues/status", "patch"),
+    ("kueue.x-k8s.io", "localqueues/status", "patch"),
+    ("authentication.k8s.io", "tokenreviews", "create"),
+    ("authorization.k8s.io", "subjectaccessreviews", "create"),
     *((group, plural, "patch") for group, plurals in JOBS.items() for plural in plurals),
 }
 

@@ -8,6 +8,14 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
+MOST = {
+    "a pod on a cluster": 76,
+    "a queued job": 76,
+    "a gang that preempts": 76,
+    "a gang whose victims are gone": 43,
+    "a gang in a rack": 64,
+}
+"""Files for each walk of `tools/files_in_a_cycle.py`."""
 JOURNEYS = sorted((CHECKOUT / "docs").glob("journey-of-*.md"))
 
 
@@ -15,8 +23,8 @@ def test_a_cycle_does_not_spread_over_more_files() -> None:
     tool = CHECKOUT / "tools" / "files_in_a_cycle.py"
     shown = subprocess.run([sys.executable, str(tool)], capture_output=True, text=True, check=True).stdout
 
-    job, gang = (int(count) for count in re.findall(r": (\d+) files", shown))
-    assert (job <= 72, gang <= 61) == (True, True), shown
+    counts = {title: int(count) for title, count in re.findall(r"^(.+): (\d+) files", shown, re.MULTILINE)}
+    assert {title: count for title, count in counts.items() if count > MOST[title]} == {}
 
 
 @pytest.mark.parametrize("page", JOURNEYS, ids=lambda page: page.stem)

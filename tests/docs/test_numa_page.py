@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
-from mooring.model.numa.documents import CPU_OPTIONS, KubeletDocument
+from mooring.model.numa.documents import KubeletDocument
 from mooring.model.numa.nodes import ALLOCATION, KUBELET, MACHINE, kubelet_of_annotations
+from mooring.model.numa.settings import CPU_OPTIONS
 from mooring.plugins.node_resource_topology_match import LEAST_NUMA_NODES
 from mooring.plugins.numa_zones import STRATEGIES
 

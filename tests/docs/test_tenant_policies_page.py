@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mooring.actions.admit.policies.past_shares import PAST_WEIGHT
-from mooring.actions.admit.windows.windows import QuotaSchedule
+from mooring.actions.admit.cycle.policies.past_shares import PAST_WEIGHT
+from mooring.actions.admit.quota.windows import QuotaSchedule
 from mooring.cli.main import run
 from mooring.config.settings import load_settings, parse_settings
 from mooring.model.api.kueue import ClusterQueue

@@ -3,6 +3,7 @@
     python tests/e2e/run.py                         all that are asked for, against a `mooring up` of its own
     python tests/e2e/run.py --only 'Watchers|Job'   names that match a regular expression
     python tests/e2e/run.py --kubeconfig K          against a server that runs already
+    python tests/e2e/run.py --random 7              in a random order, the same for the same seed
     python tests/e2e/run.py --real                  scheduling and devices, on a real control plane with simulated nodes
                                                     (kwok) and `mooring run` in kube-scheduler's place
 
@@ -13,6 +14,7 @@ from Kubernetes. Prints one line per failure and a table by group; exits with 1 
 import argparse
 import contextlib
 import os
+import random
 import re
 import subprocess
 import sys
@@ -88,17 +90,24 @@ def read_tests(path: Path) -> list[Test]:
     return tests
 
 
-def run(tests: list[Test], kubeconfig: Path, parallel: int, limit: float) -> list[Result]:
-    """Those that must run alone after the others, which share the machine `parallel` at a time."""
+def run(tests: list[Test], kubeconfig: Path, parallel: int, limit: float, seed: int | None = None) -> list[Result]:
+    """Those that must run alone after the others, which share the machine `parallel` at a time. With a seed, which
+    tests share a process and their order in it are random."""
     serial = [test for test in tests if test.serial]
     others = sorted((test for test in tests if not test.serial), key=lambda test: -test.seconds)
+    if seed is not None:
+        random.Random(seed).shuffle(others)
     shares = [share for n in range(parallel) if (share := others[n::parallel])]
+
+    def run_one(share: list[Test]) -> list[Result]:
+        return _run_share(share, kubeconfig, limit, seed)
+
     with ThreadPoolExecutor(max_workers=parallel) as pool:
-        results = [r for part in pool.map(lambda share: _run_share(share, kubeconfig, limit), shares) for r in part]
-    return results + _run_share(serial, kubeconfig, limit)
+        results = [result for part in pool.map(run_one, shares) for result in part]
+    return results + run_one(serial)
 
 
-def _run_share(tests: list[Test], kubeconfig: Path, limit: float) -> list[Result]:
+def _run_share(tests: list[Test], kubeconfig: Path, limit: float, seed: int | None) -> list[Result]:
     if not tests:
         return []
     with tempfile.TemporaryDirectory() as folder:
@@ -118,6 +127,7 @@ def _run_share(tests: list[Test], kubeconfig: Path, limit: float) -> list[Result
             f"--ginkgo.timeout={limit:.0f}s",
             f"--report-dir={folder}",
             "--report-prefix=run-",
+            *([] if seed is None else ["--ginkgo.randomize-all", f"--ginkgo.seed={seed}"]),
             "--ginkgo.focus=" + "|".join(re.escape(test.name).replace(r"\ ", " ") + "$" for test in tests),
         ]
         with output.open("wb") as file:
@@ -246,6 +256,7 @@ def main() -> None:
     parser.add_argument("--gates", action="store_true", help="also those that need feature gates")
     parser.add_argument("--parallel", type=int, default=max(2, (os.cpu_count() or 2)), help="tests at a time")
     parser.add_argument("--limit", type=float, default=1500, help="seconds for all tests of one process")
+    parser.add_argument("--random", type=int, metavar="SEED", help="in a random order, the same for the same seed")
     parser.add_argument("--list", action="store_true", help="only name them")
     given = parser.parse_args()
     tests = [
@@ -263,7 +274,7 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         own = real_control_plane if given.real else embedded_control_plane
         kubeconfig = given.kubeconfig or stack.enter_context(own())
-        results = run(tests, kubeconfig, given.parallel, given.limit)
+        results = run(tests, kubeconfig, given.parallel, given.limit, given.random)
     sys.exit(0 if show(results) >= (1.0 if given.real else 0.95) else 1)
 
 

@@ -21,6 +21,12 @@ from mooring.kubeapi.cluster import Cluster, Place
 
 Object = dict[str, Any]
 JSON = "application/json"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+def rule(resources: str, verbs: str, group: str = "", **more: list[str]) -> Object:
+    """A PolicyRule; resources and verbs are separated by spaces."""
+    return {"apiGroups": [group], "resources": resources.split(), "verbs": verbs.split(), **more}
 
 
 class Running:
@@ -28,6 +34,7 @@ class Running:
 
     def __init__(self, data: Path | None = None) -> None:
         self.cluster = Cluster(Place(data))
+        self._clients: list[Client] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -43,7 +50,40 @@ class Running:
 
         return self.do(run())
 
+    def client(self, *, token: str = "") -> "Client":
+        """The administrator's client, or that of a token's user; it is closed with the cluster."""
+        found = Client(self.cluster, with_certificate=not token, token=token)
+        self._clients.append(found)
+        return found
+
+    def account(
+        self,
+        namespace: str,
+        name: str,
+        rules: list[Object] | None = None,
+        *,
+        role: str = "",
+        everywhere: bool = False,
+    ) -> "Client":
+        """A new service account with these rules or a ClusterRole, in its namespace or everywhere, and its client."""
+        admin = self.client()
+        admin.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        admin.ask("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": name}})
+        role = role or f"{namespace}-{name}"
+        if rules is not None:
+            assert admin.ask("POST", f"{RBAC}/clusterroles", {"metadata": {"name": role}, "rules": rules})[0] == 201
+        where = f"{RBAC}/clusterrolebindings" if everywhere else f"{RBAC}/namespaces/{namespace}/rolebindings"
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+        subjects = [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]
+        binding = {"metadata": {"name": f"{namespace}-{name}"}, "roleRef": reference, "subjects": subjects}
+        assert admin.ask("POST", where, binding)[0] == 201
+        code, made = admin.ask("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", {"spec": {}})
+        assert code == 201, made
+        return self.client(token=made["status"]["token"])
+
     def stop(self) -> None:
+        for client in self._clients:
+            client.close()
         self.do(self.cluster.stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -1,5 +1,6 @@
 """The API over HTTPS: verbs, lists, watches, and the Status of everything that is refused."""
 
+import json
 import threading
 from typing import Any
 from urllib.parse import quote
@@ -285,6 +286,33 @@ def test_a_table_has_rows_with_their_metadata(client: Client) -> None:
     assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
 
 
+def test_a_streamed_list_of_tables_has_the_columns_once(client: Client) -> None:
+    for name in ("first", "second"):
+        client.ask("POST", CONFIG_MAPS, {"metadata": {"name": name, "labels": {"streamed": "yes"}}})
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1"
+    _, text = client.get(f"{CONFIG_MAPS}?{query}&labelSelector=streamed%3Dyes", Accept=table)
+    _, alone = client.get(f"{CONFIG_MAPS}/second", Accept=table)
+
+    first, second, end, *_ = [json.loads(line)["object"] for line in text.splitlines()]
+
+    assert [column["name"] for column in first["columnDefinitions"]] == ["Name", "Data", "Age"]
+    assert {**second, "rows": []} == {**alone, "columnDefinitions": None, "rows": []}
+    assert [row["object"] for row in second["rows"]] == [row["object"] for row in alone["rows"]]
+    (row,) = end["rows"]
+    assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+def test_a_cluster_wide_object_that_names_a_namespace_is_written_without_it(client: Client) -> None:
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    role = {"metadata": {"name": "no-namespace", "namespace": "default"}, "rules": []}
+
+    code, made = client.ask("POST", path, role)
+    again, _ = client.ask("PUT", f"{path}/no-namespace", role)
+
+    assert (code, made["metadata"].get("namespace"), again) == (201, None, 200)
+
+
 def message(*fields: tuple[int, bytes]) -> bytes:
     """A protobuf message of short fields."""
     return b"".join(bytes((number << 3 | 2, len(value))) + value for number, value in fields)
@@ -363,3 +391,35 @@ def test_times_of_long_ago_in_protobuf_are_read(client: Client) -> None:
     code, lease = client.ask("POST", path, body, content_type="application/vnd.kubernetes.protobuf")
 
     assert (code, lease["spec"]) == (201, {"renewTime": "0001-01-01T00:00:02.000000Z"})
+
+
+@pytest.mark.parametrize(("timeout", "code"), [("abc", 400), ("1", 400), ("-1s", 200), ("1m30s", 200), ("0", 200)])
+def test_a_timeout_is_a_duration(client: Client, timeout: str, code: int) -> None:
+    found, answer = client.get(f"{CONFIG_MAPS}?timeout={timeout}")
+
+    assert found == code
+    assert client.get(f"/version?timeout={timeout}")[0] == code
+    if code == 400:
+        assert answer["message"].startswith("invalid timeout specified in the request URL")
+
+
+def test_discovery_says_in_which_version_objects_are_stored(client: Client) -> None:
+    resources = {each["name"]: each for each in client.get("/api/v1")[1]["resources"]}
+
+    assert resources["pods"]["storageVersionHash"] == "xPOwRZ+Yhw8="  # as every cluster has it
+    assert "storageVersionHash" not in resources["pods/status"]
+
+
+def test_binary_data_that_is_null_is_nothing(client: Client) -> None:
+    assert client.ask("POST", CONFIG_MAPS, {"metadata": {"name": "null"}, "binaryData": {"a": None}})[0] == 201
+
+
+def test_an_approval_is_kept_and_what_comes_of_it_is_said(client: Client) -> None:
+    requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    spec = {"signerName": "example.com/x", "request": "YQ==", "usages": ["client auth"]}
+    _, found = client.ask("POST", requests, {"metadata": {"name": "jane"}, "spec": spec})
+    found["status"] = {"conditions": [{"type": "Approved", "status": "True", "reason": "r", "message": "m"}]}
+
+    code, approved = client.ask("PUT", f"{requests}/jane/approval", found)
+
+    assert (code, approved["status"]["conditions"][0]["type"]) == (200, "Approved")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from with_kubectl import KUBECTL, Kubectl, Refused, cluster_up, eventually
@@ -219,3 +220,30 @@ def test_deletion_cascades(kubectl: Kubectl) -> None:
     kubectl("delete namespace brief --timeout=60s")
     with pytest.raises(Refused, match="not found"):
         kubectl("get namespace brief")
+
+
+def test_a_debug_container_starts_and_says_that_nothing_runs(kubectl: Kubectl) -> None:
+    kubectl("run debugged --image=registry.example.com/app:v1")
+    kubectl("wait --for=condition=Ready pod/debugged --timeout=60s")
+
+    with pytest.raises(Refused, match="its containers do not run, nodes are simulated"):
+        kubectl("debug -it debugged --image=busybox --container=shell")
+
+    state = "{.status.ephemeralContainerStatuses[?(@.name=='shell')].state}"
+    eventually(lambda: "startedAt" in kubectl(f"get pod debugged -o jsonpath={state}"))
+    kubectl("delete pod debugged")
+
+
+def test_other_users_have_contexts_and_no_rights_of_their_own(tmp_path: Path) -> None:
+    with cluster_up(
+        tmp_path, "--nodes", "1", "--no-scheduler", "--as", "alice=team-a,team-b", "--as", "bob"
+    ) as kubectl:
+        assert kubectl("--context alice auth whoami -o jsonpath={.status.userInfo.groups}") == (
+            '["team-a","team-b","system:authenticated"]'
+        )
+        with pytest.raises(Refused, match='User "alice" cannot list resource "pods"'):
+            kubectl("--context alice get pods")
+        kubectl("create rolebinding viewers --clusterrole=view --group=team-a")
+        kubectl("--context alice get pods")
+        with pytest.raises(Refused, match='User "bob" cannot list resource "pods"'):
+            kubectl("--context bob get pods")

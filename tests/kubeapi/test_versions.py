@@ -25,6 +25,9 @@ def test_an_event_is_seen_in_both_groups(client: Client) -> None:
     assert (code, created["note"], created["regarding"]["name"]) == (201, "hello", "p")
     assert (core["apiVersion"], core["message"], core["involvedObject"]["name"]) == ("v1", "hello", "p")
     assert core["reportingComponent"] == "example.com/tests"
+    for field in ("source", "reportingComponent"):
+        _, found = client.get(f"/api/v1/namespaces/default/events?fieldSelector={field}%3Dexample.com/tests")
+        assert [each["metadata"]["name"] for each in found["items"]] == ["seen-twice"]
 
 
 def test_an_autoscaler_of_version_1_has_a_metric_in_version_2(client: Client) -> None:

@@ -28,9 +28,11 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPlane
 
 @pytest.fixture
 def kube(plane: ControlPlane, tmp_path: Path) -> Iterator[Kube]:
-    """The cluster without nodes, and without anything in the default namespace; a scheduler is yet to be started."""
+    """The cluster without nodes, without anything in the default namespace, and without custom kinds; a scheduler is
+    yet to be started."""
     with Kube(plane.kubeconfig, tmp_path) as kube:
         kube.clean()
+        kube.remove_custom_kinds()
         yield kube
 
 

@@ -5,6 +5,7 @@ python tests/live/control_plane.py --dir /tmp/cp kube-controller-manager kwok   
 
 import argparse
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -175,7 +176,7 @@ class ControlPlane:
             f"--token-auth-file={tokens}",
             "--authorization-mode=RBAC",
             "--allow-privileged=true",
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            "--disable-admission-plugins=TaintNodesByCondition",
             "--service-cluster-ip-range=127.10.0.0/16",
             "--max-requests-inflight=800",
             "--max-mutating-requests-inflight=400",
@@ -205,6 +206,7 @@ class ControlPlane:
             program.start()
         try:
             self.wait_until_ready()
+            self._give_account()
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -223,6 +225,21 @@ class ControlPlane:
             return is_ready(self.server)
 
         until(ready, READY_SECONDS, lambda: self.programs["kube-apiserver"].tail())
+
+    def _give_account(self) -> None:
+        """Create the account of pods in the default namespace, which kube-controller-manager creates where it runs."""
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+        headers = {"Authorization": f"Bearer {ADMIN}", "Content-Type": "application/json"}
+        url = f"{self.server}/api/v1/namespaces/default/serviceaccounts"
+        request = urllib.request.Request(url, json.dumps(account).encode(), headers)
+
+        def is_there() -> bool:
+            try:
+                return bool(urllib.request.urlopen(request, context=_own_certificate(), timeout=5).status == 201)
+            except urllib.error.HTTPError as error:
+                return error.code == 409  # not 404: the namespace follows the server's start by a moment
+
+        until(is_there, READY_SECONDS)
 
     def start(self, name: str, *flags: str) -> Program:
         """Start a further program of Kubernetes beside these."""
@@ -304,14 +321,19 @@ def kwok_stages() -> list[Path]:
     ]
 
 
-def is_ready(server: str) -> bool:
-    """Whether an API server is; its certificate is its own, and nothing is sent."""
+def _own_certificate() -> ssl.SSLContext:
+    """For a server that made its certificate itself."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def is_ready(server: str) -> bool:
+    """Whether an API server is ready."""
     request = urllib.request.Request(f"{server}/readyz", headers={"Authorization": f"Bearer {ADMIN}"})
     try:
-        with urllib.request.urlopen(request, timeout=2, context=context) as answer:
+        with urllib.request.urlopen(request, timeout=2, context=_own_certificate()) as answer:
             return bool(answer.status == 200)
     except (urllib.error.URLError, OSError):
         return False

@@ -83,9 +83,8 @@ class FaultyProxy:
         self._thread.join(20)
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(self._serve())
-        self._loop.close()
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:  # cancels what is left, such as broken watches
+            runner.run(self._serve())
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
@@ -102,7 +101,7 @@ class FaultyProxy:
             self._session = session
             app = web.Application(client_max_size=1 << 26)
             app.router.add_route("*", "/{path:.*}", self._handle)
-            runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
+            runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2, handler_cancellation=True)
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", self.port).start()
             self._ready.set()
@@ -169,7 +168,6 @@ class FaultyProxy:
                 chunk = asyncio.ensure_future(anext(chunks, b""))
                 await asyncio.wait({chunk, dropped}, return_when=asyncio.FIRST_COMPLETED)
                 if dropped.done():
-                    chunk.cancel()
                     _break(request)
                     break
                 if not chunk.result():
@@ -182,6 +180,7 @@ class FaultyProxy:
                     break
         finally:
             self._watches.discard(dropped)
+            chunk.cancel()
         return response
 
 

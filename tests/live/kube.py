@@ -9,6 +9,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.client import HTTPSConnection
 from pathlib import Path
 from threading import local
@@ -151,7 +152,18 @@ class Kube:
         return [(event["reason"], event["message"]) for event in found]
 
     def clean(self) -> None:
-        """No pods in the default namespace, no nodes, no priority classes, no gangs and no leases of a test before."""
+        """No pods in the default namespace, no nodes, no priority classes, no gangs and no leases of a test before.
+
+        Nor anything that would create or admit pods: an installed chart, Workloads that wait.
+        """
+        for path in (
+            "/apis/apps/v1/namespaces/mooring-system/deployments",
+            "/apis/apps/v1/namespaces/mooring-system/replicasets",
+            "/api/v1/namespaces/mooring-system/pods?gracePeriodSeconds=0",
+            "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads",
+        ):
+            with suppress(Refused):  # kinds that are not served there
+                self.call("DELETE", path)
         for path in (
             "/apis/batch/v1/namespaces/default/jobs?propagationPolicy=Background",
             "/api/v1/namespaces/default/pods?gracePeriodSeconds=0",
@@ -161,9 +173,12 @@ class Kube:
         ):
             self.call("DELETE", path)
         leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
-        for found in self.objects(leases):  # who was killed gave none back, and nobody is to wait until they run out
-            if found["metadata"]["name"].startswith("mooring"):
+        for found in self.objects(leases):  # a killed scheduler gave none back, and its transitions count on
+            if found["metadata"]["name"].startswith(("mooring", "kube-scheduler")):
                 self.call("DELETE", f"{leases}/{found['metadata']['name']}")
+        for found in self.objects("/api/v1/configmaps?labelSelector=mooring.dev/scheduler"):  # what others remember
+            metadata = found["metadata"]
+            self.call("DELETE", f"/api/v1/namespaces/{metadata['namespace']}/configmaps/{metadata['name']}")
         groups = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
         for found in self.objects(groups):  # whoever takes their finalizers off does not run here
             path, none = f"{groups}/{found['metadata']['name']}", {"metadata": {"finalizers": None}}
@@ -172,6 +187,19 @@ class Kube:
             if not found["metadata"]["name"].startswith("system-"):
                 self.call("DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{found['metadata']['name']}")
         until(lambda: not self.pods(), 60)
+
+    def remove_custom_kinds(self) -> None:
+        """Remove the kinds that an earlier test installed, and wait until the API server no longer lists them."""
+        definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        groups = {found["spec"]["group"] for found in self.objects(definitions)}
+        if not groups:
+            return
+        self.call("DELETE", definitions)
+
+        def served() -> set[str]:
+            return {found["name"] for found in self.call("GET", "/apis")["groups"]}
+
+        until(lambda: not self.objects(definitions) and not groups & served(), 60)
 
     # Schedulers.
 

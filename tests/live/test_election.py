@@ -1,5 +1,8 @@
 """Leader election as a KubeSchedulerConfiguration has it: one schedules, the others wait for its Lease."""
 
+import os
+import random
+import signal
 import subprocess
 import sys
 import time
@@ -98,3 +101,38 @@ def test_timings_that_contradict_each_other_are_one_line(cluster: Kube, tmp_path
     found = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (found.returncode, found.stderr.count("\n")) == (2, 1)
     assert found.stderr.endswith(f"{said}\n")
+
+
+FREEZES = int(os.environ.get("MOORING_FREEZES", "1"))
+"""How often a leader is frozen: `MOORING_FREEZES=100` is the long run."""
+
+
+@pytest.mark.parametrize("attempt", range(FREEZES))
+def test_a_leader_that_was_frozen_sends_nothing_after_another_has_taken_over(
+    cluster: Kube, tmp_path: Path, attempt: int
+) -> None:
+    """Nodes take one pod each. What the first has decided and not sent when it freezes must not be bound after the
+    second has filled the nodes."""
+    forget(cluster)
+    config = write(tmp_path / "config.yaml")
+    count = 60
+    cluster.create(*(node(f"n{at:02}", cpu=4) for at in range(count)))
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+    cluster.create({**high, "preemptionPolicy": "Never"})
+    first = cluster.run(config, name="first", leads=True)
+    until(lambda: "scheduling for" in first.tail(), 60)
+    second = cluster.run(config, name="second", leads=True)
+    until(lambda: "waiting for the lease" in second.tail(), 60)
+    first.send(signal.SIGSTOP)
+    cluster.create(*(pod(f"low-{at:02}", "4") for at in range(count)))
+    first.send(signal.SIGCONT)
+    time.sleep(random.Random(attempt).uniform(0.0, 0.15))
+    first.send(signal.SIGSTOP)
+    cluster.create(*(pod(f"high-{at:02}", "4", priorityClassName="high") for at in range(count)))
+    until(lambda: "leading as" in second.tail() and len(set(cluster.by_node()) - {""}) == count, 60)
+    first.send(signal.SIGCONT)
+    until(lambda: not first.is_running, 30)
+    time.sleep(0.5)
+    found = cluster.by_node()
+    found.pop("", None)
+    assert [name for name, pods in found.items() if pods > 1] == []

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 from control_plane import ADMIN, NOBODY, ControlPlane, free_port, until
-from kube import Kube, node, pod
+from kube import Kube, condition, node, pod
 
 pytestmark = pytest.mark.live
 
 
 def run(*options: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "mooring", "run", "--leader-elect=false", *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=180)
 
 
 def get(address: str) -> tuple[int, str]:
@@ -124,3 +124,36 @@ def test_a_configuration_that_changes_is_taken_on_and_a_bad_one_is_not(kube: Kub
     until(lambda: "scheduling for default-scheduler, other" in scheduler.tail(), 20)
     kube.create(node("n1", cpu=2), pod("four", cpu="1", schedulerName="other"))
     kube.wait_until_bound(["one", "two", "three", "four"])
+
+
+def test_a_node_that_refuses_binds_is_left_out_and_pods_say_why_they_were_refused(cluster: Kube) -> None:
+    """A policy denies every bind to one node, and the binds of one pod to any."""
+    policies = "/apis/admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}
+    expression = "object.target.name != 'bad' && object.metadata.name != 'cursed'"
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": expression, "message": "not here"}],
+    }
+    bound = {"policyName": "binds", "validationActions": ["Deny"]}
+    cluster.call("POST", f"{policies}/validatingadmissionpolicies", {"metadata": {"name": "binds"}, "spec": spec})
+    cluster.call(
+        "POST", f"{policies}/validatingadmissionpolicybindings", {"metadata": {"name": "binds"}, "spec": bound}
+    )
+    try:
+        time.sleep(2.0)
+        cluster.create(node("bad", cpu=64), node("good", cpu=8))
+        scheduler = cluster.run()
+        names = [f"p{at}" for at in range(8)]
+        cluster.create(pod("cursed"), *(pod(name) for name in names))
+        assert set(cluster.wait_until_bound(names).values()) == {"good"}
+        until(lambda: (condition(cluster.pods()["cursed"], "PodScheduled") or {}).get("reason") == "SchedulerError", 30)
+        found = condition(cluster.pods()["cursed"], "PodScheduled")
+        assert found is not None
+        assert found["message"].startswith("binding rejected: ")
+        assert "node bad refuses binds and is left out" in scheduler.log.read_text()
+        assert "node good refuses binds" not in scheduler.log.read_text()
+    finally:
+        for plural in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
+            cluster.call("DELETE", f"{policies}/{plural}/binds")

@@ -7,6 +7,9 @@ from pathlib import Path
 from control_plane import until
 from kube import Kube, Refused, node, pod
 
+from mooring.drivers.offline.reading import NO_CONFIGURATION, Inputs, read
+from mooring.observe.progress import Progress
+
 CONFIG = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -127,3 +130,29 @@ def test_schedulers_without_a_lease_remember_by_a_name_of_their_own(cluster: Kub
     second.wait_until_it_says("preemptions: 1")
     second.kill()
     cluster.call("DELETE", memory)
+
+
+def test_commands_that_ask_about_a_cluster_decide_by_the_configuration_of_its_scheduler(
+    cluster: Kube, tmp_path: Path
+) -> None:
+    forget(cluster)
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{schedulerName: default-scheduler}, {schedulerName: second}]\n"
+    )
+    cluster.create(node("n0"), pod("one"))
+    inputs = Inputs([], kubeconfig=cluster.kubeconfig)
+    before = read(inputs, Progress())
+    assert NO_CONFIGURATION in before.remarks
+    scheduler = cluster.run(f"--config={config}")
+    until(lambda: "configuration" in written(cluster), 60)
+
+    loaded = read(inputs, Progress())
+
+    assert list(loaded.assembly.profiles) == ["default-scheduler", "second"]
+    assert NO_CONFIGURATION not in loaded.remarks
+    assert scheduler.stop() == 0
+    again = cluster.run()
+    until(lambda: "configuration" not in written(cluster), 60)
+    assert again.stop() == 0

@@ -14,9 +14,9 @@ from mooring.drivers.live.api.connection import connect
 from mooring.drivers.live.api.discovery import discover
 from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
-from mooring.drivers.live.watching.following import Following
-from mooring.drivers.live.watching.mirror import Mirror
-from mooring.drivers.live.watching.part import Part
+from mooring.drivers.live.watching.cache import ObjectCache
+from mooring.drivers.live.watching.following import Informers
+from mooring.drivers.live.watching.shard import Shard
 
 CLAIM = "/api/v1/namespaces/default/persistentvolumeclaims/data"
 SELECTED = "volume.kubernetes.io/selected-node"
@@ -92,10 +92,10 @@ def test_a_pod_whose_volumes_take_longer_than_a_change_of_configuration_keeps_it
 
     async def story() -> None:
         async with Client(await connect(stored.kubeconfig), "test") as client:
-            mirror, dispatcher = Mirror(Part()), Dispatcher()
+            mirror, dispatcher = ObjectCache(Shard()), Dispatcher()
             live = Live(assemble().new_scheduler(), mirror, client, dispatcher)
             dispatcher.on_room = live.wake
-            following = Following(client, mirror, live.wake)
+            following = Informers(client, mirror, live.wake)
             following.follow(await discover(client))
             live.served = following.served
             await following.synced()

@@ -15,7 +15,7 @@ from mooring.drivers.live.sharing.sharing import Sharing
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind
-from mooring.model.events import BindFailed, GangSeen, NodeSeen, PodSeen
+from mooring.model.events import Failed, GangSeen, NodeSeen, PodSeen
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import GANG_NAME, PLAIN_KIND
 from mooring.model.keys import PodKey
@@ -221,7 +221,7 @@ class Party:
 
     def _conflict(self, decision: Bind, pod: Pod) -> None:
         self.late.append(decision.pod)
-        self.scheduler.handle(BindFailed(decision.pod, ""))
+        self.scheduler.handle(Failed(decision))
 
     def decide(self, *pods: Pod) -> None:
         self.seen |= {pod.key: pod for pod in with_uids(list(pods))}

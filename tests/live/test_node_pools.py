@@ -118,6 +118,48 @@ def test_pods_spill_over_and_go_back_when_there_is_room(cluster: Kube, replica_s
     until(lambda: any(reason == "Evicted" for name in spilled for reason, _ in cluster.events(name)), 30)
 
 
+def test_a_move_that_a_budget_of_the_api_server_refuses_is_reported_and_undone(
+    cluster: Kube, replica_sets: ReplicaSets, request: pytest.FixtureRequest
+) -> None:
+    """The API server knows that the status of the budget is older than the budget; nothing else does."""
+    if request.node.callspec.params["cluster"] != "real":
+        pytest.skip("on the embedded control plane the status of a budget is always current")
+    budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    run_with(cluster, "podLabels: {team: ours}, movesBack: true")
+    first = pod("first", "3", labels=OWN)
+    cluster.create(first)
+    cluster.wait_until_bound(["first"])
+    replica_sets.create("web", "2")
+    until(lambda: replica_sets.node_of("web") == "other", 60)
+    (name,) = set(cluster.pods()) - {"first"}
+    ready = {"type": "Ready", "status": "True"}
+    running = {"status": {"phase": "Running", "conditions": [ready]}}
+    path = f"/api/v1/namespaces/default/pods/{name}/status"
+    cluster.call("PATCH", path, running, "application/strategic-merge-patch+json")
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"set": "web"}}}
+    made = cluster.call(
+        "POST",
+        budgets,
+        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": spec},
+    )
+    try:
+        counts = dict.fromkeys(("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 1)
+        cluster.call("PUT", f"{budgets}/b/status", made | {"status": {**counts, "observedGeneration": 0}})
+        cluster.delete(first)
+        until(lambda: any(reason == "EvictionRefused" for reason, _ in cluster.events(name)), 60)
+        assert [note for reason, note in cluster.events(name) if reason == "EvictionRefused"] == [
+            "Cannot evict pod as it would violate the pod's disruption budget. "
+            "The disruption budget b is still being processed by the server."
+        ]
+        assert cluster.pods()[name]["spec"]["nodeName"] == "other"
+        assert "deletionTimestamp" not in cluster.pods()[name]["metadata"]
+        # The room is nobody's: another pod gets it.
+        cluster.create(pod("next", "3", labels=OWN))
+        assert cluster.wait_until_bound(["next"]) == {"next": "ours"}
+    finally:
+        cluster.call("DELETE", f"{budgets}/b")
+
+
 def test_without_the_setting_whoever_spilled_over_stays(cluster: Kube, replica_sets: ReplicaSets) -> None:
     run_with(cluster, "podLabels: {team: ours}")
 

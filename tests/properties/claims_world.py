@@ -24,12 +24,12 @@ from mooring.drivers.live.api.client import ApiError, Client
 from mooring.drivers.live.api.discovery import Resource, Served
 from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
-from mooring.drivers.live.pods import carrier, event_recorder
+from mooring.drivers.live.pods import event_recorder, executor
 from mooring.drivers.live.sharing import sharing
 from mooring.drivers.live.sharing.node_claims import NodeClaims
-from mooring.drivers.live.sharing.sharing import Sharing
-from mooring.drivers.live.watching.following import Following
-from mooring.drivers.live.watching.mirror import Mirror
+from mooring.drivers.live.sharing.sharing import Sharing, bound_at
+from mooring.drivers.live.watching.cache import ObjectCache
+from mooring.drivers.live.watching.following import Informers
 from mooring.engine.cycle import Scheduler
 from mooring.model.loading.kinds import KINDS
 
@@ -77,7 +77,7 @@ def virtual_clocks(loop: VirtualLoop) -> Iterator[None]:
 
     clock = types.SimpleNamespace(time=lambda: EPOCH + loop.time(), monotonic=loop.time, perf_counter=work)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (driver, dispatcher, carrier, event_recorder, sharing):
+        for module in (driver, dispatcher, executor, event_recorder, sharing):
             patch.setattr(module, "time", clock)
         yield
 
@@ -212,7 +212,14 @@ class UnreliableClient(Client):
         self._sent: set[asyncio.Task[None]] = set()
 
     async def request(
-        self, method: str, path: str, body: bytes | None = None, content_type: str = "", accept: str = ""
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = "",
+        accept: str = "",
+        *,
+        is_fenced: bool = True,
     ) -> bytes:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         # It is on its way: whoever sent it may die meanwhile.
@@ -337,13 +344,17 @@ class Party:
 
     async def _live(self) -> None:
         client = UnreliableClient(self._world, self._name)
-        mirror, sender = Mirror(), Dispatcher()
+        mirror, sender = ObjectCache(), Dispatcher()
         live = Live(self._new_scheduler(self._number), mirror, client, sender)
         sender.on_room = live.wake
-        following = Following(client, mirror, live.wake)
+        following = Informers(client, mirror, live.wake)
         version = following.pods_version
         claims = NodeClaims(
-            client, f"{self._name}-{self._lives}", "kube-system", bound_at=live.bound_at, pods_version=version
+            client,
+            f"{self._name}-{self._lives}",
+            "kube-system",
+            bound_at=lambda claim: bound_at(mirror.pod(claim.pod), claim),
+            pods_version=version,
         )
         sharing = Sharing(claims, lambda: live.scheduler, version, mirror.pod)
         try:
@@ -353,7 +364,10 @@ class Party:
                 with contextlib.suppress(ApiError):
                     await claims.read()
                     break
-            live.share_nodes(sharing)
+            live.use_nodes(sharing)
+            claims.on_vanished = live.wake
+            waits_its_turn = live._dispatcher.expects_binds
+            live._dispatcher.expects_binds = lambda: sharing.expects_binds or waits_its_turn()
             live.begin()
             tasks = [asyncio.ensure_future(each) for each in (live.run(), claims.watch(), sharing.run())]
             try:

@@ -9,7 +9,7 @@ from msgspec.structs import replace as replace_fields
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Evict
-from mooring.model.events import BindFailed, Event, GangLost, GangSeen, NodeLost, NodeSeen, PodLost, PodSeen
+from mooring.model.events import Event, Failed, GangLost, GangSeen, NodeLost, NodeSeen, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang, Role, gang_key
 from mooring.model.gangs.membership import VOLCANO_KIND
 from mooring.model.topology.requests import TopologyRequest
@@ -269,7 +269,7 @@ class GangWorld:
         if key not in self.pods:
             return []
         self.pods[key] = with_node(self.pods[key], "")
-        return [BindFailed(key)]
+        return [Failed(Bind(key, ""))]
 
     def _see_again(self) -> list[Event]:
         """A pod or a gang is told again as it is."""

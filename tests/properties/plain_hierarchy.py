@@ -1,8 +1,10 @@
 """Volcano's session with hierarchical dominant shares, written again: the whole tree is computed for every question."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
-from plain_volcano import CPU, MEMORY, Amounts, Job, Queue, Session, World
+from plain_volcano import CPU, MEMORY, Amounts, Job, Queue, Session, Waiting, World
 
 Way = list[tuple[str, int]]
 """The parts from below the root to a queue, each with its weight."""
@@ -18,6 +20,25 @@ class Part:
     is_saturated: bool = True
 
 
+class Smallest:
+    """Queues of which the one with the smallest key comes next, by what the keys are at that moment."""
+
+    def __init__(self, key: Callable[[Queue], Any]) -> None:
+        self._queues: list[Queue] = []
+        self._key = key
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def push(self, queue: Queue) -> None:
+        self._queues.append(queue)
+
+    def pop(self) -> Queue:
+        best = min(self._queues, key=self._key)
+        self._queues.remove(best)
+        return best
+
+
 class HierarchicalSession(Session):
     """Queues by hierarchical dominant shares; nothing else limits them."""
 
@@ -25,8 +46,8 @@ class HierarchicalSession(Session):
         self._ways = ways
         super().__init__(world)
 
-    def best_queue(self, queues: list[Queue]) -> Queue:
-        return min(queues, key=lambda queue: (self._standings(queue), queue.created))
+    def waiting_queues(self) -> Waiting:
+        return Smallest(lambda queue: (self._standings(queue), queue.created))
 
     def _standings(self, queue: Queue) -> list[tuple[bool, float]]:
         part, standings = self._tree(), []

@@ -1,17 +1,66 @@
 """One scheduling session of Volcano's, written again in the plainest way: allocate by turns, then backfill.
 
-One node, queues side by side, shares by weight (proportion) or by spec (capacity). Nothing of the product is used, so
-that what the two decide can be compared.
+One node; queues side by side or in a tree, shares by weight (proportion) or by spec (capacity). Nothing of the
+product is used, so that what the two decide can be compared. Amounts are floats in Volcano's units, and are added in
+its order of steps, because rounding decides which queue gets the last place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from random import Random
+from typing import Any, Generic, Protocol, TypeVar
 
 CPU, MEMORY, PODS = "cpu", "memory", "pods"
+ROOT = "root"
 Amounts = dict[str, float]
-TOLERANCE = 0.01
-"""By so little of a unit nobody is beyond a share: shares are fractions."""
+NOTHING = 0.1
+"""Less than this is nothing."""
+
+Item = TypeVar("Item")
+
+
+class Heap(Generic[Item]):
+    """A binary heap as in Go's container/heap: of an order that runs in circles, it decides which item comes next."""
+
+    def __init__(self, is_before: Callable[[Item, Item], bool]) -> None:
+        self._items: list[Item] = []
+        self._is_before = is_before
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def push(self, item: Item) -> None:
+        items = self._items
+        items.append(item)
+        at = len(items) - 1
+        while at and self._is_before(items[at], items[(at - 1) // 2]):
+            items[at], items[(at - 1) // 2] = items[(at - 1) // 2], items[at]
+            at = (at - 1) // 2
+
+    def pop(self) -> Item:
+        items = self._items
+        items[0], items[-1] = items[-1], items[0]
+        found = items.pop()
+        at = 0
+        while 2 * at + 1 < len(items):
+            child = 2 * at + 1
+            if child + 1 < len(items) and self._is_before(items[child + 1], items[child]):
+                child += 1
+            if not self._is_before(items[child], items[at]):
+                break
+            items[at], items[child] = items[child], items[at]
+            at = child
+        return found
+
+
+class Waiting(Protocol):
+    """The queues that wait for a turn."""
+
+    def __len__(self) -> int: ...
+
+    def push(self, item: "Queue", /) -> None: ...
+
+    def pop(self) -> "Queue": ...
 
 
 @dataclass
@@ -23,6 +72,14 @@ class Task:
     role: str
     priority: int
     has_place: bool
+    created: str = ""
+    uid: str = ""
+
+    @property
+    def index(self) -> int | None:
+        """What `job-task-index` ends with."""
+        parts = self.name.split("-")
+        return int(parts[-1]) if len(parts) >= 3 and parts[-1].isdecimal() else None
 
     @property
     def is_best_effort(self) -> bool:
@@ -78,8 +135,19 @@ class Job:
 
     def to_allocate(self) -> list[Task]:
         """Those that wait and ask for something, the more important first."""
-        waiting = [task for task in self.tasks if not task.has_place and not task.is_best_effort]
-        return sorted(waiting, key=lambda task: -task.priority)
+        heap = Heap(_task_comes_first)
+        for task in self.tasks:
+            if not task.has_place and not task.is_best_effort:
+                heap.push(task)
+        return [heap.pop() for _ in range(len(heap))]
+
+
+def _task_comes_first(task: Task, other: Task) -> bool:
+    if task.priority != other.priority:
+        return task.priority > other.priority
+    if task.index is None or other.index is None or task.index == other.index:
+        return (task.created, task.uid) < (other.created, other.uid)
+    return task.index < other.index
 
 
 @dataclass
@@ -91,6 +159,7 @@ class Queue:
     deserved: Amounts
     capability: Amounts
     guarantee: Amounts
+    parent: str = ""
 
 
 @dataclass
@@ -100,22 +169,35 @@ class World:
     jobs: list[Job]
     by_weight: bool
 
+    @property
+    def is_tree(self) -> bool:
+        return any(queue.parent for queue in self.queues)
+
 
 class Session:
     """What is held while one session goes on."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, random: Random | None = None) -> None:
+        """`random` decides what Go's maps leave open: in which order jobs and queues are looked at."""
         self.world = world
+        self._random = random
         self.names = list(world.total)
         self.node = dict.fromkeys(self.names, 0.0)
-        self.held = {queue.name: dict.fromkeys(self.names, 0.0) for queue in world.queues}
+        self.queues = {queue.name: queue for queue in world.queues}
+        if world.is_tree and ROOT not in self.queues:
+            self.queues[ROOT] = Queue(ROOT, "", 1, 0, {}, {}, {})
+        self.held = {name: dict.fromkeys(self.names, 0.0) for name in self.queues}
         self.bound: set[str] = set()
         for job in world.jobs:
             for task in job.tasks:
                 if task.has_place:
                     self._count(job, task, 1)
-        self.limits = {queue.name: self._limit(queue) for queue in world.queues}
+        self.limits: dict[str, Amounts] = {}
+        self._set_limits()
         self.deserved = self._by_weight() if world.by_weight else self._by_spec()
+        parents = {queue.parent or ROOT for queue in world.queues} if world.is_tree else set[str]()
+        self._shares_above = {name: self._share_of(name) for name in parents}
+        """Of queues above others: as the session begins, and they stay so."""
 
     def run(self) -> set[str]:
         """The names of the pods that are bound."""
@@ -123,21 +205,53 @@ class Session:
         self._backfill()
         return self.bound
 
+    def _shuffled(self, items: list[Item]) -> list[Item]:
+        if self._random is not None:
+            self._random.shuffle(items)
+        return items
+
     # What queues deserve
 
-    def _limit(self, queue: Queue) -> Amounts:
-        """What the guarantees of others leave, within its capability."""
+    def path(self, name: str) -> list[str]:
+        """The names from the root down to a queue; without a tree only its own."""
+        queue = self.queues[name]
+        if not self.world.is_tree or name == ROOT:
+            return [name]
+        return [*self.path(queue.parent or ROOT), name]
+
+    def _set_limits(self) -> None:
+        """What the guarantees of siblings leave, within capabilities."""
+        if not self.world.is_tree:
+            for queue in self.queues.values():
+                capability = {
+                    name: most for name, most in queue.capability.items() if most or name not in (CPU, MEMORY)
+                }
+                self.limits[queue.name] = self._limit(queue, list(self.queues.values()), self.world.total, capability)
+            return
+        self.limits[ROOT] = dict(self.world.total)
+        capabilities = {ROOT: {**self.world.total, **self.queues[ROOT].capability}}
+        for name in sorted(self.queues, key=lambda name: len(self.path(name))):
+            below = [queue for queue in self.queues.values() if queue.name != ROOT and (queue.parent or ROOT) == name]
+            for queue in below:
+                capabilities[queue.name] = {**capabilities[name], **queue.capability}
+                self.limits[queue.name] = self._limit(queue, below, self.limits[name], capabilities[queue.name])
+
+    def _limit(self, queue: Queue, siblings: list[Queue], above: Amounts, capability: Amounts) -> Amounts:
         limit = dict[str, float]()
         for name in self.names:
-            kept = sum(other.guarantee.get(name, 0.0) for other in self.world.queues)
-            free = max(0.0, self.world.total[name] - kept) + queue.guarantee.get(name, 0.0)
-            limit[name] = min(free, queue.capability.get(name, free))
+            kept = sum(other.guarantee.get(name, 0.0) for other in siblings)
+            free = max(0.0, above[name] - kept) + queue.guarantee.get(name, 0.0)
+            limit[name] = min(free, capability.get(name, free))
         return limit
 
     def _by_spec(self) -> dict[str, Amounts]:
+        if self.world.is_tree:
+            deserved = {name: dict(queue.deserved) for name, queue in self.queues.items()}
+            deserved[ROOT] = deserved[ROOT] or dict(self.world.total)
+            return deserved
         return {
             queue.name: {
-                name: max(min(amount, self.limits[queue.name][name]), queue.guarantee.get(name, 0.0))
+                name: max(min(amount, self.limits[queue.name].get(name, amount)), queue.guarantee.get(name, 0.0))
                 for name, amount in {**dict.fromkeys(queue.guarantee, 0.0), **queue.deserved}.items()
             }
             for queue in self.world.queues
@@ -150,39 +264,60 @@ class Session:
         for job in world.jobs:
             for task in job.tasks:
                 for name, value in task.request.items():
-                    asked[job.queue][name] += value
+                    asked[job.queue][name] = asked[job.queue].get(name, 0.0) + value
         deserved = {queue.name: dict.fromkeys(names, 0.0) for queue in world.queues}
         taking_part = [queue for queue in world.queues if any(job.queue == queue.name for job in world.jobs)]
-        rest = dict(world.total)
+        rest, is_first = dict(world.total), True
         while taking_part:
-            weights, offered, next_round = sum(queue.weight for queue in taking_part), dict(rest), []
-            for queue in taking_part:
+            weights, given, next_round = sum(queue.weight for queue in taking_part), dict.fromkeys(names, 0.0), []
+            for queue in self._shuffled(taking_part):
                 mine, before = deserved[queue.name], dict(deserved[queue.name])
                 for name in names:
-                    more = offered[name] * (queue.weight / weights)
+                    more = rest[name] * (queue.weight / weights)
                     most = min(mine[name] + more, self.limits[queue.name][name], asked[queue.name][name])
                     mine[name] = max(most, queue.guarantee.get(name, 0.0))
-                    rest[name] -= mine[name] - before[name]
-                is_met = all(asked[queue.name][name] < mine[name] + 0.1 for name in names)
-                if not is_met and mine != before:
+                    given[name] += mine[name] - before[name]
+                is_met = all(_is_at_most(amount, mine.get(name, 0.0)) for name, amount in asked[queue.name].items())
+                if not is_met and (is_first or mine != before):
                     next_round.append(queue)
-            rest = {name: max(0.0, value) for name, value in rest.items()}
-            if rest == offered or all(value < 0.1 for name, value in rest.items() if name != PODS):
+            left = {name: max(0.0, value - given[name]) for name, value in rest.items()}
+            if left == rest or all(value < NOTHING for name, value in left.items() if name != PODS):
                 break
-            taking_part = next_round
+            rest, is_first, taking_part = left, False, next_round
         return deserved
 
     # Whose turn it is
 
-    def best_queue(self, queues: list[Queue]) -> Queue:
-        return min(queues, key=self._queue_key)
+    def waiting_queues(self) -> Waiting:
+        return Heap(self._comes_first)
 
-    def _queue_key(self, queue: Queue) -> tuple[int, float, bool, str]:
-        deserved, held = self.deserved[queue.name], self.held[queue.name]
-        shares = [_share(held[name], amount) for name, amount in deserved.items()]
-        has_deserved = self.world.by_weight or any(amount for name, amount in deserved.items() if name != PODS)
-        share = max(shares, default=0.0) if has_deserved else 1.0
-        return (-queue.priority, share, not has_deserved, queue.created)
+    def _comes_first(self, queue: Queue, other: Queue) -> bool:
+        """By the shares where the paths to two queues part; queues that come out the same there, by age."""
+        if queue.priority != other.priority:
+            return queue.priority > other.priority
+        paths = zip(self.path(queue.name), self.path(other.name), strict=False)
+        one, two = next(pair for pair in paths if pair[0] != pair[1])
+        mine, theirs = self._standing(one), self._standing(two)
+        return mine < theirs if mine != theirs else queue.created < other.created
+
+    def _standing(self, name: str) -> tuple[float, bool]:
+        share = self._shares_above.get(name)
+        return (self._share_of(name) if share is None else share, not self._deserves(name))
+
+    def _deserves(self, name: str) -> bool:
+        return self.world.by_weight or any(
+            amount >= NOTHING for resource, amount in self.deserved[name].items() if resource != PODS
+        )
+
+    def _share_of(self, name: str) -> float:
+        if not self._deserves(name):
+            return 1.0
+        deserved, held = self.deserved[name], self.held[name]
+        parts = [held.get(name, 0.0) / amount for name, amount in deserved.items() if amount >= NOTHING]
+        return max(parts, default=0.0)
+
+    def _job_comes_first(self, job: Job, other: Job) -> bool:
+        return self._job_key(job) < self._job_key(other)
 
     def _job_key(self, job: Job) -> tuple[int, bool, float, str]:
         placed = [task for task in job.tasks if task.has_place]
@@ -191,23 +326,27 @@ class Session:
 
     def _allocate(self) -> None:
         waiting = {job.name: job.to_allocate() for job in self.world.jobs if job.is_valid}
-        jobs = {
-            queue.name: [job for job in self.world.jobs if job.queue == queue.name and waiting.get(job.name)]
-            for queue in self.world.queues
-        }
-        queues = [queue for queue in self.world.queues if jobs[queue.name]]
-        while queues:
-            queue = self.best_queue(queues)
-            if self._is_overused(queue) or not jobs[queue.name]:
-                queues.remove(queue)
+        jobs: dict[str, Heap[Job]] = {}
+        queues = self.waiting_queues()
+        for job in self._shuffled([job for job in self.world.jobs if waiting.get(job.name)]):
+            if job.queue not in jobs:
+                jobs[job.queue] = Heap(self._job_comes_first)
+                queues.push(self.queues[job.queue])
+            jobs[job.queue].push(job)
+        while len(queues):
+            queue = queues.pop()
+            if self._is_overused(queue) or not len(jobs[queue.name]):
                 continue
-            job = min(jobs[queue.name], key=self._job_key)
-            if not self._take_turn(queue, job, waiting[job.name]) or not waiting[job.name]:
-                jobs[queue.name].remove(job)
+            job = jobs[queue.name].pop()
+            if self._take_turn(queue, job, waiting[job.name]) and waiting[job.name]:
+                jobs[queue.name].push(job)
+            queues.push(queue)
 
     def _is_overused(self, queue: Queue) -> bool:
-        deserved, held = self.deserved[queue.name], self.held[queue.name]
-        return self.world.by_weight and all(deserved[name] <= held[name] + TOLERANCE for name in self.names)
+        held = self.held[queue.name]
+        return self.world.by_weight and all(
+            _is_at_most(amount, held[name]) for name, amount in self.deserved[queue.name].items()
+        )
 
     def _take_turn(self, queue: Queue, job: Job, waiting: list[Task]) -> bool:
         """Give places to pods one after another until the job is ready; whoever finds none is out for the session."""
@@ -234,13 +373,20 @@ class Session:
         return False
 
     def _may_have(self, queue: Queue, task: Task) -> bool:
-        limits = (self.deserved if self.world.by_weight else self.limits)[queue.name]
-        held = self.held[queue.name]
         asked = {name: amount for name, amount in task.request.items() if amount and name != PODS}
-        return all(held[name] + amount <= limits[name] + TOLERANCE for name, amount in asked.items())
+        limits = {queue.name: self.deserved[queue.name]} if self.world.by_weight else self.limits
+        above = [queue.name] if self.world.by_weight else self.path(queue.name)
+        return all(
+            self.held[one].get(name, 0.0) + amount <= limits[one].get(name, 0.0)
+            for one in above
+            for name, amount in asked.items()
+        )
 
     def _has_room(self, task: Task) -> bool:
-        return all(self.node[name] + amount <= self.world.total[name] for name, amount in task.request.items())
+        return all(
+            _is_at_most(amount, self.world.total.get(name, 0.0) - self.node.get(name, 0.0))
+            for name, amount in task.request.items()
+        )
 
     def _backfill(self) -> None:
         """Whoever asks for nothing gets a place; it is bound if its job is ready."""
@@ -257,12 +403,12 @@ class Session:
 
     def _count(self, job: Job, task: Task, sign: int) -> None:
         for name, amount in task.request.items():
-            self.node[name] += sign * amount
-            self.held[job.queue][name] += sign * amount
+            for held in (self.node, *(self.held[above] for above in self.path(job.queue))):
+                held[name] = held.get(name, 0.0) + sign * amount
 
 
-def _share(held: float, deserved: float) -> float:
-    return held / deserved if deserved else float(held > 0)
+def _is_at_most(amount: float, limit: float) -> bool:
+    return amount < limit or abs(amount - limit) < NOTHING
 
 
 def _has_roles(tasks: list[Task], minimums: Mapping[str, int]) -> bool:
@@ -294,6 +440,7 @@ def _read_queue(queue: dict[str, Any]) -> Queue:
         _amounts(spec.get("deserved") or {}),
         _amounts(spec.get("capability") or {}),
         _amounts((spec.get("guarantee") or {}).get("resource") or {}),
+        spec.get("parent", ""),
     )
 
 
@@ -305,19 +452,20 @@ def _read_job(group: dict[str, Any], pods: list[dict[str, Any]], priorities: Map
         if annotations["scheduling.k8s.io/group-name"] == metadata["name"]:
             request = {**_amounts(pod["spec"]["containers"][0]["resources"]["requests"]), PODS: 1}
             role, priority = annotations.get("volcano.sh/task-spec", ""), pod["spec"].get("priorityClassName")
-            has_place = bool(pod["spec"].get("nodeName"))
-            tasks.append(Task(pod["metadata"]["name"], request, role, priorities.get(priority, 0), has_place))
+            has_place, name = bool(pod["spec"].get("nodeName")), pod["metadata"]["name"]
+            created, uid = pod["metadata"].get("creationTimestamp", ""), pod["metadata"].get("uid", name)
+            tasks.append(Task(name, request, role, priorities.get(priority, 0), has_place, created, uid))
     priority = priorities.get(spec.get("priorityClassName"), 0)
     created, minimums = metadata["creationTimestamp"], spec.get("minTaskMember") or {}
     return Job(metadata["name"], spec["queue"], spec["minMember"], created, priority, minimums, tasks)
 
 
 def _amounts(given: Mapping[str, str]) -> Amounts:
-    return {name: _number(text) * (1000 if name == CPU else 1) for name, text in given.items()}
+    return {name: _amount(text, 1.0 if name in (MEMORY, PODS) else 1000.0) for name, text in given.items()}
 
 
-def _number(text: str) -> float:
-    for suffix, factor in (("Gi", 2.0**30), ("Mi", 2.0**20), ("m", 0.001)):
+def _amount(text: str, units: float) -> float:
+    for suffix, factor in (("Gi", 2.0**30), ("Mi", 2.0**20)):
         if text.endswith(suffix):
-            return float(text.removesuffix(suffix)) * factor
-    return float(text)
+            return float(text.removesuffix(suffix)) * factor * units
+    return float(text[:-1]) * (units / 1000) if text.endswith("m") else float(text) * units

@@ -8,8 +8,8 @@ from typing import Any
 
 from mooring.actions.admit.cycle.cycle import Admission
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
-from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.model.decisions import Decision
+from mooring.state.workloads import Stage
 
 ROOMS = ("mooring.actions.admit", "mooring.state.quota_tree")
 GENERATOR = 0x20

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
-from mooring.actions.volcano.demands import JobDemand, QueueSpec, Role
-from mooring.actions.volcano.reclaim_victims import Reclamation
-from mooring.actions.volcano.settings import Division, ShareSettings
-from mooring.actions.volcano.sharing import Sharing
+from mooring.actions.shares import division
+from mooring.actions.shares.demands import JobDemand, QueueSpec, Role
+from mooring.actions.shares.division import BY_SPEC
+from mooring.actions.shares.reclaim_victims import Reclamation
+from mooring.actions.shares.settings import ShareSettings
+from mooring.actions.shares.sharing import Sharing
 from mooring.state.undo import UndoLog
 from mooring.testing.share_builders import our_settings
 
@@ -16,12 +18,12 @@ CPU, GPU = "cpu", "nvidia.com/gpu"
 RESOURCES = (CPU, GPU)
 TOTAL = {CPU: 24, GPU: 16}
 
-PROPORTION = our_settings(Division.WEIGHTED)
-LOOSE = our_settings(Division.WEIGHTED, stays_within_deserved=False)
-CAPACITY = our_settings(Division.CAPACITY)
-HIERARCHICAL = our_settings(Division.CAPACITY, is_hierarchical=True)
-WEIGHTED = our_settings(Division.CAPACITY, resource_weights={CPU: 0.5, GPU: 2.0})
-AGING = our_settings(Division.WEIGHTED, half_life_seconds=5.0, k_value=0.7, minimum_runtime_seconds=2.0)
+PROPORTION = our_settings(division.WEIGHTED)
+LOOSE = our_settings(division.WEIGHTED, stays_within_deserved=False)
+CAPACITY = our_settings(BY_SPEC)
+HIERARCHICAL = our_settings(BY_SPEC, is_hierarchical=True)
+WEIGHTED = our_settings(BY_SPEC, resource_weights={CPU: 0.5, GPU: 2.0})
+AGING = our_settings(division.WEIGHTED, half_life_seconds=5.0, k_value=0.7, minimum_runtime_seconds=2.0)
 EVERY = (PROPORTION, LOOSE, CAPACITY, HIERARCHICAL, WEIGHTED, AGING)
 
 
@@ -62,10 +64,10 @@ class Story:
                 else:
                     sharing.allocate(offer.job, offer.members, now)
                 yield now
-            for key in [job.key for job in sharing.book.jobs.values() if job.wants_more][: choose(4)]:
+            for key in [job.key for job in sharing.cache.jobs.values() if job.wants_more][: choose(4)]:
                 carry_out(sharing, key, now)
                 yield now
-            holders = sorted(job.key for job in sharing.book.jobs.values() if job.held_members)
+            holders = sorted(job.key for job in sharing.cache.jobs.values() if job.held_members)
             for _ in range(choose(3)):
                 if holders:
                     key = holders.pop(choose(len(holders)))

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 import pytest
 from raising import Injector, check_quota, check_stages
 
-from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import ALWAYS, TenantPolicy
 from mooring.model.api.kueue import BEST_EFFORT_FIFO, STRICT_FIFO, ClusterQueue
 from mooring.model.decisions import Admit, Decision, Suspend
-from mooring.model.events import AdmitFailed, SuspendFailed
+from mooring.model.events import Failed
 from mooring.model.keys import PodKey
 from mooring.state.pods import PodRecord
+from mooring.state.workloads import Stage
 from mooring.testing.builders import make_node
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.random_clusters import Choose, one_of, seeded
@@ -100,8 +100,8 @@ class Story:
     def _refuse(self) -> None:
         if self.told and not self.choose(3):
             key = one_of(self.choose, sorted(self.told))
-            kind = AdmitFailed if self.told[key] == "start" else SuspendFailed
-            self.world.scheduler.handle(kind(key, "refused"))
+            decision = Admit(key, "", (), "") if self.told[key] == "start" else Suspend(key, "", "")
+            self.world.scheduler.handle(Failed(decision, "refused"))
 
     def cycle(self, seconds: float, injector: Injector | None = None) -> None:
         def work() -> list[Decision]:

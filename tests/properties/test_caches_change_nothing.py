@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stories import Story, assembled
 
-from mooring.actions.place import batches
+from mooring.actions import batches
 from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.plugin import Plugin
 from mooring.engine.ranking.ranking import Ranking, is_row_filter, is_row_score

@@ -5,6 +5,7 @@ from typing import Any
 from drawing import choices
 from hypothesis import given
 from hypothesis import strategies as st
+from test_rollback import release_and_restore
 
 from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Bind, Decision, Evict
@@ -106,6 +107,10 @@ def test_what_is_tried_out_leaves_no_trace(
             elif not record.node_name:
                 cluster.assume(record.key, int(cluster.nodes.live_rows()[choose(len(cluster.nodes))]))
 
+    assert fingerprint(cluster) == before
+    with cluster.what_if():
+        release_and_restore(cluster, choose)
+        assert fingerprint(cluster) == before
     assert fingerprint(cluster) == before
 
 

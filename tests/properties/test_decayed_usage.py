@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.actions.admit.policies.decayed import DecayedAverages
-from mooring.actions.admit.policies.own_rules import OwnRules
+from mooring.actions.admit.cycle.policies.decayed import DecayedAverages
+from mooring.actions.admit.cycle.policies.own_rules import OwnRules
 from mooring.config.queueing import PodsReady, QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
 from mooring.model.api.kueue import ANY, ClusterQueue
 from mooring.model.decisions import Admit
+from mooring.state.undo import UndoLog
+from mooring.state.workloads import WorkloadTable
 from mooring.testing.queueing_builders import (
     hold,
     make_admission,
@@ -101,7 +103,7 @@ def test_what_queues_and_cohorts_borrowed_is_followed_through_every_change(
         make_queue("left", make_group(default=make_quota(1)), cohort="team"),
         make_queue("right", make_group(default=make_quota(2)), cohort="top"),
     ]
-    own = OwnRules(usage_half_life_seconds=HALF_LIFE)
+    own = OwnRules(WorkloadTable(UndoLog()), usage_half_life_seconds=HALF_LIFE)
     admission = make_admission(queues, cohorts=cohorts, fair_sharing=True, own=own)
     past = own.past
     assert past is not None

@@ -22,7 +22,6 @@ from raising import Injector, check_quota, check_stages
 
 import mooring.state
 from mooring.actions.admit.action import Admit as AdmitAction
-from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.assembly import assemble
 from mooring.config.settings import Settings
 from mooring.engine.plugin import Depends, Filter, Mask, Permit, Reserve, Score, Scores
@@ -33,9 +32,8 @@ from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.api.volcano_queue import Queue, QueueSpec
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Suspend, Wait
 from mooring.model.events import (
-    BindFailed,
     Event,
-    EvictFailed,
+    Failed,
     GangSeen,
     NodeLost,
     NodeSeen,
@@ -49,6 +47,7 @@ from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import GANG_NAME, PLAIN_KIND
 from mooring.model.keys import PodKey
 from mooring.state.pods import UNBOUND
+from mooring.state.workloads import Stage
 from mooring.testing.builders import make_node, make_pod
 from mooring.testing.queueing_builders import make_flavor, make_group, make_local_queue, make_queue, make_quota
 from mooring.testing.random_clusters import Choose, one_of, seeded
@@ -222,7 +221,7 @@ class World:
             if decision.pod not in self.pods:
                 return
             if decision.node not in self.nodes or not self.choose(12):
-                yield BindFailed(decision.pod, "refused")
+                yield Failed(decision, "refused")
                 return
             # What admission does to a pod of a job is part of what is bound.
             pod = self.scheduler.cluster.pods.records[PodKey(decision.pod)].pod
@@ -231,7 +230,7 @@ class World:
         elif isinstance(decision, Evict) and decision.pod in self.pods:
             never_ran = not self.pods[decision.pod].spec.node_name  # it was to be bound a moment ago, which failed
             if never_ran or not self.choose(10):
-                yield EvictFailed(decision.pod, "refused")
+                yield Failed(decision, "refused")
             else:
                 self.leaving[decision.pod] = self.choose(4)
 
@@ -263,7 +262,7 @@ class World:
                 assert runs, f"{decision.pod} is evicted for {decision.preemptor!r}, and does not run"
                 assert decision.pod not in told, f"{decision.pod} is evicted again, for {decision.preemptor!r}"
                 told.add(decision.pod)
-        nominated = {pod.key for nomination in cluster.nominations() for pod in nomination.pods}
+        nominated = {held.key for _, plan in cluster.plans() for held in plan.holds}
         for record in cluster.pods.records.values():
             if record.nominated:
                 assert record.key in nominated, f"{record.key} holds room, and nobody knows for what"
@@ -339,7 +338,7 @@ def test_whoever_met_a_fault_is_tried_again(seed: int) -> None:
 @pytest.mark.faults
 def test_whatever_can_be_decided_is_decided_here() -> None:
     happened, faults = Counter[type[Decision]](), Counter[str]()
-    for seed in range(12):
+    for seed in range(20):
         choose = seeded(seed)
         world = World(choose, with_faults=seed % 2 == 0, with_permits=seed % 3 == 0)
         for _ in range(14):

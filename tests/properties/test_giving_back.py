@@ -5,10 +5,10 @@ not. Asking changes nothing.
 from hypothesis import given
 from test_queueing import Story, stories
 
+from mooring.actions.admit.concessions import Outlook, find_outlook
 from mooring.actions.admit.cycle.cycle import Admission
-from mooring.actions.admit.preemption.concessions import Outlook, find_outlook
 from mooring.actions.admit.preemption.targets import Preemptor, has_room
-from mooring.actions.admit.workload_info import PendingWorkload
+from mooring.actions.admit.quota.workload_info import PendingWorkload
 
 
 def waiting(admission: Admission) -> list[PendingWorkload]:

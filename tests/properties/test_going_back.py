@@ -76,7 +76,7 @@ class World:
         for decision in evicted:
             name = decision.pod.removeprefix("team/")
             cpu, number, node = self.pods[name]
-            assert (decision.moves_to, node) == ("ours", "other")
+            assert (decision.successor, node) == ("ours", "other")
             self.end(name)
             self.missing.append((cpu, number, self.delay))
         self.moves += len(evicted)

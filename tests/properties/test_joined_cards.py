@@ -8,7 +8,7 @@ from drawing import choices
 from hypothesis import given
 from hypothesis import strategies as st
 from stories import without_empty_columns
-from test_rollback import change_something, fingerprint
+from test_rollback import change_something, fingerprint, release_and_restore
 
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.nodes import Node
@@ -19,7 +19,7 @@ from mooring.model.devices.joining import NVIDIA, cards_of_devices
 from mooring.model.events import Event, NodeLost, NodeSeen, PodLost, PodSeen, Related
 from mooring.state.cluster import Cluster
 from mooring.state.devices.cards import MEMORY, MILLI, SLOTS, USERS
-from mooring.state.devices.table import Share
+from mooring.state.devices.table import DeviceShare
 from mooring.testing.builders import make_scheduler
 from mooring.testing.card_worlds import random_card_node, random_card_template
 from mooring.testing.claim_builders import (
@@ -110,7 +110,7 @@ def wrong_with_cards(cluster: Cluster) -> Iterator[str]:
     table = cluster.nodes.cards
     for row, cards in table.of_row.items():
         found = cluster.devices.on_row.get(row)
-        by_claims = dict[int, list[Share]]()
+        by_claims = dict[int, list[DeviceShare]]()
         if found is not None:
             for position, card in enumerate(cards_of_devices(found.inventory.devices, cards)):
                 shares = cluster.devices.holders_at(found.inventory, found.pool_names, position)
@@ -175,5 +175,9 @@ def test_what_is_tried_out_leaves_no_trace(story: tuple[JoinedWorld, list[list[E
             for _ in range(6):
                 change_something(cluster, choose)
 
+    assert all_of(cluster) == before
+    with cluster.what_if():
+        release_and_restore(cluster, choose)
+        assert all_of(cluster) == before
     assert all_of(cluster) == before
     assert not np.any(cluster.nodes.cards.facts[USERS] < 0)

@@ -5,6 +5,7 @@ from typing import Any
 
 from drawing import choices
 from hypothesis import given
+from test_rollback import release_and_restore
 
 from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Bind
@@ -146,6 +147,11 @@ def test_a_trial_leaves_no_trace(choose: Choose) -> None:
 
     assert cluster.numa.on_row == states
     assert {key: cluster.numa.share_of(PodKey(key)) for key in cluster.pods.records} == shares
+    release_and_restore(cluster, choose)
+    assert {key: cluster.numa.share_of(PodKey(key)) for key in cluster.pods.records} == shares
+    assert {row: state.copy_of_free().key() for row, state in cluster.numa.on_row.items()} == {
+        row: state.copy_of_free().key() for row, state in states.items()
+    }
 
 
 @given(choose=choices())

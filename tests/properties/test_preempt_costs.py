@@ -9,9 +9,8 @@ from plain_gangs import URGENT, check_no_gang_is_broken, crowded_with_gangs, pla
 from stories import assembled
 from test_preempt_gangs import add_gang, wanted
 
-from mooring.actions.preempt.cost import Preemptions
 from mooring.actions.preempt.gangs.search import GangFound, find_for_gang
-from mooring.actions.preempt.pods.search import Found, InVain, Search, refusals
+from mooring.actions.preempt.pods.search import Found, InVain, VictimSearch, refusals
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
@@ -38,17 +37,15 @@ def is_protected(record: PodRecord, args: PreemptionCostArgs, now: float, spared
     return (ran is not None and ran < args.minimum_runtime_seconds) or record.key in spared
 
 
-def note_some(choose: Choose, cluster: Cluster, search: Search, preemptions: Preemptions, now: float) -> None:
+def note_some(choose: Choose, cluster: Cluster, search: VictimSearch, now: float) -> None:
     """Let some workloads have been preempted before."""
     for record in list(cluster.pods.records.values()):
         for _ in range(choose(3)):
-            preemptions.note(search.running.workload_of(record), now - choose(4) * HOUR)
+            cluster.preemptions.note(search.running.workload_of(record), now - choose(4) * HOUR)
 
 
-def spared_pods(
-    cluster: Cluster, search: Search, preemptions: Preemptions, args: PreemptionCostArgs, now: float
-) -> set[str]:
-    workloads = preemptions.spared(args, now)
+def spared_pods(cluster: Cluster, search: VictimSearch, args: PreemptionCostArgs, now: float) -> set[str]:
+    workloads = cluster.preemptions.spared(args, now)
     return {key for key, record in cluster.pods.records.items() if search.running.workload_of(record) in workloads}
 
 
@@ -59,9 +56,8 @@ def test_whoever_is_protected_is_no_victim(choose: Choose, nodes: int, pods: int
     members = add_gang(choose, cluster, shapes=1) if gang else []
     # Not before the latest start: there is no telling how long somebody runs who starts in the future.
     now, args = MORNING + (8 + choose(3)) * HOUR, random_costs(choose)
-    preemptions = Preemptions(args.window_seconds)
-    search = Search(cluster, preemptions, with_costs=True)
-    note_some(choose, cluster, search, preemptions, now)
+    search = VictimSearch(cluster, with_costs=True)
+    note_some(choose, cluster, search, now)
     found: Found | GangFound | InVain
     if gang:
         place = plain_placing(PROFILE, members)
@@ -77,7 +73,7 @@ def test_whoever_is_protected_is_no_victim(choose: Choose, nodes: int, pods: int
         assert found.again_after is None or found.again_after > 0
         return
     event("found")
-    spared = spared_pods(cluster, search, preemptions, args, now)
+    spared = spared_pods(cluster, search, args, now)
     assert not [victim.key for victim in found.victims if is_protected(victim, args, now, spared)]
     assert all(victim_priority(cluster, victim) < URGENT for victim in found.victims)
     check_no_gang_is_broken(cluster, found.victims)
@@ -98,7 +94,9 @@ def test_the_pod_with_the_least_work_to_lose_goes(choose: Choose, nodes: int) ->
     if len(answer.feasible):
         return
 
-    found = Search(cluster, with_costs=True).find(answer, urgent, MORNING, PreemptionCostArgs(least_work_lost=True))
+    found = VictimSearch(cluster, with_costs=True).find(
+        answer, urgent, MORNING, PreemptionCostArgs(least_work_lost=True)
+    )
 
     assert isinstance(found, Found)
     assert [victim.pod.status.start_time for victim in found.victims] == [f"2026-01-01T0{max(hours)}:00:00Z"]
@@ -112,6 +110,6 @@ def test_a_policy_that_says_nothing_changes_nothing(choose: Choose, nodes: int, 
     answer = refusals(PROFILE, cluster, cluster.shape_for(pod))
     if len(answer.feasible):
         return
-    plain = Search(cluster).find(answer, pod)
+    plain = VictimSearch(cluster).find(answer, pod)
 
-    assert Search(cluster, with_costs=True).find(answer, pod, MORNING, PreemptionCostArgs()) == plain
+    assert VictimSearch(cluster, with_costs=True).find(answer, pod, MORNING, PreemptionCostArgs()) == plain

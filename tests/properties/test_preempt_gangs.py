@@ -31,7 +31,7 @@ from test_preemption import random_budget
 from test_rollback import fingerprint
 
 from mooring.actions.preempt.gangs.search import GangFound, find_for_gang
-from mooring.actions.preempt.pods.search import Found, InVain, Search, refusals
+from mooring.actions.preempt.pods.search import Found, InVain, VictimSearch, refusals
 from mooring.model.api.pods import Pod
 from mooring.model.events import GangLost, GangSeen, ObjectSeen, PodSeen
 from mooring.state.cluster import Cluster
@@ -79,7 +79,7 @@ def settled_fingerprint(cluster: Cluster, shapes: Sequence[Shape]) -> dict[str, 
 # A pod for which gangs may have to go.
 
 
-def find(search: Search, pod: Pod) -> Found | InVain | None:
+def find(search: VictimSearch, pod: Pod) -> Found | InVain | None:
     answer = refusals(PROFILE, search.cluster, search.cluster.shape_for(pod))
     return None if len(answer.feasible) else search.find(answer, pod)
 
@@ -87,7 +87,7 @@ def find(search: Search, pod: Pod) -> Found | InVain | None:
 def check_pod(cluster: Cluster, pod: Pod, *, plain: bool) -> None:
     shape = cluster.shape_for(pod)
     before = settled_fingerprint(cluster, [shape])
-    found = find(Search(cluster), pod)
+    found = find(VictimSearch(cluster), pod)
     assert fingerprint(cluster) == before
     priority = pod.spec.priority or 0
     if isinstance(found, InVain):
@@ -136,7 +136,7 @@ def add_gang(choose: Choose, cluster: Cluster, *, shapes: int, terms: Sequence[d
 
 
 def find_gang(
-    search: Search, members: Sequence[PodRecord], domains: NDArray[np.int32] | None = None
+    search: VictimSearch, members: Sequence[PodRecord], domains: NDArray[np.int32] | None = None
 ) -> GangFound | InVain | None:
     """None where the gang fits as things are."""
     place = placing(members, domains)
@@ -157,7 +157,7 @@ def check_gang(
     cluster: Cluster, members: list[PodRecord], *, exact: bool, domains: NDArray[np.int32] | None = None
 ) -> None:
     before = settled_fingerprint(cluster, [record.shape for record in members])
-    found = find_gang(Search(cluster), members, domains)
+    found = find_gang(VictimSearch(cluster), members, domains)
     assert fingerprint(cluster) == before
     place = placing(members, domains)
     if isinstance(found, InVain):
@@ -230,7 +230,7 @@ def test_a_gang_that_wants_one_domain_gets_room_in_one(choose: Choose, nodes: in
     members = add_gang(choose, cluster, shapes=1)
     domains = np.full(cluster.nodes.capacity, -1, np.int32)
     domains[:nodes] = [choose(4) - 1 for _ in range(nodes)]
-    found = find_gang(Search(cluster), members, domains)
+    found = find_gang(VictimSearch(cluster), members, domains)
     check_gang(cluster, members, exact=False, domains=domains)
     if isinstance(found, InVain):
         everybody = [r for unit in candidate_units(cluster, URGENT, gang_key("new")) for r in unit]
@@ -242,7 +242,7 @@ def test_what_is_kept_about_gangs_changes_no_decision(choose: Choose, changes: i
     cluster = crowded_with_gangs(choose, nodes=4, pods=8, gangs=4)
     members = add_gang(choose, cluster, shapes=1)
     pod = make_pod("urgent", priority=URGENT, **wanted(choose))
-    kept = Search(cluster)
+    kept = VictimSearch(cluster)
     for _ in range(changes):
         find(kept, pod)
         bound = [record for record in cluster.pods.records.values() if record.row >= 0]
@@ -262,5 +262,5 @@ def test_what_is_kept_about_gangs_changes_no_decision(choose: Choose, changes: i
         if record.row < 0 and one_in(choose, 2):
             cluster.assume(record.key, one_of(choose, cluster.nodes.live_rows().tolist()))
 
-        assert find(kept, pod) == find(Search(cluster), pod)
-        assert find_gang(kept, members) == find_gang(Search(cluster), members)
+        assert find(kept, pod) == find(VictimSearch(cluster), pod)
+        assert find_gang(kept, members) == find_gang(VictimSearch(cluster), members)

@@ -9,7 +9,7 @@ from plain_preemption import PlainChoice, fits, plain_choice
 from stories import assembled
 from test_rollback import fingerprint
 
-from mooring.actions.preempt.pods.search import Found, InVain, Search, refusals
+from mooring.actions.preempt.pods.search import Found, InVain, VictimSearch, refusals
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
@@ -62,7 +62,7 @@ def crowded(choose: Choose, *, nodes: int, pods: int, plain: bool) -> tuple[Clus
     return cluster, make_pod("urgent", **wanted)
 
 
-def found_by(search: Search, pod: Pod) -> Found | InVain | None:
+def found_by(search: VictimSearch, pod: Pod) -> Found | InVain | None:
     """None where the pod fits as things are."""
     answer = refusals(PROFILE, search.cluster, search.cluster.shape_for(pod))
     return None if len(answer.feasible) else search.find(answer, pod)
@@ -76,7 +76,7 @@ def as_plain(found: Found | InVain | None) -> PlainChoice | None:
 
 def check(cluster: Cluster, pod: Pod) -> None:
     before = fingerprint(cluster)
-    found = found_by(Search(cluster), pod)
+    found = found_by(VictimSearch(cluster), pod)
     event("fits" if found is None else "preempts" if isinstance(found, Found) else "in vain")
     if found is None:
         return
@@ -112,7 +112,7 @@ def test_terms_about_other_pods_are_heeded_as_node_by_node(choose: Choose, nodes
 @given(choose=choices(), plain=st.booleans(), changes=st.integers(1, 12))
 def test_what_is_kept_between_decisions_changes_none(choose: Choose, plain: bool, changes: int) -> None:
     cluster, pod = crowded(choose, nodes=5, pods=20, plain=plain)
-    kept = Search(cluster)
+    kept = VictimSearch(cluster)
     for _ in range(changes):
         found_by(kept, pod)
         bound = [record for record in cluster.pods.records.values() if record.row >= 0]
@@ -124,4 +124,4 @@ def test_what_is_kept_between_decisions_changes_none(choose: Choose, plain: bool
         if one_in(choose, 2):
             cluster.assume(record.key, one_of(choose, [row, *cluster.nodes.live_rows().tolist()]))
 
-        assert found_by(kept, pod) == found_by(Search(cluster), pod)
+        assert found_by(kept, pod) == found_by(VictimSearch(cluster), pod)

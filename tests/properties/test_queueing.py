@@ -222,7 +222,7 @@ def test_nobody_passes_the_head_of_a_strict_queue(story: Story) -> None:
 
     for report in story.play(admission):
         for found in report.admitted:
-            line = admission.pending.lines[found.queue]
+            line = admission.pending.pending_queues[found.queue]
             if line.queue.is_strict:
                 order = admission.ledger.admitted(found.workload).pending.queue_order
                 assert all(order < waiting.queue_order for waiting in line.in_order())

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.actions.admit.windows.windows import Override, QuotaKey, QuotaSchedule
+from mooring.actions.admit.quota.windows import Override, QuotaKey, QuotaSchedule
 from mooring.config.tenant_policy import DAYS, QuotaWindow
 from mooring.state.quota_tree import Quota
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from share_stories import AGING, LOOSE, PROPORTION, TOTAL, Story, stories
 
-from mooring.actions.volcano.proportion import Past, divide
+from mooring.actions.shares.by_weight import Past, divide
 from mooring.testing.share_builders import make_share_job, make_share_queue, make_sharing
 
 
@@ -118,8 +118,8 @@ def test_in_a_tree_siblings_deserve_no_more_than_their_parent(story: Story) -> N
 
     for now in story.play(sharing):
         sharing.start_cycle(now)
-        tree, deserved = sharing.book.tree, sharing.book.shares.deserved
-        demand, guarantee = sharing.book.ledger.demand, tree.guarantee
+        tree, deserved = sharing.cache.tree, sharing.cache.shares.deserved
+        demand, guarantee = sharing.cache.ledger.demand, tree.guarantee
         assert (deserved[0] <= tree.total).all()
         for row in range(len(tree)):
             children = slice(tree.children[row].start, tree.children[row].stop)
@@ -136,21 +136,21 @@ def test_while_a_cluster_fills_up_whoever_has_least_of_those_that_fit_is_next(ta
     requests = {f"user-{index}": {"cpu": cpu + 1, "nvidia.com/gpu": gpu} for index, (cpu, gpu) in enumerate(tasks)}
     jobs = [make_share_job(name, "all", members=30, min_members=0, request=found) for name, found in requests.items()]
     sharing = make_sharing([make_share_queue("all")], jobs, total=TOTAL)
-    book = sharing.book
+    cache = sharing.cache
 
     while (offer := sharing.next_job()) is not None:
-        free = book.ledger.free()
+        free = cache.ledger.free()
         shares = {
             job.key: job.share
-            for job in book.jobs.values()
+            for job in cache.jobs.values()
             if all(value <= free[column] for column, value in job.amount((1,)).items())
         }
         assert shares[offer.job] == min(shares.values())
         sharing.allocate(offer.job, offer.members)
 
     # Nobody is ahead of somebody who could still have been served by more than their own last task.
-    for job in book.jobs.values():
-        step = book.dominant.share(job.amount((1,)))
-        for other in book.jobs.values():
-            fits = all(value <= book.ledger.free()[column] for column, value in other.amount((1,)).items())
+    for job in cache.jobs.values():
+        step = cache.dominant.share(job.amount((1,)))
+        for other in cache.jobs.values():
+            fits = all(value <= cache.ledger.free()[column] for column, value in other.amount((1,)).items())
             assert not fits or job.share - step <= other.share

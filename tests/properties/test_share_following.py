@@ -5,15 +5,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.actions.volcano.allocate import Share
-from mooring.actions.volcano.following import Following
-from mooring.actions.volcano.sharing import Sharing
+from mooring.actions.shares.action import Share
+from mooring.actions.shares.following import SharedJobs
+from mooring.actions.shares.sharing import Sharing
+from mooring.actions.shares.volcano.family import VolcanoFamily
 from mooring.assembly import assemble
 from mooring.config.settings import parse_settings
 from mooring.drivers.offline.differences import differences
 from mooring.engine.cycle import Scheduler
 from mooring.engine.queue.parked import Turn
-from mooring.engine.queue.shared import Family, share_queue
 from mooring.model.decisions import Evict
 from mooring.model.events import PodLost
 from mooring.model.loading.manifests import build_manifests
@@ -67,15 +67,15 @@ def _key(document: Json) -> tuple[str, str]:
 
 
 def _standing(sharing: Sharing) -> tuple[Any, ...]:
-    book = sharing.book
+    cache = sharing.cache
     demands = sorted(sharing.demands(), key=lambda demand: demand.key)
-    reports = {spec.name: sharing.report(spec.name) for spec in book.tree.specs}
+    reports = {spec.name: sharing.report(spec.name) for spec in cache.tree.specs}
     return demands, reports
 
 
 def _waiting(scheduler: Scheduler) -> list[Turn]:
     parked = [turn for found in scheduler.queue.parked() for turn in found.turns()]
-    return [turn for turn in parked if share_queue(scheduler.cluster, turn)]
+    return [turn for turn in parked if scheduler.shared.of_turn(scheduler.cluster, turn)]
 
 
 @given(steps, st.sampled_from(("Proportion", "Capacity")))
@@ -83,7 +83,7 @@ def test_what_is_kept_equals_what_is_found_from_nothing(story: list[tuple[list[J
     policy = {"apiVersion": "config.mooring.dev/v1alpha1", "kind": "TenantPolicy", "shares": {"division": kind}}
     scheduler = assemble(parse_settings([policy], "policy")).new_scheduler()
     share = next(
-        action for action in scheduler.actions if isinstance(action, Share) and action.family is Family.VOLCANO
+        action for action in scheduler.actions if isinstance(action, Share) and isinstance(action.family, VolcanoFamily)
     )
     known: dict[tuple[str, str], Json] = {("Queue", "a"): _queue("a")}
     before = build_manifests([])
@@ -100,7 +100,7 @@ def test_what_is_kept_equals_what_is_found_from_nothing(story: list[tuple[list[J
         turns = _waiting(scheduler)
         if turns and share.followed is not None:
             share.followed.follow(turns, float(number))
-            anew = Following(scheduler.cluster, share.settings)
+            anew = SharedJobs(scheduler.cluster, share.settings, share.family, share.shared)
             anew.follow(turns, float(number))
             assert share.followed.jobs == anew.jobs
             assert share.followed.refused == anew.refused

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from share_stories import CAPACITY, HIERARCHICAL, LOOSE, PROPORTION, TOTAL, WEIGHTED, Story, stories
 
-from mooring.actions.volcano.order import job_key
-from mooring.actions.volcano.sharing import Offer, Sharing
-from mooring.actions.volcano.tree import ROOT_ROW
+from mooring.actions.shares.order import job_key
+from mooring.actions.shares.sharing import Offer, Sharing
+from mooring.actions.shares.tree import ROOT_ROW
 from mooring.testing.share_builders import fill
 
 
@@ -16,11 +16,11 @@ def test_no_capability_is_exceeded_anywhere_in_the_tree(story: Story) -> None:
     sharing = story.sharing()
 
     for _ in story.play(sharing):
-        book = sharing.book
-        assert (book.ledger.allocated <= book.tree.capability).all()
-        assert (book.ledger.allocated <= book.tree.real_capability).all()
-        assert (book.ledger.free() >= 0).all()
-        assert (book.ledger.claimed <= np.maximum(book.tree.capability, book.tree.guarantee)).all()
+        cache = sharing.cache
+        assert (cache.ledger.allocated <= cache.tree.capability).all()
+        assert (cache.ledger.allocated <= cache.tree.real_capability).all()
+        assert (cache.ledger.free() >= 0).all()
+        assert (cache.ledger.claimed <= np.maximum(cache.tree.capability, cache.tree.guarantee)).all()
 
 
 @given(stories())
@@ -28,7 +28,7 @@ def test_what_is_guaranteed_is_there_for_its_queue_at_any_time(story: Story) -> 
     sharing = story.sharing()
 
     for _ in story.play(sharing):
-        tree, ledger, checks = sharing.book.tree, sharing.book.ledger, sharing.book.checks
+        tree, ledger, checks = sharing.cache.tree, sharing.cache.ledger, sharing.cache.checks
         for leaf in tree.leaves:
             missing = tree.guarantee[leaf] - ledger.allocated[leaf]
             amount = {column: int(value) for column, value in enumerate(missing) if value > 0}
@@ -41,10 +41,10 @@ def test_columns_are_what_a_recount_of_the_jobs_gives(story: Story) -> None:
     sharing = story.sharing()
 
     for _ in story.play(sharing):
-        book = sharing.book
-        tree, ledger = book.tree, book.ledger
+        cache = sharing.cache
+        tree, ledger = cache.tree, cache.ledger
         held, demand, minimums = (np.zeros_like(ledger.allocated) for _ in range(3))
-        for job in book.jobs.values():
+        for job in cache.jobs.values():
             parts = ((held, job.held_amount), (demand, job.asked), (minimums, job.minimum_amount))
             for columns, amount in parts:
                 for column, value in amount.items():
@@ -66,12 +66,12 @@ def test_shares_that_follow_each_change_are_those_computed_from_nothing(story: S
     sharing = story.sharing()
 
     for _ in story.play(sharing):
-        book = sharing.book
-        assert np.array_equal(book.shares.shares, book.shares.compute())
-        for job in book.jobs.values():
-            assert job.share == book.dominant.share(job.held_amount)
-        for leaf, holders in book.holders.items():
-            assert set(holders) == {job.key for job in book.jobs.values() if job.leaf == leaf and job.held_members}
+        cache = sharing.cache
+        assert np.array_equal(cache.shares.shares, cache.shares.compute())
+        for job in cache.jobs.values():
+            assert job.share == cache.dominant.share(job.held_amount)
+        for leaf, holders in cache.holders.items():
+            assert set(holders) == {job.key for job in cache.jobs.values() if job.leaf == leaf and job.held_members}
 
 
 @given(stories(HIERARCHICAL))
@@ -79,13 +79,13 @@ def test_hierarchical_shares_that_follow_each_change_are_those_computed_from_not
     sharing = story.sharing()
 
     for _ in story.play(sharing):
-        book = sharing.book
-        shares = book.hierarchical
+        cache = sharing.cache
+        shares = cache.hierarchical
         assert shares is not None
-        fresh = book.make_hierarchical_shares()
-        for job in sorted(book.jobs.values(), key=lambda job: job.key, reverse=True):
+        fresh = cache.make_hierarchical_shares()
+        for job in sorted(cache.jobs.values(), key=lambda job: job.key, reverse=True):
             fresh.put_job(job.key, job.leaf, job.held_amount, job.asked)
-        for leaf in book.tree.leaves:
+        for leaf in cache.tree.leaves:
             assert shares.standings(leaf) == fresh.standings(leaf)
 
 
@@ -95,24 +95,24 @@ def test_the_next_queue_is_the_first_of_all_that_take_part(story: Story) -> None
     sharing = story.sharing()
 
     for _ in story.play(sharing):
-        book = sharing.book
-        taking_part = [leaf for leaf in book.tree.leaves if book.takes_part(leaf)]
-        best = book.order.best()
+        cache = sharing.cache
+        taking_part = [leaf for leaf in cache.tree.leaves if cache.takes_part(leaf)]
+        best = cache.order.best()
         if not taking_part:
             assert best is None
             continue
         assert best == _plain_best(sharing, taking_part)
         line = [
-            job for job in book.jobs.values() if job.leaf == best and job.wants_more and not book.is_parked(job.key)
+            job for job in cache.jobs.values() if job.leaf == best and job.wants_more and not cache.is_parked(job.key)
         ]
-        head = book.lines[best].head()
+        head = cache.heaps[best].head()
         assert head is min(line, key=lambda job: job_key(job, sharing.settings))
 
 
 def _plain_best(sharing: Sharing, leaves: list[int]) -> int:
-    tree, shares = sharing.book.tree, sharing.book.shares
-    if sharing.book.hierarchical is not None:
-        standings = sharing.book.hierarchical.standings
+    tree, shares = sharing.cache.tree, sharing.cache.shares
+    if sharing.cache.hierarchical is not None:
+        standings = sharing.cache.hierarchical.standings
         return min(leaves, key=lambda leaf: (standings(leaf), tree.specs[leaf].created, tree.name(leaf)))
     urgency = max(tree.specs[leaf].priority for leaf in leaves)
     left = [leaf for leaf in leaves if tree.specs[leaf].priority == urgency]
@@ -173,8 +173,8 @@ def test_a_cluster_that_shrinks_and_grows_back_gives_the_same_again(story: Story
     sharing.set_total({"cpu": cpu, "nvidia.com/gpu": gpu})
     sharing.start_cycle(0.0)
     fill(sharing)
-    assert (sharing.book.ledger.free() >= 0).all()
-    for key in list(sharing.book.jobs):
+    assert (sharing.cache.ledger.free() >= 0).all()
+    for key in list(sharing.cache.jobs):
         sharing.release(key)
     sharing.set_total(TOTAL)
     for found in (sharing, other):

@@ -18,9 +18,9 @@ from share_stories import (
     stories,
 )
 
-from mooring.actions.volcano.jobs import Job
-from mooring.actions.volcano.reclaim_victims import Reclamation, Victim
-from mooring.actions.volcano.sharing import Sharing
+from mooring.actions.shares.jobs import Job
+from mooring.actions.shares.reclaim_victims import Reclamation, Victim
+from mooring.actions.shares.sharing import Sharing
 from mooring.testing.share_builders import amounts, fill, make_share_job, make_share_queue, make_sharing
 
 BY_DESERVED = (PROPORTION, LOOSE, CAPACITY, AGING)
@@ -32,8 +32,8 @@ NOW = 101.0
 def reclamations(sharing: Sharing) -> Iterator[Reclamation]:
     """Look for victims for everybody who waits, and carry out what is found."""
     steps = 0
-    for key in list(sharing.book.jobs):
-        if sharing.book.jobs[key].wants_more:
+    for key in list(sharing.cache.jobs):
+        if sharing.cache.jobs[key].wants_more:
             answer = sharing.find_victims(key, NOW)
             if isinstance(answer, Reclamation):
                 steps += bool(answer.victims)
@@ -43,34 +43,34 @@ def reclamations(sharing: Sharing) -> Iterator[Reclamation]:
 
 
 def amount_of(sharing: Sharing, victim: Victim) -> dict[int, int]:
-    return dict(sharing.book.jobs[victim.job].amount(victim.members))
+    return dict(sharing.cache.jobs[victim.job].amount(victim.members))
 
 
 def is_enough(sharing: Sharing, answer: Reclamation, victims: tuple[Victim, ...]) -> bool:
     """Whether the job would fit without these victims."""
-    ledger, job = sharing.book.ledger, sharing.book.jobs[answer.job]
+    ledger, job = sharing.cache.ledger, sharing.cache.jobs[answer.job]
     with ledger.what_if():
         for victim in victims:
-            ledger.remove(sharing.book.jobs[victim.job].leaf, amount_of(sharing, victim))
-        return sharing.book.checks.allocatable(job.leaf, job.amount(answer.members)) is None
+            ledger.remove(sharing.cache.jobs[victim.job].leaf, amount_of(sharing, victim))
+        return sharing.cache.checks.allocatable(job.leaf, job.amount(answer.members)) is None
 
 
 @given(crowds(*BY_DESERVED))
 def test_nothing_is_taken_from_a_queue_at_or_below_its_share(sharing: Sharing) -> None:
     """Victim by victim, in the order given: their queue, and each above it below where the ways meet, is beyond."""
     for answer in reclamations(sharing):
-        book = sharing.book
-        leaf = book.tree.row_of[answer.queue]
-        held, deserved = book.ledger.allocated.copy(), book.shares.deserved
-        wanted = book.jobs[answer.job].amount(answer.members)
+        cache = sharing.cache
+        leaf = cache.tree.row_of[answer.queue]
+        held, deserved = cache.ledger.allocated.copy(), cache.shares.deserved
+        wanted = cache.jobs[answer.job].amount(answer.members)
         for victim in answer.victims:
             amount = amount_of(sharing, victim)
-            _, theirs = book.tree.ways_apart(leaf, book.jobs[victim.job].leaf)
+            _, theirs = cache.tree.ways_apart(leaf, cache.jobs[victim.job].leaf)
             assert any(
                 column in amount and all(held[row, column] > deserved[row, column] for row in theirs)
                 for column in wanted
             )
-            for row in book.tree.paths[book.jobs[victim.job].leaf]:
+            for row in cache.tree.paths[cache.jobs[victim.job].leaf]:
                 for column, value in amount.items():
                     held[row, column] -= value
 
@@ -78,26 +78,26 @@ def test_nothing_is_taken_from_a_queue_at_or_below_its_share(sharing: Sharing) -
 @given(crowds(*BY_DESERVED))
 def test_the_reclaimer_stays_within_its_share_of_something_it_was_short_of(sharing: Sharing) -> None:
     for answer in reclamations(sharing):
-        book = sharing.book
-        job = book.jobs[answer.job]
+        cache = sharing.cache
+        job = cache.jobs[answer.job]
         wanted = job.amount(answer.members)
-        after = {column: int(book.ledger.allocated[job.leaf, column]) + value for column, value in wanted.items()}
+        after = {column: int(cache.ledger.allocated[job.leaf, column]) + value for column, value in wanted.items()}
         if answer.victims:
-            assert any(after[column] <= book.shares.deserved[job.leaf, column] for column in wanted)
+            assert any(after[column] <= cache.shares.deserved[job.leaf, column] for column in wanted)
 
 
 def is_by_right(sharing: Sharing, answer: Reclamation, victims: tuple[Victim, ...]) -> bool:
     """Whether with only these gone the reclaimer, and all above it up to the victims, would be within their shares."""
-    book = sharing.book
-    leaf, held = book.tree.row_of[answer.queue], book.ledger.allocated.copy()
-    wanted = book.jobs[answer.job].amount(answer.members)
+    cache = sharing.cache
+    leaf, held = cache.tree.row_of[answer.queue], cache.ledger.allocated.copy()
+    wanted = cache.jobs[answer.job].amount(answer.members)
     for victim in victims:
         for column, value in amount_of(sharing, victim).items():
-            held[list(book.tree.paths[book.jobs[victim.job].leaf]), column] -= value
-    ways = [book.tree.ways_apart(leaf, book.jobs[victim.job].leaf)[0] for victim in victims]
+            held[list(cache.tree.paths[cache.jobs[victim.job].leaf]), column] -= value
+    ways = [cache.tree.ways_apart(leaf, cache.jobs[victim.job].leaf)[0] for victim in victims]
     return all(
         any(
-            all(held[row, column] + value <= book.shares.deserved[row, column] for row in way)
+            all(held[row, column] + value <= cache.shares.deserved[row, column] for row in way)
             for column, value in wanted.items()
         )
         for way in ways
@@ -122,7 +122,7 @@ def test_victims_are_enough_and_no_one_of_them_is_too_many(sharing: Sharing) -> 
 
 @given(crowds(*EVERY))
 def test_side_by_side_no_victim_is_too_many_by_amounts_alone(sharing: Sharing) -> None:
-    is_flat = all(sharing.book.tree.parent[leaf] == 0 for leaf in sharing.book.tree.leaves)
+    is_flat = all(sharing.cache.tree.parent[leaf] == 0 for leaf in sharing.cache.tree.leaves)
     for answer in reclamations(sharing) if is_flat else ():
         for victim in answer.victims:
             assert not is_enough(sharing, answer, tuple(other for other in answer.victims if other is not victim))
@@ -131,10 +131,10 @@ def test_side_by_side_no_victim_is_too_many_by_amounts_alone(sharing: Sharing) -
 @given(crowds(*EVERY))
 def test_only_those_give_who_may_have_to(sharing: Sharing) -> None:
     for answer in reclamations(sharing):
-        tree = sharing.book.tree
+        tree = sharing.cache.tree
         leaf = tree.row_of[answer.queue]
         for victim in answer.victims:
-            job = sharing.book.jobs[victim.job]
+            job = sharing.cache.jobs[victim.job]
             assert job.leaf != leaf
             assert job.demand.is_preemptible
             _, theirs = tree.ways_apart(leaf, job.leaf)
@@ -151,7 +151,7 @@ def test_gangs_lose_their_surplus_or_everything(sharing: Sharing) -> None:
 
     for answer in reclamations(sharing):
         for victim in answer.victims:
-            job = sharing.book.jobs[victim.job]
+            job = sharing.cache.jobs[victim.job]
             left = [held - gone for held, gone in zip(job.held, victim.members, strict=True)]
             assert min(left) >= 0 and any(victim.members)
             assert not any(left) if victim.is_whole else is_whole(job, left)
@@ -160,10 +160,10 @@ def test_gangs_lose_their_surplus_or_everything(sharing: Sharing) -> None:
 @given(crowds(*EVERY))
 def test_guarantees_are_kept_by_whoever_has_them(sharing: Sharing) -> None:
     for answer in reclamations(sharing):
-        tree, held = sharing.book.tree, sharing.book.ledger.allocated.copy()
+        tree, held = sharing.cache.tree, sharing.cache.ledger.allocated.copy()
         leaf = tree.row_of[answer.queue]
         for victim in answer.victims:
-            job = sharing.book.jobs[victim.job]
+            job = sharing.cache.jobs[victim.job]
             for column, value in amount_of(sharing, victim).items():
                 for row in tree.paths[job.leaf]:
                     held[row, column] -= value
@@ -176,14 +176,14 @@ def test_looking_leaves_no_trace(story: Story) -> None:
     sharing = story.sharing()
     for now in story.play(sharing):
         sharing.report("root")  # what queues deserve is worked out when it is first asked for
-        book = sharing.book
-        before = [columns.copy() for columns in (book.ledger.allocated, book.ledger.claimed, book.shares.shares)]
-        standings = [book.hierarchical.standings(leaf) for leaf in book.tree.leaves] if book.hierarchical else []
-        for job in list(book.jobs.values())[:3]:
+        cache = sharing.cache
+        before = [columns.copy() for columns in (cache.ledger.allocated, cache.ledger.claimed, cache.shares.shares)]
+        standings = [cache.hierarchical.standings(leaf) for leaf in cache.tree.leaves] if cache.hierarchical else []
+        for job in list(cache.jobs.values())[:3]:
             sharing.find_victims(job.key, now)
-        after = (book.ledger.allocated, book.ledger.claimed, book.shares.shares)
+        after = (cache.ledger.allocated, cache.ledger.claimed, cache.shares.shares)
         assert all(map(np.array_equal, before, after))
-        assert not book.hierarchical or standings == [book.hierarchical.standings(leaf) for leaf in book.tree.leaves]
+        assert not cache.hierarchical or standings == [cache.hierarchical.standings(leaf) for leaf in cache.tree.leaves]
 
 
 @given(stories(CAPACITY, PROPORTION, HIERARCHICAL))
@@ -196,7 +196,7 @@ def test_taking_from_one_another_comes_to_an_end(story: Story) -> None:
     for cycle in range(40):
         sharing.start_cycle(float(cycle))
         fill(sharing)
-        found = [carry_out(sharing, key, float(cycle)) for key in list(sharing.book.jobs)]
+        found = [carry_out(sharing, key, float(cycle)) for key in list(sharing.cache.jobs)]
         taken = [answer for answer in found if answer is not None and answer.victims]
         moves += len(taken)
         if not taken:
@@ -223,7 +223,7 @@ def test_whoever_held_everything_shares_reach_what_is_deserved(weights: list[int
     for cycle in range(1, 2 * total):
         sharing.start_cycle(float(cycle))
         fill(sharing)
-        waiting = [job.key for job in sharing.book.jobs.values() if job.wants_more]
+        waiting = [job.key for job in sharing.cache.jobs.values() if job.wants_more]
         if not any(carry_out(sharing, key, float(cycle)) for key in waiting):
             break
 

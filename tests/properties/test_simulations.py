@@ -151,8 +151,19 @@ def test_what_is_allocated_adds_up_to_the_stays(scenario: dict[str, Any], seed: 
     found = run(scenario, seed)
 
     stays = found.stays
-    ended = [HORIZON if math.isnan(end) else end for end in stays.ended.tolist()]
-    by_stays = sum((end - bound) * cpus for bound, end, cpus in zip(stays.bound, ended, stays.cpus, strict=True))
+    by_stays = float(((found.held_until() - stays.bound) * stays.cpus).sum())
     cpu = found.totals.resource.index("cpu")
     assert math.isclose(found.totals.allocated[cpu], by_stays, rel_tol=1e-9, abs_tol=1e-6)
     assert found.totals.used[cpu] <= found.totals.allocated[cpu] + 1e-6
+
+
+@settings(max_examples=40)
+@given(scenarios(with_faults=True), st.integers(0, 3))
+def test_no_more_is_allocated_than_nodes_that_are_up_have(scenario: dict[str, Any], seed: int) -> None:
+    found = run(scenario, seed)
+
+    assert (found.amounts.allocated <= found.amounts.capacity + 1e-9).all()
+    assert (found.samples.nodes_used <= found.samples.nodes_up).all()
+    assert (found.queues.dominant_share <= 1.0).all()
+    for allocated, capacity in zip(found.totals.allocated, found.totals.capacity, strict=True):
+        assert allocated <= capacity + 1e-6

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.actions.admit.preemption.targets import (
     IN_COHORT_FAIR_SHARING,
     IN_COHORT_RECLAIM_WHILE_BORROWING,
@@ -20,6 +19,7 @@ from mooring.config.tenant_policy import ALWAYS, IF_WANTED, QuotaWindow, TenantP
 from mooring.model.api.kueue import ANY, LOWER_OR_NEWER_EQUAL_PRIORITY, LOWER_PRIORITY, NEVER, ClusterQueue
 from mooring.model.decisions import Admit, Decision, Notice, Suspend
 from mooring.model.values.durations import DURATION
+from mooring.state.workloads import Stage
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import Job, TenantWorld, make_job
 
@@ -84,7 +84,7 @@ class Story:
         )
 
     def _finish(self, world: TenantWorld) -> None:
-        for workload in list(world.action.lifecycle.workloads.values()) if world.action.lifecycle is not None else ():
+        for workload in list(world.scheduler.cluster.workloads.records.values()):
             number = int(workload.key.rpartition("-")[2])
             if (
                 workload.stage is Stage.ADMITTED

@@ -9,7 +9,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.config.queueing import PodsReady, QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
 from mooring.model.api.kueue import (
@@ -31,6 +30,7 @@ from mooring.model.keys import PodKey, WorkloadKey
 from mooring.model.queued.labels import QUEUE_GATES
 from mooring.state.pods import PodRecord
 from mooring.state.quota_tree import NO_PARENT, UNLIMITED
+from mooring.state.workloads import Stage
 from mooring.testing.builders import make_node
 from mooring.testing.queueing_builders import make_cohort, make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import Job, TenantWorld, make_job
@@ -298,7 +298,7 @@ def check_strict_queues(world: TenantWorld, decisions: list[Decision]) -> None:
         if not isinstance(found, Admit) or found.workload in moved:
             continue
         line, admitted = (
-            world.admission.pending.lines[found.cluster_queue],
+            world.admission.pending.pending_queues[found.cluster_queue],
             world.admission.admitted(WorkloadKey(found.workload)),
         )
         if line.queue.is_strict and admitted is not None:
@@ -360,7 +360,7 @@ def test_with_reclaim_a_queue_gets_its_nominal_quota_whoever_borrows_it(
         structure = world.admission.structure
         for name, found in structure.queues.items():
             own = structure.tree.nominal_of(found.node, 0) - structure.tree.usage_of(found.node, 0)
-            for pending in world.admission.pending.lines[name].waiting():
+            for pending in world.admission.pending.pending_queues[name].waiting():
                 assert pending.pod_sets[0].per_pod["cpu"] > own, (name, pending.key)
 
 

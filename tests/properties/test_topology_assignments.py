@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from mooring.actions.admit.cycle.cycle import Admission
 from mooring.actions.admit.quota.structure import Structure
-from mooring.actions.admit.topology.needs import held_use
+from mooring.actions.admit.quota.topology_needs import held_use
+from mooring.actions.admit.quota.workload_info import AdmittedWorkload, PodSetRequest
 from mooring.actions.admit.topology.survey import TopologySurvey
 from mooring.actions.admit.topology.usage import DomainKey, DomainUsage
-from mooring.actions.admit.workload_info import AdmittedWorkload, PodSetRequest
 from mooring.model.api.kueue import (
     ANY,
     LOWER_PRIORITY,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stories import Story, assembled
 
-from mooring.actions.preempt.pods.crowd import SupposedRows
+from mooring.actions.preempt.pods.candidates import SupposedRows
 from mooring.engine.answers.settled import Settled
 from mooring.engine.answers.usage import UsageAnswers
 from mooring.engine.ranking.blocks import INFEASIBLE

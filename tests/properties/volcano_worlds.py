@@ -31,6 +31,140 @@ def random_world(random: Random, *, shapes: int, with_roles: bool, by_weight: bo
     return world
 
 
+TEAMS = ("ada", "bob", "cam", "dan", "eve", "fay", "gus")
+GPU = "nvidia.com/gpu"
+Size = tuple[int, int, int]
+"""What a pod asks for: thousandths of a CPU, GiB, GPUs."""
+
+
+def crowded_world(random: Random, mode: str) -> list[Manifest]:
+    """Jobs of pods of mixed sizes that ask for more than a node has, so that the last places have to be decided on.
+
+    Names and ages are what Volcano orders pods by: some end in an index, some only look so, some are older than others.
+    """
+    ages = [f"2026-01-01T00:{second // 60:02}:{second % 60:02}Z" for second in random.sample(range(3600), 400)]
+    total = (
+        random.choice((7000, 10000, 16000, 24000, 32000)),
+        random.choice((20, 32, 64)),
+        random.choice((0, 0, 3, 8)),
+    )
+    world: list[Manifest] = [_node(total)]
+    for value in (10, 20):
+        api = "scheduling.k8s.io/v1"
+        world.append({"apiVersion": api, "kind": "PriorityClass", "metadata": {"name": f"p{value}"}, "value": value})
+    queues = list(_queues_in_tree(random, total) if mode == "capacity-tree" else _queues_beside(random, mode, total))
+    parents = {queue["spec"].get("parent") for queue in queues}
+    leaves = [queue["metadata"]["name"] for queue in queues if queue["metadata"]["name"] not in {*parents, "root"}]
+    for queue in queues:
+        queue["metadata"]["creationTimestamp"] = ages.pop()
+    sizes = [_random_size(random, total) for _ in range(4)]
+    free = list(total)
+    for number in range(random.randint(2, 8)):
+        job = _crowding_job(random, f"j{number:02}", random.choice(leaves), sizes, ages)
+        if random.random() < 0.25:
+            _start_some(random, job, free)
+        queues += job
+    return world + queues
+
+
+def _node(total: Size) -> Manifest:
+    amounts = {"cpu": f"{total[0]}m", "memory": f"{total[1]}Gi", "pods": "10000", GPU: str(total[2])}
+    allocatable = {name: amount for name, amount in amounts.items() if amount != "0"}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": allocatable}}
+
+
+def _random_size(random: Random, total: Size) -> Size:
+    cpu = random.choice((100, 250, 300, 500, 700, 1000, 1500, 2000, 3000))
+    return cpu, random.choice((1, 1, 2, 3, 4, 6)), random.choice((0, 0, 1, 2)) if total[2] else 0
+
+
+def _queues_beside(random: Random, mode: str, total: Size) -> Iterator[Manifest]:
+    for team in random.sample(TEAMS, random.randint(1, 4)):
+        spec = _random_limits(random, random.randint(1, 16), random.randint(1, 16), total, mode == "capacity")
+        if random.random() < 0.15:
+            spec["guarantee"] = {"resource": {"cpu": "500m", "memory": "1Gi"}}
+        yield _volcano("Queue", team, 0, spec)
+
+
+def _queues_in_tree(random: Random, total: Size) -> Iterator[Manifest]:
+    yield _volcano("Queue", "root", 0, {"weight": 1})
+    departments = random.sample(("research", "product", "infra", "ops"), random.randint(2, 4))
+    for department in departments:
+        halves, gibibytes = random.randint(8, 28), random.randint(9, 30)
+        deserved = {"cpu": f"{halves * 500}m", "memory": f"{gibibytes}Gi"} | ({GPU: "3"} if total[2] else {})
+        yield _volcano("Queue", department, 0, {"weight": 1, "deserved": deserved, "parent": "root"})
+        # Without any team it would be no tree, and what a queue deserves at most what it can reach.
+        teams = random.sample(TEAMS, random.choice((2, 3) if department == departments[0] else (0, 2, 2, 3)))
+        for team in teams:
+            parts = random.randint(1, halves // len(teams)), random.randint(1, gibibytes // len(teams))
+            spec = {**_random_limits(random, *parts, total, True), "parent": department}
+            yield _volcano("Queue", f"{department}-{team}", 0, spec)
+
+
+def _random_limits(random: Random, halves: int, gibibytes: int, total: Size, has_deserved: bool) -> Manifest:
+    """A queue's weight, and what it may have of CPU (in halves), memory and GPUs."""
+    spec: Manifest = {"weight": random.randint(1, 5)}
+    if random.random() < 0.15:
+        spec["priority"] = random.choice((1, 2))
+    if has_deserved and random.random() < 0.85:
+        spec["deserved"] = {"cpu": f"{halves * 500}m", "memory": f"{gibibytes}Gi"}
+        if total[2] and random.random() < 0.5:
+            spec["deserved"][GPU] = "1"
+    if random.random() < 0.3:
+        spec["capability"] = {"cpu": f"{(halves + random.randint(0, 16)) * 500}m"}
+        if random.random() < 0.5:
+            spec["capability"]["memory"] = f"{gibibytes + random.randint(0, 16)}Gi"
+        if total[2] and random.random() < 0.3:
+            spec["capability"][GPU] = "2"
+        if random.random() < 0.3:
+            spec["capability"]["pods"] = str(random.randint(2, 8))
+    return spec
+
+
+def _crowding_job(random: Random, name: str, queue: str, sizes: list[Size], ages: list[str]) -> list[Manifest]:
+    count = random.randint(1, 8) if random.random() < 0.7 else random.randint(8, 24)
+    minimum = min(count, random.choice((1, 1, 2, 3, count)))
+    priority = random.choice(("p10", "p10", "p10", "p20"))
+    group = _volcano("PodGroup", name, 0, {"minMember": minimum, "queue": queue, "priorityClassName": priority})
+    group["metadata"]["creationTimestamp"] = age = ages.pop()
+    one, are_mixed, differ, has_ages = random.choice(sizes), *(random.random() < part for part in (0.7, 0.3, 0.3))
+    middle = "-w" if random.random() < 0.4 else ""
+    job = [group]
+    for index in range(count):
+        cpu, memory, gpus = random.choice(sizes) if are_mixed else one
+        requests = {"cpu": f"{cpu}m", "memory": f"{memory}Gi"} | ({GPU: str(gpus)} if gpus else {})
+        requests = {} if random.random() < 0.05 else requests
+        pod_name = f"{name}{middle}-{index}"
+        pod: Manifest = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": pod_name,
+                "uid": f"u{random.random()}" if has_ages else pod_name,
+                "creationTimestamp": random.choice(ages) if has_ages else age,
+                "annotations": {"scheduling.k8s.io/group-name": name},
+            },
+            "spec": {"containers": [{"name": "main", "image": "main:1", "resources": {"requests": requests}}]},
+        }
+        if gpus and requests:
+            pod["spec"]["containers"][0]["resources"]["limits"] = {GPU: str(gpus)}
+        pod["spec"]["priorityClassName"] = random.choice(("p10", "p20")) if differ else "p10"
+        job.append(pod)
+    return job
+
+
+def _start_some(random: Random, job: list[Manifest], free: list[int]) -> None:
+    """Let the first pods of a job run, as many as there is room for, if that is enough for the job."""
+    group, *pods = job
+    running = pods[: random.randint(group["spec"]["minMember"], len(pods))]
+    asked = [pod["spec"]["containers"][0]["resources"]["requests"] for pod in running]
+    used = [sum(int(found.get(name, "0").rstrip("mGi")) for found in asked) for name in ("cpu", "memory", GPU)]
+    if all(more <= left for more, left in zip(used, free, strict=True)):
+        free[:] = [left - more for more, left in zip(used, free, strict=True)]
+        for pod in running:
+            pod["spec"]["nodeName"] = "n"
+
+
 def organise(random: Random, world: list[Manifest]) -> dict[str, list[tuple[str, int]]]:
     """Put queues into departments, by annotations, and nothing else; returns the way to each. Some pods want GPUs."""
     ways = {}

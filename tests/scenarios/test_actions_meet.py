@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from mooring.assembly import assemble
 from mooring.engine.cycle import Scheduler
 from mooring.engine.plugin import Depends, Filter, Mask
+from mooring.model.api.pods import PodStatus
 from mooring.model.decisions import Bind, Decision, Evict, Wait
 from mooring.model.events import GangSeen, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import GANG_NAME, PLAIN_KIND
+from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import build_manifests
 from mooring.state.pods import UNBOUND
 from mooring.state.rows import NodeRows
@@ -173,3 +176,44 @@ def calls_in_a_cycle(running: int) -> int:
 
 def test_a_pod_of_a_volcano_queue_costs_no_more_where_more_pods_run() -> None:
     assert calls_in_a_cycle(running=800) <= 1.1 * calls_in_a_cycle(running=40)
+
+
+def test_a_pod_of_a_shared_queue_goes_where_a_later_turn_put_the_pod_that_it_wants() -> None:
+    """When the second was bound, the first had been refused and not yet set aside: no change would bring it back."""
+    near = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}
+    wants = gpu_pod("a-wants", queue="a", gpus=1)
+    wants["spec"]["affinity"] = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}
+    wanted = gpu_pod("b-wanted", queue="b", gpus=1)
+    wanted["metadata"]["labels"] = {"app": "x"}
+    node = gpu_node("n", 4)
+    node["metadata"]["labels"] = {"kubernetes.io/hostname": "n"}
+    scheduler = started([node, volcano_queue("a"), volcano_queue("b"), wants, wanted])
+
+    binds = [found for found in (*scheduler.cycle(1.0), *scheduler.cycle(2.0)) if isinstance(found, Bind)]
+    assert [found.pod for found in binds] == ["default/b-wanted", "default/a-wants"]
+
+
+def test_a_gang_that_lost_a_member_is_not_completed_beyond_the_limit_of_its_queue() -> None:
+    """Another pod of the queue has taken what the lost member left: the gang waits for it, or is released in time."""
+    queue = volcano_queue("q")
+    queue["spec"]["capability"] = {"cpu": "4"}
+    group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "g"}}
+    group["spec"] = {"minMember": 2, "queue": "q"}
+    gang = [gpu_pod(f"g-{i}", on="n", gpus=1) for i in range(2)]
+    for pod in gang:
+        pod["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+    other = gpu_pod("other", queue="q", gpus=1)
+    for pod in (*gang, other):
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
+    scheduler = started([gpu_node("n", 8), queue, group, *gang, other])
+    assert not [found for found in scheduler.cycle(1.0) if isinstance(found, Bind)]
+
+    lost = scheduler.cluster.pods.records[PodKey("default/g-1")].pod
+    scheduler.handle(PodLost("default/g-1"))
+    assert [found.pod for found in scheduler.cycle(2.0) if isinstance(found, Bind)] == ["default/other"]
+    scheduler.handle(PodSeen(replace(lost, spec=replace(lost.spec, node_name=""), status=PodStatus(phase="Pending"))))
+
+    decisions = scheduler.cycle(3.0)
+    assert not [found for found in decisions if isinstance(found, Bind)]
+    messages = [found.message for found in decisions if isinstance(found, Wait) and found.pod == "default/g-1"]
+    assert messages and "q" in messages[-1] and "cpu" in messages[-1]

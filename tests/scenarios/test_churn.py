@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from mooring.actions.admit import workload_info
 from mooring.actions.admit.action import Admit
-from mooring.actions.admit.cycle import asks, line
-from mooring.actions.admit.quota import structure
+from mooring.actions.admit.cycle import pending_queue, quota_requests
+from mooring.actions.admit.quota import structure, workload_info
 from mooring.assembly import assemble
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.pods import Affinity, Pod, PodAffinity
@@ -83,8 +82,8 @@ def test_a_day_of_ever_new_jobs_leaves_no_more_behind_than_an_hour(monkeypatch: 
     monkeypatch.setattr(workload_info, "MOST_POD_SETS_KNOWN", 20)
     monkeypatch.setattr(workload_info, "MOST_NUMBERS_KNOWN", 20)
     monkeypatch.setattr(structure, "MOST_ANSWERS", 20)
-    monkeypatch.setattr(asks, "MOST_KEPT", 20)
-    monkeypatch.setattr(line, "MOST_FAILED", 20)
+    monkeypatch.setattr(quota_requests, "MOST_KEPT", 20)
+    monkeypatch.setattr(pending_queue, "MOST_FAILED", 20)
     world = TenantWorld([make_queue("queue", make_group(flavor=make_quota(4)))])
     for number in range(60):
         job = make_job(f"job-{number}", cpu=f"{1000 + number + 9000 * (number % 3 == 0)}m", second=number)

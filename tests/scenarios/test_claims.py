@@ -7,7 +7,7 @@ import pytest
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Evict, Wait
-from mooring.model.events import BindFailed, GangSeen, ObjectLost, ObjectSeen, PodLost, PodSeen, Related
+from mooring.model.events import Failed, GangSeen, NodeLost, NodeSeen, ObjectLost, ObjectSeen, PodLost, PodSeen, Related
 from mooring.model.loading.manifests import build_manifests
 from mooring.testing.builders import make_node, make_pod, make_profile, make_scheduler
 from mooring.testing.claim_builders import (
@@ -73,7 +73,7 @@ def test_a_pod_that_could_not_be_bound_gives_its_devices_back() -> None:
     scheduler = two_gpus_each(make_claiming_pod("p0", templates=["two"]))
     scheduler.cycle(1.0)
 
-    scheduler.handle(BindFailed("default/p0", "the claim was written by somebody else"))
+    scheduler.handle(Failed(Bind("default/p0", ""), "the claim was written by somebody else"))
 
     assert devices(scheduler.cycle(20.0)) == {"default/p0": ["a/gpu-0", "a/gpu-1"]}
 
@@ -471,3 +471,22 @@ def test_a_node_with_a_device_plugin_is_used_without_a_claim() -> None:
     placed = {found.node: len(found.claims) for found in decisions if isinstance(found, Bind)}
     assert placed == {"plugin": 0, "slices": 1}
     assert len(waits(decisions)) == 1
+
+
+@pytest.mark.parametrize("count", [0, 2], ids=["goes", "changes"])
+def test_a_slice_may_change_or_go_after_its_node(count: int) -> None:
+    devices = [make_device("gpu-0")]
+    scheduler = make_scheduler(
+        nodes=[make_node("a"), make_node("b")],
+        related=[make_class(), make_slice("a", devices), make_slice("b", devices)],
+    )
+    found = make_slice("b", [*devices, make_device("gpu-1")])
+
+    scheduler.handle(NodeLost("b"))
+    scheduler.handle(ObjectSeen(found) if count else ObjectLost("ResourceSlice", found.metadata.name))
+
+    assert scheduler.cycle(0.0) == []
+    assert scheduler.take_faults() == []
+    scheduler.handle(NodeSeen(make_node("b")))
+    scheduler.cycle(1.0)
+    assert [len(scheduler.cluster.devices.of_row(row).inventory.devices) for row in (0, 1)] == [1, count]

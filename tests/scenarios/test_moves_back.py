@@ -4,14 +4,18 @@ from typing import Any
 
 import pytest
 
-from mooring.actions.move_back.moves import FIRST_BACKOFF_SECONDS, PATIENCE_SECONDS
+from mooring.actions.move_back.action import FIRST_BACKOFF_SECONDS
+from mooring.assembly import assemble
+from mooring.config.scheduler import parse_config
+from mooring.engine.action import Deadline
 from mooring.engine.cycle import Scheduler
+from mooring.engine.follow_up import PATIENCE_SECONDS
 from mooring.model.api.meta import LabelSelector, ObjectMeta
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget, PodDisruptionBudgetSpec
 from mooring.model.decisions import Bind, Decision, Evict, Wait
-from mooring.model.events import EvictFailed, NodeSeen, PodLost, PodSeen
-from mooring.testing.builders import make_node, make_owner, make_pod, make_profile, make_scheduler
+from mooring.model.events import Failed, NodeSeen, PodLost, PodSeen
+from mooring.testing.builders import make_config, make_node, make_owner, make_pod, make_profile, make_scheduler
 
 POOL = {"name": "r", "nodeLabels": {"pool": "r"}, "namespaces": ["team"], "movesBack": True}
 HOURS = 100_000.0
@@ -37,10 +41,10 @@ def scheduler(
 
 
 def leaves(name: str) -> Evict:
-    return Evict(f"team/{name}", "other", "", "Moved back to node pool r: node ours has room", "ours")
+    return Evict(f"team/{name}", "other", "", "Moved back to node pool r: node ours has room", "ours", "eviction")
 
 
-def after(found: Scheduler, now: float, *events: PodSeen | PodLost | EvictFailed | NodeSeen) -> list[Decision]:
+def after(found: Scheduler, now: float, *events: PodSeen | PodLost | Failed | NodeSeen) -> list[Decision]:
     found.handle(*events)
     return [decision for decision in found.cycle(now) if not isinstance(decision, Wait)]
 
@@ -132,7 +136,7 @@ def test_who_could_not_be_evicted_is_let_be() -> None:
     found = scheduler(member("a", "other"))
 
     assert after(found, 0) == [leaves("a")]
-    assert after(found, 1, EvictFailed("team/a", "no")) == []
+    assert after(found, 1, Failed(leaves("a"), "no")) == []
     assert after(found, HOURS) == []
 
 
@@ -148,3 +152,31 @@ def test_another_of_the_same_name_stands_for_the_one_that_went(kind: str) -> Non
     assert after(found, 0) == [leaves("a")]
     assert after(found, 1, PodLost("team/a"), PodSeen(made("2"))) == [Bind("team/a", "ours")]
     assert after(found, 2, PodSeen(made("2", "ours"))) == []
+
+
+def test_pods_that_ask_for_the_profile_by_another_name_go_back_too() -> None:
+    pools = {"pools": [POOL], "mostMovesAtATime": 1}
+    profile = make_profile(args={"NodePools": pools})
+    profile["plugins"] = {"multiPoint": {"enabled": [{"name": "NodePools", "weight": 100}]}}
+    assembly = assemble(parse_config(make_config(profile), "profile")).taking_on(["batch"])
+    found = assembly.new_scheduler()
+    nodes = [make_node("ours", cpu=4, labels={"pool": "r"}), make_node("other", cpu=16)]
+    found.handle(*map(NodeSeen, nodes), PodSeen(member("a", "other", scheduler_name="batch")))
+
+    assert after(found, 0) == [leaves("a")]
+
+
+def after_steps(most: int) -> Deadline:
+    steps = iter(range(most))
+    return lambda: next(steps, None) is None
+
+
+def test_a_look_that_takes_too_long_goes_on_a_second_later_where_it_stopped() -> None:
+    """The first pods find no room, and would use up the time of every run."""
+    large = [member(f"large-{i}", "other", cpu=5 + i) for i in range(3)]
+    found = scheduler(*large, member("small", "other"))
+    found.new_deadline = lambda: after_steps(2)
+
+    assert after(found, 0) == []
+    assert found.next_wake(0) == 1.0
+    assert after(found, 1) == [leaves("small")]

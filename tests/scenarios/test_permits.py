@@ -82,7 +82,7 @@ def test_a_later_refusal_gives_the_room_back_too() -> None:
     scheduler.cycle(1.0)
 
     assert scheduler.cluster.view.bound_pods()[1].tolist() == []
-    assert scheduler.cluster.nomination_of(PodKey("default/first")) is None
+    assert scheduler.cluster.plan_of(PodKey("default/first")) is None
 
 
 def test_a_pod_that_is_deleted_while_it_waits_leaves_nothing_behind() -> None:
@@ -101,7 +101,7 @@ def test_a_pod_whose_node_goes_while_it_waits_waits_for_another() -> None:
     scheduler.cycle(5.0)
 
     key = PodKey("default/first")
-    assert (scheduler.cluster.nomination_of(key), key in scheduler.queue) == (None, True)
+    assert (scheduler.cluster.plan_of(key), key in scheduler.queue) == (None, True)
 
 
 def test_pods_of_one_shape_wait_side_by_side() -> None:

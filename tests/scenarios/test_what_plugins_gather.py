@@ -8,7 +8,7 @@ import pytest
 import mooring.plugin
 from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Bind
-from mooring.model.events import BindFailed, PodSeen
+from mooring.model.events import Failed, PodSeen
 from mooring.plugin import (
     SKIP,
     ClusterView,
@@ -103,7 +103,7 @@ def test_it_is_there_when_the_world_refuses_to_bind() -> None:
     scheduler.cycle(0.0)
     Tickets.shown.clear()
 
-    scheduler.handle(BindFailed("default/one"))
+    scheduler.handle(Failed(Bind("default/one", "")))
     scheduler.cycle(1.0)
 
     assert Tickets.shown == [("unreserve", TICKET, 0), *[(step, TICKET, row) for step, row in STEPS]]

@@ -1,13 +1,16 @@
 """Every metric against a value worked out by hand."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from scenario_parts import cluster, job, node
+from scenario_parts import cluster, cluster_queue, job, node
 
-from mooring.report.simulation.metrics import Spread, compare, jain, metrics_of, spread
+from mooring.report.simulation.metrics import Spread, Times, compare, jain, metrics_of, spread
 from mooring.report.simulation.results import Run, size_class
+from mooring.report.simulation.summary import make_summary
+from mooring.report.simulation.texts import key_figures
 
 Simulate = Callable[..., Run]
 
@@ -36,8 +39,10 @@ def test_allocation_is_what_pods_request_of_what_there_is_over_time(two_jobs: Ru
 def test_queueing_completion_and_slowdown(two_jobs: Run) -> None:
     found = metrics_of(two_jobs)
 
-    assert found.queueing == Spread(count=2, mean=45.0, p50=0.0, p95=90.0, p99=90.0)  # 0 s and 90 s
-    assert found.completion == Spread(count=2, mean=120.0, p50=100.0, p95=140.0, p99=140.0)  # 100 s and 140 s
+    assert found.queueing == Spread(count=2, censored=0, mean=45.0, p50=0.0, p95=90.0, p99=90.0)  # 0 s and 90 s
+    assert found.completion == Spread(
+        count=2, censored=0, mean=120.0, p50=100.0, p95=140.0, p99=140.0
+    )  # 100 s and 140 s
     assert found.slowdown.mean == pytest.approx((1.0 + 140 / 50) / 2)
     assert (found.jobs, found.finished, found.failed, found.running, found.waiting) == (2, 2, 0, 0, 0)
 
@@ -130,8 +135,13 @@ def test_work_lost_is_told_in_hours_of_pods_and_gpus(run: Simulate) -> None:
 
 
 def test_percentiles_are_values_that_occurred() -> None:
-    assert spread(np.arange(1.0, 101.0)) == Spread(count=100, mean=50.5, p50=50.0, p95=95.0, p99=99.0)
-    assert spread(np.zeros(0)) == Spread(count=0, mean=0.0, p50=0.0, p95=0.0, p99=0.0)
+    values = np.arange(1.0, 101.0)
+
+    assert spread(Times(values, values > 98.0)) == Spread(
+        count=100, censored=2, mean=50.5, p50=50.0, p95=95.0, p99=99.0
+    )
+    nothing = np.zeros(0)
+    assert spread(Times(nothing, nothing > 0)) == Spread(count=0, censored=0, mean=0.0, p50=0.0, p95=0.0, p99=0.0)
 
 
 def test_jains_index_is_one_for_equals_and_least_for_one_who_has_all() -> None:
@@ -154,3 +164,108 @@ def test_policies_are_compared_by_means_over_seeds(two_jobs: Run) -> None:
         *("default", 2),
         *(45.0, 0.0),
     )
+
+
+def test_pods_on_a_node_that_failed_hold_nothing_of_what_is_up(run: Simulate) -> None:
+    found = run(
+        horizon="200s",
+        cluster=cluster(node("a"), node("b")),
+        work=[job("a", at=["0s", "0s"], duration="never", namespace="one")],
+        changes=[{"at": "100s", "fail": {"names": ["a"]}}],
+    )
+
+    metrics = metrics_of(found)
+    assert metrics.resources[0].allocation == 1.0  # 16 CPUs for 100 s, then the 8 that are left
+    assert [each.share for each in metrics.queues] == [1.0]
+    assert (found.samples.nodes_up[-1], found.samples.nodes_used[-1], found.queues.dominant_share[-1]) == (1, 1, 1.0)
+    assert sorted(found.held_until().tolist()) == [100.0, 200.0]
+
+
+def test_a_node_that_changes_has_what_it_says_then(run: Simulate) -> None:
+    found = run(
+        horizon="200s",
+        cluster=cluster(node("a", cpu=8)),
+        work=[job("a", at=["0s", "0s"], duration="never")],
+        changes=[{"at": "100s", "objects": [node("a", cpu=16)]}],
+    )
+
+    assert metrics_of(found).resources[0].allocation == 1.0
+    assert found.amounts.capacity[found.amounts.resource == "cpu"].tolist()[-1] == 16.0
+
+
+@pytest.fixture
+def starved(run: Simulate) -> Run:
+    """One node with 8 CPUs: `a` has all of them from 0 s to 100 s, then `b` until after the end; `c` never starts."""
+    return run(
+        horizon="200s",
+        cluster=cluster(),
+        work=[
+            job("a"),
+            job("b", at="20s", duration="400s"),
+            job("c", at="60s", duration="80s"),
+            job("d", at="70s", duration="never"),
+        ],
+    )
+
+
+def test_jobs_that_never_start_count_with_the_time_that_they_have_waited(starved: Run) -> None:
+    found = metrics_of(starved)
+
+    # 0 s and 80 s; 140 s and 130 s until the end.
+    assert found.queueing == Spread(count=4, censored=2, mean=87.5, p50=80.0, p95=140.0, p99=140.0)
+    (of_size,) = found.size_classes
+    assert (of_size.jobs, of_size.waiting, of_size.queueing) == (4, 2, found.queueing)
+
+
+def test_jobs_that_do_not_finish_count_with_the_time_so_far(starved: Run) -> None:
+    found = metrics_of(starved)
+
+    # 100 s; `b` 180 s and `c` 140 s until the end. What works without end has no completion time.
+    assert found.completion == Spread(count=3, censored=2, mean=140.0, p50=140.0, p95=180.0, p99=180.0)
+    assert (found.slowdown.count, found.slowdown.censored) == (3, 2)
+    assert found.slowdown.mean == pytest.approx((1.0 + 1.0 + 140 / 80) / 3)
+
+
+def test_a_comparison_says_of_how_many_jobs_a_mean_is_the_least_possible(starved: Run) -> None:
+    (found,) = compare([metrics_of(starved)])
+
+    assert found.censored == {
+        **dict.fromkeys(("queueing mean", "queueing p95", "completion mean", "completion p95", "slowdown mean"), 2.0)
+    }
+    cells = {row[0]: row[1] for row in key_figures(make_summary("s", [metrics_of(starved)], ())).rows}
+    assert (cells["queueing mean"], cells["queueing p95"]) == ("≥ 1m28s (2 open)", "≥ 2m20s (2 open)")
+    assert cells["slowdown mean"] == "≥ 1.25 (2 open)"
+
+
+def test_queues_of_one_name_in_two_namespaces_are_two(run: Simulate) -> None:
+    other = [{**found, "metadata": {**found["metadata"], "namespace": "two"}} for found in cluster_queue("team", 8)[2:]]
+    found = run(
+        horizon="100s",
+        cluster=cluster(node(), *cluster_queue("team", 8), *other),
+        work=[
+            job("a", queue="team", cpu=6, duration="never"),
+            job("b", queue="team", cpu=2, duration="never", namespace="two"),
+        ],
+    )
+
+    metrics = metrics_of(found)
+    assert [(each.name, each.share) for each in metrics.queues] == [("default/team", 0.75), ("two/team", 0.25)]
+    assert metrics.fairness == pytest.approx(1 / (2 * (0.75**2 + 0.25**2)))
+
+
+def test_jobs_of_one_name_in_two_namespaces_work_as_each_of_them_says(run: Simulate) -> None:
+    def batch(namespace: str, seconds: int, completions: int) -> dict[str, Any]:
+        container = {
+            "name": "main",
+            "image": "busybox",
+            "command": ["sleep", str(seconds)],
+            "resources": {"requests": {"cpu": "1"}},
+        }
+        template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+        spec = {"parallelism": 1, "completions": completions, "template": template}
+        metadata = {"name": "same", "namespace": namespace}
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+    found = run(horizon="100s", cluster=cluster(node(), batch("one", 10, 1), batch("two", 20, 3)), work=[])
+
+    assert dict(zip(found.jobs.job, found.jobs.ended.tolist(), strict=True)) == {"one/same": 10.0, "two/same": 60.0}

@@ -184,7 +184,7 @@ def test_a_job_starts_when_its_queue_gets_more_quota(run: Simulate) -> None:
     )
 
     assert times(found) == {"a-0": (100.0, 200.0)}
-    assert found.jobs.queue.tolist() == ["team"]
+    assert found.jobs.queue.tolist() == ["default/team"]
 
 
 def test_a_node_that_is_applied_later_is_there_from_then_on(run: Simulate) -> None:

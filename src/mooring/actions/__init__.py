@@ -4,20 +4,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mooring.actions.admit.action import Admit
+from mooring.actions.batches import Batches
 from mooring.actions.gangs.keep_whole import KeepWhole
 from mooring.actions.gangs.placing import GangPlacer
-from mooring.actions.gangs.rehearsal import GangRehearsal
+from mooring.actions.gangs.rehearsal import Rehearsal
 from mooring.actions.gangs.reservation import Reservation
 from mooring.actions.move_back.action import MoveBack
 from mooring.actions.partition import PartitionGpus
 from mooring.actions.place.action import Place
-from mooring.actions.place.batches import Batches
 from mooring.actions.preempt.action import Preempt, Preemption
-from mooring.actions.volcano.allocate import Share
-from mooring.actions.volcano.enqueue import LetIn
-from mooring.actions.volcano.families import OTHER_FAMILIES, family_settings
-from mooring.actions.volcano.reclaim import Reclaim
-from mooring.actions.volcano.settings import ShareSettings
+from mooring.actions.shares.action import Share
+from mooring.actions.shares.elastic_quota.families import (
+    ElasticQuotaFamily,
+    KoordinatorFamily,
+    elastic_quota_settings,
+    koordinator_settings,
+)
+from mooring.actions.shares.family import Family
+from mooring.actions.shares.kai.family import KaiFamily, kai_settings
+from mooring.actions.shares.let_in import LetIn
+from mooring.actions.shares.reclaim import Reclaim
+from mooring.actions.shares.settings import ShareSettings
+from mooring.actions.shares.volcano.division import PROPORTION
+from mooring.actions.shares.volcano.family import VolcanoFamily
+from mooring.actions.shares.yunikorn.family import YuniKornFamily, yunikorn_settings
 from mooring.config.batching import BatchingArgs
 from mooring.config.gangs import GangSchedulingArgs
 from mooring.config.kai_shard import KaiShard
@@ -27,6 +37,7 @@ from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
 from mooring.engine.action import Action
 from mooring.engine.profile import Profile
+from mooring.engine.queue.shared import SharedQueues
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,7 @@ class ActionSettings:
     gangs: GangSchedulingArgs = field(default_factory=GangSchedulingArgs)
     queueing: QueueingSettings = field(default_factory=QueueingSettings)
     tenants: TenantPolicy = field(default_factory=TenantPolicy)
-    shares: ShareSettings = field(default_factory=ShareSettings)
+    shares: ShareSettings = field(default_factory=lambda: ShareSettings(PROPORTION))
     kai: KaiShard | None = None
     node_pools: Mapping[str, NodePoolsArgs] = field(default_factory=dict)
     """By profile, where it has any."""
@@ -50,20 +61,31 @@ class ActionSettings:
     on_batch: Callable[[int, float], None] | None = None
 
 
+def share_settings_by_family(volcano: ShareSettings, kai: KaiShard | None) -> dict[Family, ShareSettings]:
+    """All families of queues, and how each is shared. A pod that more than one would have is the first one's."""
+    return {
+        VolcanoFamily(): volcano,
+        KaiFamily(): kai_settings(volcano, kai),
+        YuniKornFamily(): yunikorn_settings(volcano),
+        ElasticQuotaFamily(): elastic_quota_settings(volcano),
+        KoordinatorFamily(): koordinator_settings(volcano),
+    }
+
+
 def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
     """The actions, in the order in which every cycle runs them."""
     batches = Batches(settings.batching, cached=settings.cached, clock=settings.clock)
-    placer = GangPlacer(batches)
+    families = share_settings_by_family(settings.shares, settings.kai)
+    shared = SharedQueues(tuple(families))
+    placer = GangPlacer(batches, shared)
+    rehearsal = Rehearsal(settings.profiles, placer)
     preemption = Preemption(settings.preemption_costs, placer)
-    shares = [Share(placer, settings.shares, names=settings.profiles)]
-    shares += [
-        Share(placer, family_settings(family, settings.shares, settings.kai), family) for family in OTHER_FAMILIES
-    ]
+    shares = [Share(placer, found, family, shared, settings.profiles) for family, found in families.items()]
     return (
         # Work that queues gets quota, or gives it back.
-        Admit(settings.profiles, settings.queueing, settings.tenants, GangRehearsal(settings.profiles, placer)),
+        Admit(settings.profiles, settings.queueing, settings.tenants, rehearsal),
         # Gangs that lost a member are completed, or released.
-        KeepWhole(placer, settings.gangs.timeout_seconds),
+        KeepWhole(placer, settings.gangs.timeout_seconds, shares),
         # Pods and gangs of shared queues onto free capacity, in the order of the queues' shares.
         *shares,
         # Groups of Volcano without pods: their controllers make those once they are let in.
@@ -82,11 +104,7 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
         # Pods onto the room that was made for them; room for those that had no turn to make any.
         Preempt(preemption),
         # Pods that spilled over back to their node pools, where a pool asks for that.
-        *(
-            MoveBack(settings.profiles[name], args, batches, preemption)
-            for name, args in settings.node_pools.items()
-            if args.moves_back
-        ),
+        *(MoveBack(name, args, rehearsal, shared) for name, args in settings.node_pools.items() if args.moves_back),
         # GPUs that are cut on demand, as those need them who got a place.
         PartitionGpus(),
     )

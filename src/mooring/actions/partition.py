@@ -6,7 +6,6 @@ what nobody has any more is given up, so that a GPU is cut anew only where nobod
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,24 +23,30 @@ class PartitionGpus(Action):
     def __init__(self) -> None:
         self._pods_seen = 0
         self._nodes_seen = 0
-        self._told: dict[str, _Told] = {}
-        """By node."""
+        self._refused_seen = 0
+
+    def is_idle(self, cycle: Cycle) -> bool:
+        return Sharing.MIG not in cycle.cluster.nodes.cards.kinds
 
     def run(self, cycle: Cycle) -> list[Decision]:
         cluster = cycle.cluster
-        if self._nodes_seen != cluster.nodes_version and self._told:
-            self._told = {node: told for node, told in self._told.items() if cluster.nodes.find(node)}
         pods_seen, self._pods_seen = self._pods_seen, cluster.pod_changes.position
         nodes_seen, self._nodes_seen = self._nodes_seen, cluster.nodes_version
-        if Sharing.MIG not in cluster.nodes.cards.kinds:
-            return []
         by_pods = cluster.pod_changes.rows_since(pods_seen)
         by_nodes = cluster.nodes_changed_since(nodes_seen)
+        refused = self._tell_again(cluster)
         rows = cluster.nodes.live_rows()
         if by_pods is not None and by_nodes is not None:
-            rows = np.intersect1d(rows, np.array([*by_pods.tolist(), *by_nodes], np.intp))
+            rows = np.intersect1d(rows, np.array([*by_pods.tolist(), *by_nodes, *refused], np.intp))
         is_cut = cluster.nodes.cards.sharing[rows] == Sharing.MIG
         return [found for row in rows[is_cut].tolist() for found in self._partitions(cluster, row)]
+
+    def _tell_again(self, cluster: Cluster) -> list[int]:
+        """The rows of nodes that could not be told how a GPU is to be cut: what they know is on the node itself."""
+        seen, self._refused_seen = self._refused_seen, cluster.refused.position
+        refused = (failed.decision for failed in cluster.refused.since(seen))
+        names = [decision.node for decision in refused if isinstance(decision, Partition)]
+        return [row for name in names if (row := cluster.nodes.row_of.get(name)) is not None]
 
     def _partitions(self, cluster: Cluster, row: int) -> list[Decision]:
         node, cards = cluster.nodes.node(row), cluster.nodes.cards.cards(row)
@@ -51,27 +56,19 @@ class PartitionGpus(Action):
                 for share in shares:
                     if share.profile:
                         cuts[share.card].append(Instance(share.profile, share.start))
-        told = self._told.get(node.metadata.name)
-        if told is None or told.uid != node.metadata.uid:
-            told = self._told[node.metadata.name] = _Told(node.metadata.uid)
+        told = cluster.partitions.cuts(node.metadata.name, node.metadata.uid)
+        now: dict[int, tuple[Instance, ...]] = {}
         decisions: list[Decision] = []
         for at, instances in cuts.items():
             wanted = tuple(sorted(instances, key=lambda instance: instance.start))
             index = cards.cards[at].index
-            before = told.cuts.get(index)
+            before = told.get(index)
             known = [each.profile for each in before] if before is not None else _profiles_told(node, index)
             if wanted != before and (wanted or known):
                 decisions.append(Partition(node.metadata.name, index, wanted, _annotations(index, wanted, known)))
-            told.cuts[index] = wanted
+            now[index] = wanted
+        cluster.partitions.tell(node.metadata.name, node.metadata.uid, {**told, **now})
         return decisions
-
-
-@dataclass(slots=True)
-class _Told:
-    """How each GPU of a node was told to be cut, by index; a node that is made anew knows nothing of it."""
-
-    uid: str
-    cuts: dict[int, tuple[Instance, ...]] = field(default_factory=dict)
 
 
 def _profiles_told(node: Node, gpu: int) -> list[str]:

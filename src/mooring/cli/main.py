@@ -19,6 +19,7 @@ from mooring.cli.run.command import RunCommand
 from mooring.cli.run.command import run as run_command
 from mooring.cli.schedule.command import schedule
 from mooring.cli.simulate.command import simulate
+from mooring.cli.snapshot.command import snapshot
 from mooring.cli.up.command import up
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.command(short_help="Decide offline: manifests in, placements out.")(schedule)
 app.command(short_help="Why a pod is where it is, or what would make it fit.")(explain)
 app.command(short_help="Who has quota, who waits, and who would have to give back.")(queues)
+app.command(short_help="What is read of a cluster, as a file.")(snapshot)
 app.command(name="run", cls=RunCommand, short_help="Schedule a real cluster.")(run_command)
 app.command(short_help="A cluster to try: control plane, simulated nodes, Mooring.")(up)
 app.command(short_help="A cluster in virtual time: policies side by side.")(simulate)

@@ -19,7 +19,14 @@ Files = Annotated[
 ]
 Cluster = Annotated[
     Path | None,
-    typer.Option("--kubeconfig", metavar="FILE", help="Read a cluster as it is now, in place of manifests."),
+    typer.Option(
+        "--kubeconfig",
+        metavar="FILE",
+        help="Read a cluster as it is now, in place of manifests. Without either: $KUBECONFIG, if it is set.",
+    ),
+]
+Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", metavar="NAME", help="Ask about this namespace; all of them count.")
 ]
 Context = Annotated[
     str | None, typer.Option("--context", metavar="NAME", help="The context of the kubeconfig, if not its current one.")
@@ -51,6 +58,14 @@ Now = Annotated[
         metavar="TIME",
         help="What time it is at first, such as 2026-03-02T12:00:00Z. Default: the last moment that the first "
         "manifests speak of, 1970-01-01T00:00:00Z if of none.",
+    ),
+]
+Metrics = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="What was measured, for load-aware plugins: NodeMetrics and PodMetrics, Koordinator's NodeMetric, "
+        "load-watcher's JSON, or the metrics of DCGM exporter.",
     ),
 ]
 TakenOn = Annotated[

@@ -15,10 +15,16 @@ WIDTH = 100
 """Columns where there is no terminal to ask; a terminal may be wider or narrower."""
 
 
-def print_data(value: Any, form: Format) -> None:
-    """Print a value as json or yaml, keys in the order of its fields."""
+VERSION = "mooring.dev/v1"
+"""Of what commands print: fields may be added to it; one that goes or changes makes another version."""
+
+
+def print_data(value: Any, form: Format, kind: str = "") -> None:
+    """Print a value as json or yaml, keys in the order of its fields; with its version, if it has a kind."""
     import msgspec
 
+    if kind:
+        value = {"apiVersion": VERSION, "kind": kind, **msgspec.to_builtins(value)}
     if form is Format.JSON:
         encoded = msgspec.json.format(msgspec.json.encode(value), indent=2)
         sys.stdout.write(encoded.decode() + "\n")

@@ -69,10 +69,11 @@ def load_documents(path: Path) -> list[Any]:
         content = path.read_bytes()
     except OSError as error:
         raise ConfigError(str(path), "", expected="a readable file", found=str(error.strerror)) from error
-    return _read(content, str(path))
+    return read_settings_text(content, str(path))
 
 
-def _read(content: bytes | str, source: str) -> list[Any]:
+def read_settings_text(content: bytes | str, source: str) -> list[Any]:
+    """The documents of a text of ours that is no manifest."""
     try:
         found = list(read_yaml(content))
     except YamlProblem as problem:
@@ -122,7 +123,7 @@ def _unwrapped(document: Any, where: str) -> Iterator[tuple[str, Any]]:
         (f"{where}: data[{key}]", found)
         for key, text in (data.items() if isinstance(data, dict) else ())
         if isinstance(text, str)
-        for found in _read(text, f"{where}: data[{key}]")
+        for found in read_settings_text(text, f"{where}: data[{key}]")
         if _kind_of(found) in CONFIGURATION_KINDS
     ]
     if not inside:

@@ -1,28 +1,15 @@
 """What a driver is: it brings events in, carries decisions out, and answers for every decision that failed.
 
-The scheduler assumes what it decides. Whatever the world refuses must come back as an event, or the scheduler would
-go on as if it had happened: `failure_of` says which event that is, for every kind of decision.
+The scheduler assumes what it decides. Whatever the world refuses must come back as `Failed`, for every kind of
+decision, or the scheduler would go on as if it had happened.
 """
 
 from abc import ABC, abstractmethod
-from typing import assert_never
 
 from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
-from mooring.model.decisions import (
-    Admit,
-    Bind,
-    Decision,
-    Defer,
-    Enqueue,
-    Evict,
-    KeepOut,
-    Notice,
-    Partition,
-    Suspend,
-    Wait,
-)
-from mooring.model.events import AdmitFailed, BindFailed, Event, EvictFailed, SuspendFailed
+from mooring.model.decisions import Admit, Bind, Decision
+from mooring.model.events import Failed
 from mooring.model.keys import PodKey
 
 NOT_ADMITTED = "its workload was not admitted"
@@ -53,11 +40,10 @@ class Driver(ABC):
         not_admitted: set[str] = set()
         for decision in decisions:
             message = NOT_ADMITTED if self._is_of(decision, not_admitted) else self.carry_out(decision)
-            failure = failure_of(decision, message) if message else None
-            if failure is not None:
-                self.scheduler.handle(failure)
-            if isinstance(failure, AdmitFailed):
-                not_admitted.add(failure.key)
+            if message:
+                self.scheduler.handle(Failed(decision, message))
+                if isinstance(decision, Admit):
+                    not_admitted.add(decision.workload)
         return decisions
 
     def _is_of(self, decision: Decision, workloads: set[str]) -> bool:
@@ -65,20 +51,3 @@ class Driver(ABC):
         if not workloads or not isinstance(decision, Bind):
             return False
         return self.scheduler.cluster.tenants.workload_of.get(PodKey(decision.pod)) in workloads
-
-
-def failure_of(decision: Decision, message: str) -> Event | None:
-    """What to tell the scheduler when the world refused a decision; None where it was only something to be said."""
-    match decision:
-        case Bind():
-            return BindFailed(decision.pod, message)
-        case Evict():
-            return EvictFailed(decision.pod, message)
-        case Admit():
-            return AdmitFailed(decision.workload, message)
-        case Suspend():
-            return SuspendFailed(decision.workload, message)
-        case Wait() | Defer() | Notice() | Enqueue() | KeepOut() | Partition():
-            return None
-        case _:
-            assert_never(decision)

@@ -1,12 +1,14 @@
 """What a cycle may do, and what it is given to do it: the contract of actions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import ClassVar, TypeAlias
 
-from mooring.engine.queue.entry import Entry
+from mooring.engine.queue.entries import Entry
 from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.queue import Queue
+from mooring.engine.queue.shared import QueueFamily
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.errors import PluginError
 from mooring.model.decisions import Decision, Wait
@@ -37,6 +39,10 @@ class Fault:
         return f"error: {type(self.error).__name__}: {self.error}"
 
 
+Deadline: TypeAlias = Callable[[], bool]
+"""Tells whether an action has to come to an end. It is asked once a step, so that it may count steps."""
+
+
 @dataclass
 class Cycle:
     """One cycle of a scheduler, as actions see it: the state, who waits, and what time it is."""
@@ -49,6 +55,12 @@ class Cycle:
     faults: list[Fault] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     """What is said of those who were set aside because something raised in their turn."""
+    deadline: Deadline | None = None
+    """Of the action that runs; without one it has all the time that it wants."""
+
+    def is_over(self) -> bool:
+        """Whether the action that runs is to come to an end, and to go on in a later cycle. Ask once a step."""
+        return self.deadline is not None and self.deadline()
 
     def attempt(self, *turns: Turn) -> "Attempt":
         """Try something for somebody: `with cycle.attempt(turn) as attempt: ...; attempt.keep()`.
@@ -101,20 +113,47 @@ class Attempt(Trial):
         return True
 
 
+class Section:
+    """What an action shows of itself to reports and metrics; each action that shows something has its own kind."""
+
+
 class Action:
     """Something that a cycle may do: reads the state and the queue, returns decisions, and assumes them."""
+
+    families: Sequence[QueueFamily] = ()
+    """The queues by whose shares it gives turns: pods and gangs of these do not have theirs by priority."""
+
+    every_seconds: ClassVar[float] = 0.0
+    """An action with a cadence of its own runs in the first cycle after so many seconds; 0: in every cycle."""
+
+    @property
+    def name(self) -> str:
+        """What tells it from other actions."""
+        return type(self).__name__
+
+    def is_idle(self, cycle: Cycle) -> bool:
+        """Whether there is certainly nothing to do: then the action is not run. It must not ask plugins."""
+        return False
 
     def run(self, cycle: Cycle) -> list[Decision]:
         """Decide what can be decided now."""
         raise NotImplementedError
 
-    def next_wake(self, now: float) -> float | None:
+    def resume(self, cluster: Cluster, now: float) -> None:
+        """Go on in the place of another one that was thrown away: derive from the state what `next_wake` looks at."""
+        return
+
+    def next_wake(self, cluster: Cluster, now: float) -> float | None:
         """The time at which there is something to do even if nothing happens; None if there is none."""
         return None
 
     def explain(self, cycle: Cycle, turn: Turn) -> str:
         """What this action would do for somebody who waits, as things stand; nothing is decided."""
         return ""
+
+    def report(self, cycle: Cycle) -> Section | None:
+        """Show what people may want to know of this action, to be read; nothing is decided."""
+        return None
 
     def remember(self, memory: Memory) -> None:
         """Write down what must outlive a restart, and cannot be found out from the objects of a cluster."""

@@ -117,7 +117,7 @@ def reserve(chosen: Chosen) -> Verdict | None:
             changes = plugin.reserve(chosen.seen_by(plugin), cluster.view, chosen.row)
         if isinstance(changes, Rejection):
             return Verdict(plugin.name, changes)
-        cluster.observe(*changes)
+        cluster.assume_changes(changes)
     return None
 
 
@@ -131,7 +131,7 @@ def unreserve(profile: Profile, cluster: Cluster, record: PodRecord) -> None:
 def _give_back(plugin: Reserve, chosen: Chosen) -> None:
     with faults_of(plugin, "unreserve"):
         changes = plugin.unreserve(chosen.seen_by(plugin), chosen.cluster.view, chosen.row)
-    chosen.cluster.observe(*changes)
+    chosen.cluster.assume_changes(changes)
 
 
 def permit(chosen: Chosen) -> Verdict | None:

@@ -6,25 +6,30 @@ literal list in `mooring.actions`.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
-from mooring.engine.action import Action, Cycle, Fault
+from mooring.engine.action import Action, Cycle, Deadline, Fault, Section
 from mooring.engine.binding import unreserve
+from mooring.engine.disruption import withdraw
+from mooring.engine.follow_up import follow_up
 from mooring.engine.plugin import Change, Changed
 from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
 from mooring.engine.queue.queue import Queue, Turn
-from mooring.engine.queue.shared import share_queue
+from mooring.engine.queue.shared import SharedQueues
 from mooring.errors import PluginError, TurnFailed
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
-from mooring.model.decisions import Decision, PodDecision, Wait
+from mooring.model.decisions import Bind, Decision, Evict, Launch, PodDecision, Resize, Suspend, Terminate, Wait
 from mooring.model.events import (
-    BindFailed,
     Event,
-    EvictFailed,
+    Failed,
     GangLost,
     GangSeen,
+    NodeLoadLost,
+    NodeLoadSeen,
     NodeLost,
     NodeSeen,
     ObjectLost,
@@ -35,16 +40,20 @@ from mooring.model.events import (
 )
 from mooring.model.keys import GangKey, PodKey
 from mooring.model.loading.manifests import Manifests
-from mooring.model.memory import Memory
+from mooring.model.memory import Memory, moment
 from mooring.state.cluster import Cluster
-from mooring.state.intentions import Nomination
 from mooring.state.loading import populate
+from mooring.state.plans import Plan
 from mooring.state.pods import UNBOUND, PodRecord
 from mooring.state.related import object_key
 from mooring.state.shapes import Shape
 
+S = TypeVar("S", bound=Section)
+
 CATCH_UP = "CatchUp"
-"""The step of a cycle before all actions."""
+"""The step of a cycle in which it takes in what happened."""
+FOLLOW_UP = "FollowUp"
+"""The step after that, before all actions."""
 
 
 class Scheduler:
@@ -54,25 +63,53 @@ class Scheduler:
         self,
         cluster: Cluster,
         profiles: Mapping[str, Profile],
-        actions: Sequence[Action],
+        make_actions: Callable[[], Sequence[Action]],
         backoff: Backoff | None = None,
     ) -> None:
         self.cluster = cluster
         self.profiles = profiles
-        self.queue = Queue(cluster.gangs, backoff, lambda turn: share_queue(cluster, turn) is not None)
-        self.actions = actions
+        self._make_actions = make_actions
+        self._backoff = backoff
         self.faults: list[Fault] = []
         """What has raised, until `take_faults`."""
         self.on_step: Callable[[str], None] | None = None
         """Told each step of a cycle as it begins, by the name of its action, and at the end that there is no more."""
+        self.new_deadline: Callable[[], Deadline] | None = None
+        """Makes the deadline for one run of an action: the driver has the clock, the engine has none."""
         self._arrived: list[Event] = []
         self._recalled: Memory | None = None
         """What another one remembered, until the first cycle."""
+        self._now = 0.0
+        """The time of the last cycle."""
         self._underway: list[tuple[PodKey, str, str]] = []
+        self._later: list[tuple[float, Failed]] = []
+        """Refused decisions that would be made again at once, and when they may be."""
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Make the actions and the queue anew from the state. Between cycles this changes no decision: what decides is
+        in the state, and what actions and the queue keep besides is derived from it."""
+        cluster = self.cluster
+        cluster.forget_watchers()
+        self.actions: Sequence[Action] = self._make_actions()
+        self.shared = shared = SharedQueues([family for action in self.actions for family in action.families])
+        self.queue = Queue(
+            cluster.gangs, self._backoff, lambda turn: shared.of_turn(cluster, turn) is not None, cluster.waiting
+        )
+        self.queue.now = self._now
+        if self._recalled is not None:
+            self.recall(self._recalled)
+        for action in self.actions:
+            action.resume(cluster, self._now)
 
     def handle(self, *events: Event) -> None:
         """Take note of what happened; the next cycle acts on it."""
         self._arrived.extend(events)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether anything happened that no cycle has acted on yet."""
+        return bool(self._arrived)
 
     def load(self, manifests: Manifests, now: float = math.inf) -> None:
         """Take in a whole cluster at once; pods queue since they were created, those that do not say since now."""
@@ -88,24 +125,32 @@ class Scheduler:
         # 1. Apply the events that arrived; put back what they may unblock.
         tell(CATCH_UP)
         self.catch_up(now)
-        # 2. Admit, place, preempt: each action in its turn, least disruptive first.
-        decisions: list[Decision] = []
+        # 2. Carry on what was planned before: bind the pods that room was made for, before any other pod has it.
+        tell(FOLLOW_UP)
+        decisions = follow_up(cycle, is_first=True)
+        # 3. Admit, place, preempt: each action in its turn, least disruptive first.
         for action in self.actions:
             tell(type(action).__name__)
-            decisions = _with_last_words(decisions, self._run(action, cycle))
+            if self._is_due(action, now) and not action.is_idle(cycle):
+                decisions = _with_last_words(decisions, self._run(action, cycle))
         tell("")
-        # 3. The decisions are assumed already; the driver carries them out and reports what became of them.
+        decisions = _with_last_words(decisions, _taken_waits(cycle))
+        # 4. The decisions are assumed already; the driver carries them out and reports what became of them.
         return _with_last_words(decisions, self._say_who_is_kept_out())
 
     def catch_up(self, now: float) -> None:
         """Take in what arrived, and decide nothing: the first step of a cycle, or all that is left to do before another
         scheduler goes on."""
+        self.queue.now = self._now = now
         arrived, self._arrived = self._arrived, []
         for event in arrived:
             try:
                 self._apply(event, now)
             except Exception as error:  # what else happened is known all the same
                 self.faults.append(Fault(_about(event), error))
+        if self.cluster.pass_time(now):
+            self.queue.note(Change.NODE_LOAD)
+        self._apply_later(now)
         self.queue.advance(now)
         self._let_in(now)
         self._recalled = None
@@ -113,9 +158,14 @@ class Scheduler:
 
     def next_wake(self, now: float) -> float | None:
         """When to call `cycle` again even if nothing happens; None if there is no need to."""
-        times = [action.next_wake(now) for action in self.actions]
+        times = [action.next_wake(self.cluster, now) for action in self.actions]
         times.append(self.queue.next_wake(now))
-        times += [nomination.until for nomination in self.cluster.nominations()]
+        times += [plan.until for _, plan in self.cluster.plans()]
+        ran = self.cluster.last_runs
+        times += [ran.get(one.name, now) + one.every_seconds for one in self.actions if one.every_seconds]
+        times += [at for at, _ in self._later]
+        if self.cluster.nodes.load.horizons:
+            times.append(self.cluster.nodes.load.next_stale(now))
         return min((time for time in times if time is not None and time > now), default=None)
 
     def take_faults(self) -> list[Fault]:
@@ -129,11 +179,22 @@ class Scheduler:
         cycle = Cycle(self.cluster, self.queue, now)
         return " ".join(filter(None, (action.explain(cycle, turn) for action in self.actions)))
 
+    def sections(self, kind: type[S], now: float = 0.0) -> list[S]:
+        """What the actions show of themselves that show something of this kind."""
+        cycle = Cycle(self.cluster, self.queue, now)
+        shown = (action.report(cycle) for action in self.actions)
+        return [section for section in shown if isinstance(section, kind)]
+
     def remembered(self) -> Memory:
         """What must outlive this scheduler, and cannot be found out from the objects of a cluster."""
         if self._recalled is not None:
             return self._recalled
-        memory = Memory(gangs_waiting_since=self.queue.gangs.waiting_since())
+        short_since = self.cluster.gang_starts.short_since
+        memory = Memory(
+            preemptions=self.cluster.preemptions.remembered(),
+            gangs_waiting_since=self.queue.gangs.waiting_since(),
+            gangs_short_since={key: moment(since) for key, since in sorted(short_since.items())},
+        )
         for action in self.actions:
             action.remember(memory)
         return memory
@@ -142,6 +203,8 @@ class Scheduler:
         """Go on from what another one remembered: to be called before the first cycle."""
         self._recalled = memory
         self.queue.gangs.recall(memory.gangs_waiting_since)
+        self.cluster.gang_starts.recall(memory.gangs_short_since)
+        self.cluster.preemptions.recall(memory.preemptions)
         for action in self.actions:
             action.recall(memory)
 
@@ -171,6 +234,7 @@ class Scheduler:
         """Run one action. What raises in somebody's turn is dealt with there; what raises elsewhere costs the action
         this cycle: what it had changed is undone, and the others go on."""
         decisions: list[Decision] = []
+        cycle.deadline = None if self.new_deadline is None else self.new_deadline()
         with cycle.attempt() as attempt:
             decisions = action.run(cycle)
             attempt.keep()
@@ -178,28 +242,35 @@ class Scheduler:
             decisions = []
             self.faults.append(_fault_of(action, attempt.error))
             self._queue_anew(cycle.now)
-        if not cycle.waits:
-            return decisions
-        waits, cycle.waits = cycle.waits, []
-        return _with_last_words(decisions, list(waits))
+        return _with_last_words(decisions, _taken_waits(cycle))
+
+    def _is_due(self, action: Action, now: float) -> bool:
+        """Whether an action with a cadence of its own is to run now; others always are."""
+        if not action.every_seconds:
+            return True
+        last = self.cluster.last_runs.get(action.name)
+        if last is not None and now < last + action.every_seconds:
+            return False
+        self.cluster.note_run(action.name, now)
+        return True
 
     def _queue_anew(self, now: float) -> None:
         """After something raised in the middle of an action: everybody is in the queue whom the state shows waiting."""
         queue, records = self.queue, self.cluster.pods.records
         queue.put_back_taken()
-        for key in [key for key in queue.nominated if self.cluster.nomination_of(key) is None]:
+        for key in [key for key in queue.nominated if self.cluster.plan_of(key) is None]:
             del queue.nominated[key]
-        for nomination in list(self.cluster.nominations()):
+        for plan_id, plan in list(self.cluster.plans()):
             try:
-                self._set_aside(nomination, now)
+                self._set_aside(plan, now)
             except PluginError:  # of the queue's order: its pods are let in again as far as that goes
-                self.cluster.withdraw(nomination)
+                self.cluster.drop(plan_id, now)
         for record in list(records.values()):
             self._enqueue(record.key, now)
 
-    def _set_aside(self, nomination: Nomination, now: float) -> None:
-        """Let pods that hold room wait for no turn."""
-        for pod in nomination.pods:
+    def _set_aside(self, plan: Plan, now: float) -> None:
+        """Let pods that hold rows wait for no turn."""
+        for pod in plan.holds:
             record = self.cluster.pods.records.get(pod.key)
             profile = self.profiles.get(record.pod.spec.scheduler_name) if record is not None else None
             if record is not None and profile is not None and pod.key not in self.queue.nominated:
@@ -224,8 +295,9 @@ class Scheduler:
             self._lose_pod(event)
             return
         cluster = self.cluster
-        if isinstance(event, BindFailed):
-            self._give_back(PodKey(event.key))
+        if isinstance(event, Failed):
+            self._take_back(event, now)
+            return
         versions = (cluster.nodes_version, cluster.gangs.version)
         objects = (cluster.related.version, cluster.tenants.version, cluster.devices.version)
         old = self._known(event)
@@ -242,16 +314,52 @@ class Scheduler:
                 ) != objects:  # nor does a count in a status
                     self._note(Change.RELATED, old, event.object if isinstance(event, ObjectSeen) else None)
                 self._see_claimants(event, now)
+            case NodeLoadSeen() | NodeLoadLost():
+                self._note(Change.NODE_LOAD, None, None)
             case GangSeen(gang) if cluster.gangs.version != versions[1]:
                 self.queue.gang_changed(gang.key)
             case GangLost(key) if cluster.gangs.version != versions[1]:
                 self.queue.gang_changed(GangKey(key))
-            case BindFailed(key):
-                self.queue.remove(PodKey(key))
-                self._enqueue(PodKey(key), now)
-                self.queue.note(Change.POD_GONE)
-            case EvictFailed():
-                self.queue.note(Change.POD_GONE)  # for whoever was to have its room, somebody else may have to go
+
+    def _take_back(self, failed: Failed, now: float) -> None:
+        """The world refused a decision: undo what was assumed, and let the pods wait again that this concerns.
+
+        What would be decided again at once waits for `retry_after`. A pod that was not bound gives its room back now,
+        and a workload that could not be suspended holds its quota again now: others must not be given it.
+        """
+        decision = failed.decision
+        if isinstance(decision, Launch | Terminate | Resize):
+            self._give_up(decision)
+            return
+        if failed.retry_after > 0 and not isinstance(decision, Bind | Suspend):
+            self._later.append((now + failed.retry_after, replace(failed, retry_after=0.0)))
+            return
+        if isinstance(decision, Bind):
+            self._give_back(PodKey(decision.pod))
+        self.cluster.observe(failed)
+        if isinstance(decision, Bind):
+            key = PodKey(decision.pod)
+            self.queue.remove(key)
+            if failed.retry_after > 0:
+                self.queue.hold_back(key, now + failed.retry_after, failed.message)
+            self._enqueue(key, now)
+        if isinstance(decision, Bind | Evict):
+            self.queue.note(Change.POD_GONE)  # for the pod that was to have its room, another may have to go
+
+    def _give_up(self, decision: Launch | Terminate | Resize) -> None:
+        """Give up the plan that a refused decision was part of: the setback says when it may be tried again."""
+        plan_id = self.cluster.plan_for(decision)
+        if plan_id is not None:
+            withdraw(self.cluster, self.queue, plan_id)
+            self.queue.note(Change.POD_GONE)
+
+    def _apply_later(self, now: float) -> None:
+        """Undo the refused decisions whose time has come."""
+        if self._later:
+            due = [failed for at, failed in self._later if at <= now]
+            self._later = [(at, failed) for at, failed in self._later if at > now]
+            for failed in due:
+                self._take_back(failed, now)
 
     def _see_claimants(self, event: ObjectSeen | ObjectLost, now: float) -> None:
         """A claim came, went or changed: pods that wait for it ask for something else now."""
@@ -306,11 +414,23 @@ class Scheduler:
         self.cluster.observe(event)
         if old is not None and old.metadata.uid != event.pod.metadata.uid:
             self.queue.remove(key)  # another pod of the same name
-        self._enqueue(key, now)
+        if known is None and event.pod.spec.node_name:  # it has never waited
+            if self.cluster.has_plans:
+                self._see_placed_elsewhere(records.get(key))
+        else:
+            self._enqueue(key, now)
+        if not self.queue.has_parked:
+            return
         after = _place_of(records.get(key))
         if before != after:  # a pod that finishes, or runs on as another, makes room like one that is gone
             gone = Change.POD_GONE if before else Change(0)
             self._note(gone | Change.POD_BOUND if after else gone, old, event.pod)
+
+    def _see_placed_elsewhere(self, record: PodRecord | None) -> None:
+        """Give up the row that is held for a pod which has come with another one already."""
+        expected = None if record is None else self.cluster.successor_hold(record)
+        if expected is not None and record is not None:
+            withdraw(self.cluster, self.queue, expected[0], is_setback=record.row != expected[1].row)
 
     def _lose_pod(self, event: PodLost) -> None:
         key = PodKey(event.key)
@@ -329,7 +449,18 @@ class Scheduler:
         if record is None or profile is None or record.pod.metadata.deletion_timestamp is not None:
             self.queue.remove(key)
             return
+        if self._succeeds(record, profile, now):
+            return
         self.queue.let_in(record, profile, now)
+
+    def _succeeds(self, record: PodRecord, profile: Profile, now: float) -> bool:
+        """Let a pod that a controller has made in place of another have the row that is held for it, if any is."""
+        expected = self.cluster.successor_hold(record) if self.cluster.has_plans else None
+        if expected is None:
+            return False
+        self.cluster.take_over(*expected, record)
+        self.queue.set_aside(self.queue.make_entry(record, profile, now))
+        return True
 
     def foreign(self) -> Iterable[PodKey]:
         """The pods that wait for a scheduler with another name."""
@@ -349,6 +480,12 @@ def _about(event: Event) -> str:
     metadata = getattr(getattr(found, "workload", found), "metadata", None)
     name = found if metadata is None else "/".join(filter(None, (metadata.namespace, metadata.name)))
     return f"{type(event).__name__} {getattr(name, 'key', name)}"
+
+
+def _taken_waits(cycle: Cycle) -> list[Decision]:
+    """What is said of pods that were set aside because something raised in their turn, once."""
+    waits, cycle.waits = cycle.waits, []
+    return list(waits)
 
 
 def _fault_of(action: Action, error: Exception) -> Fault:

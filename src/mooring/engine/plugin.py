@@ -48,11 +48,13 @@ class Depends(enum.Flag):
     """The nodes' descriptions: labels, taints, capacity, images."""
     NODE_USAGE = enum.auto()
     """What runs on the row itself."""
+    NODE_LOAD = enum.auto()
+    """What was measured on the row itself, and how old that is."""
     PODS = enum.auto()
     """Pods anywhere, as affinity and spreading do."""
     RELATED = enum.auto()
     """Other objects: namespaces, services, volumes."""
-    ANYTHING = NODE | NODE_USAGE | PODS | RELATED
+    ANYTHING = NODE | NODE_USAGE | NODE_LOAD | PODS | RELATED
 
 
 class Change(enum.Flag):
@@ -62,7 +64,9 @@ class Change(enum.Flag):
     POD_GONE = enum.auto()
     NODE = enum.auto()
     RELATED = enum.auto()
-    ANY = POD_BOUND | POD_GONE | NODE | RELATED
+    NODE_LOAD = enum.auto()
+    """Something was measured, or has become too old."""
+    ANY = POD_BOUND | POD_GONE | NODE | RELATED | NODE_LOAD
 
 
 @dataclass(frozen=True, slots=True)

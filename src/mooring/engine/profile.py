@@ -49,6 +49,6 @@ class Profile:
         """The parts of a pod that plugins read whose answers depend on descriptions only."""
         parts = set[str]()
         for plugin in (*self.filters, *(plugin for plugin, _ in self.scores)):
-            if not plugin.depends_on & (Depends.NODE_USAGE | Depends.PODS):
+            if not plugin.depends_on & (Depends.NODE_USAGE | Depends.NODE_LOAD | Depends.PODS):
                 parts |= EVERYTHING if plugin.reads is None else plugin.reads
         return tuple(sorted(parts))

@@ -4,7 +4,7 @@ None of this is needed by a plugin that is right, and it may change with the eng
 `OffersInOneGo` (`engine/answers/usage.py`) is one more.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from mooring.state.devices.card_policies import CardPolicy
 from mooring.state.effects import ShapeEffects
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.views import ClusterView, GuardedPod
 
 
 class QuickMask(FilterAnswers):
@@ -82,6 +83,27 @@ class SupposingFilter(PreFilter):
     def filter_without(self, pod: Shape, nodes: NodeRows, prepared: Any, gone: Gone) -> Mask | Codes:
         """As `filter`, each row being asked about by itself: without some pods of its own, all others as they are."""
         raise NotImplementedError
+
+
+class SpoiledByOthers(PreFilter):
+    """A filter that accepts a row for a pod, and might refuse it once another pod has come to a row or is gone."""
+
+    def spoiled_rows(self, held: GuardedPod, pod: Shape, cluster: ClusterView) -> Mask | None:
+        """The rows of the table on which such a pod would make this filter refuse a held pod its row; None for none."""
+        return None
+
+    def rows_in_doubt(self, pod: Shape, tentative: Sequence[tuple[Shape, int]], cluster: ClusterView) -> Mask | None:
+        """The rows of the table that this filter refuses without some other pods, by shape and row; None for none."""
+        prepared = self.pre_filter(pod, cluster)
+        if not isinstance(prepared, Incremental):
+            return None
+        moved = [prepared.update_one(shape.id, row, -1) for shape, row in tentative]
+        if not any(moved):
+            return None
+        rows = cluster.rows()
+        refused = np.zeros(cluster.end, np.bool_)
+        refused[rows.index] = self.filter(pod, rows, prepared) != 0
+        return refused
 
 
 class Incremental:

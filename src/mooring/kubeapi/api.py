@@ -40,6 +40,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 Objects = list[Object]
 Records = list[Record]
+_VERBS = {CREATE: "create", UPDATE: "update", DELETE: "delete"}
 GENERATED_TRIES = 8
 """How often a name is made up until one is free."""
 
@@ -53,6 +54,8 @@ class Options(TypedDict, total=False):
     """The field manager, in whose name fields are owned from now on."""
     warnings: list[str]
     """A list that what the client should know is added to."""
+    verb: str
+    """Of a creation by PUT or by apply: the verb of the request."""
 
 
 class Api:
@@ -191,6 +194,7 @@ class Api:
         strategy = self.strategy_of(resource)
         if record is None:
             if strategy.allows_create_on_update and not subresource:
+                options["verb"] = "update"
                 return self.create(resource, obj, namespace, **options)
             raise not_found(resource.group, resource.plural, name)
         if not about.get("resourceVersion") and not strategy.allows_unconditional_update:
@@ -238,6 +242,7 @@ class Api:
         metadata.set_kind(resource, new)
         if record is None:
             metadata.metadata_of(new)["name"] = name
+            options["verb"] = "patch"
             return self.create(resource, new, namespace, **options)
         return self._replace(resource, record, new, subresource, options, verb="patch")
 
@@ -366,4 +371,5 @@ def _request(
 ) -> Request:
     user, dry_run = options.get("user", SYSTEM), options.get("dry_run", False)
     warnings = options.get("warnings", [])
-    return Request(operation, resource, namespace, name, obj, old, subresource, user, dry_run, warnings)
+    verb = options.get("verb") or _VERBS[operation]
+    return Request(operation, resource, namespace, name, obj, old, subresource, user, dry_run, warnings, verb)

@@ -11,19 +11,36 @@ RBAC = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 _AGGREGATE = f"{RBAC}/aggregate-to-"
-_WORKLOADS = (
-    ("", "pods persistentvolumeclaims configmaps endpoints events serviceaccounts services replicationcontrollers"),
-    ("", "pods/log pods/status services/status replicationcontrollers/scale replicationcontrollers/status"),
+_WRITTEN = (
+    ("", "configmaps events persistentvolumeclaims pods replicationcontrollers replicationcontrollers/scale"),
+    ("", "secrets serviceaccounts services services/proxy"),
+    ("", "pods/attach pods/exec pods/portforward pods/proxy"),
     ("apps", "daemonsets deployments deployments/scale replicasets replicasets/scale statefulsets statefulsets/scale"),
-    ("apps", "controllerrevisions daemonsets/status deployments/status replicasets/status statefulsets/status"),
+    ("autoscaling", "horizontalpodautoscalers"),
+    ("batch", "cronjobs jobs"),
+    ("coordination.k8s.io", "leases"),
+    ("networking.k8s.io", "ingresses networkpolicies"),
+    ("policy", "poddisruptionbudgets"),
+    ("resource.k8s.io", "resourceclaims resourceclaimtemplates"),
+)
+"""What the role `edit` writes: no status, and nothing that others act on without looking, such as Endpoints."""
+_READ_BY_EDIT = (("", "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy"),)
+_READ_BY_ALL = (
+    ("", "bindings configmaps endpoints events limitranges namespaces namespaces/status persistentvolumeclaims"),
+    ("", "persistentvolumeclaims/status pods pods/log pods/status replicationcontrollers replicationcontrollers/scale"),
+    ("", "replicationcontrollers/status resourcequotas resourcequotas/status serviceaccounts services services/status"),
+    ("apps", "controllerrevisions daemonsets daemonsets/status deployments deployments/scale deployments/status"),
+    ("apps", "replicasets replicasets/scale replicasets/status statefulsets statefulsets/scale statefulsets/status"),
     ("autoscaling", "horizontalpodautoscalers horizontalpodautoscalers/status"),
-    ("batch", "jobs cronjobs jobs/status cronjobs/status"),
+    ("batch", "cronjobs cronjobs/status jobs jobs/status"),
+    ("coordination.k8s.io", "leases"),
     ("discovery.k8s.io", "endpointslices"),
     ("networking.k8s.io", "ingresses ingresses/status networkpolicies"),
     ("policy", "poddisruptionbudgets poddisruptionbudgets/status"),
     ("resource.k8s.io", "resourceclaims resourceclaims/status resourceclaimtemplates"),
 )
-_ONLY_READ = (("", "bindings limitranges namespaces namespaces/status resourcequotas resourcequotas/status"),)
+_KEPT = "rbac.authorization.kubernetes.io/autoupdate"
+"""An annotation: with the value "false" a role of the cluster's own stays as it is when the cluster starts."""
 
 
 def bootstrap(api: Api, port: int) -> None:
@@ -36,7 +53,7 @@ def bootstrap(api: Api, port: int) -> None:
         _ensure(api, "priorityclasses.scheduling.k8s.io", "", priority)
     _ensure(api, "storageclasses.storage.k8s.io", "", default_storage_class())
     for role in _roles():
-        _ensure(api, f"clusterroles.{RBAC}", "", role)
+        _ensure_role(api, role)
     for binding in _bindings():
         _ensure(api, f"clusterrolebindings.{RBAC}", "", binding)
     _ensure(api, "services", "default", _service(port))
@@ -48,6 +65,16 @@ def bootstrap(api: Api, port: int) -> None:
 def _ensure(api: Api, resource: str, namespace: str, obj: Object) -> None:
     if api.find(resource, namespace, obj["metadata"]["name"]) is None:
         api.create(resource, obj, namespace)
+
+
+def _ensure_role(api: Api, role: Object) -> None:
+    """Create a role of the cluster's own, or give it the rules of this version: a file may be from an older one."""
+    resource = f"clusterroles.{RBAC}"
+    found = api.find(resource, None, role["metadata"]["name"])
+    if found is None:
+        api.create(resource, role)
+    elif "aggregationRule" not in role and (found["metadata"].get("annotations") or {}).get(_KEPT) != "false":
+        api.update(resource, {**found, "rules": role["rules"]})
 
 
 def _service(port: int) -> Object:
@@ -112,10 +139,9 @@ def _roles() -> list[Object]:
     ]
     issuer = [f"{path}{end}" for path in ("/.well-known/openid-configuration", "/openid/v1/jwks") for end in ("", "/")]
     review = ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]
-    secrets = (("", "secrets"),)
     rbac = ((RBAC, "roles rolebindings"),)
+    reviews = (("authorization.k8s.io", "localsubjectaccessreviews"),)
     evictions: tuple[tuple[str, str], ...] = (("", "pods/eviction"),)
-    connect = (("", "pods/attach pods/exec pods/portforward pods/proxy services/proxy"),)
     return [
         _role("cluster-admin", [everything, {"nonResourceURLs": ["*"], "verbs": ["*"]}]),
         _role("system:discovery", [{"nonResourceURLs": paths, "verbs": ["get"]}]),
@@ -131,20 +157,23 @@ def _roles() -> list[Object]:
         _aggregated("admin"),
         _aggregated("edit", **_part_of("admin")),
         _aggregated("view", **_part_of("edit")),
-        _role("system:aggregate-to-view", _rules(_WORKLOADS + _ONLY_READ, _READ), **_part_of("view")),
+        _role("system:aggregate-to-view", _rules(_READ_BY_ALL, _READ), **_part_of("view")),
         _role(
             "system:aggregate-to-edit",
             [
-                *_rules(_WORKLOADS, _WRITE),
-                *_rules(secrets, _READ + _WRITE),
-                *_rules(connect, [*_READ, *_WRITE]),
+                *_rules(_WRITTEN, _WRITE),
+                *_rules(_READ_BY_EDIT, _READ),
                 *_rules(evictions, ["create"]),
                 {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["impersonate"]},
                 {"apiGroups": [""], "resources": ["serviceaccounts/token"], "verbs": ["create"]},
             ],
             **_part_of("edit"),
         ),
-        _role("system:aggregate-to-admin", _rules(rbac, _READ + _WRITE), **_part_of("admin")),
+        _role(
+            "system:aggregate-to-admin",
+            [*_rules(rbac, _READ + _WRITE), *_rules(reviews, ["create"])],
+            **_part_of("admin"),
+        ),
     ]
 
 

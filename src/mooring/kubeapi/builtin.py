@@ -116,6 +116,7 @@ scheduling.run.ai/v2alpha2 podgroups PodGroup namespaced /status
 resource.nvidia.com/v1beta1 computedomains ComputeDomain namespaced /status
 topology.node.k8s.io/v1alpha2,v1alpha1 noderesourcetopologies NodeResourceTopology cluster node-res-topo
 # what people run
+disaggregatedset.x-k8s.io/v1 disaggregatedsets DisaggregatedSet namespaced dsset /status
 jobset.x-k8s.io/v1alpha2 jobsets JobSet namespaced /status
 kubeflow.org/v1 jaxjobs JAXJob namespaced /scale /status
 kubeflow.org/v2beta1,v1 mpijobs MPIJob namespaced /scale /status
@@ -128,6 +129,10 @@ ray.io/v1 rayclusters RayCluster namespaced /status
 ray.io/v1 rayjobs RayJob namespaced /status
 ray.io/v1 rayservices RayService namespaced /status
 sparkoperator.k8s.io/v1beta2 sparkapplications SparkApplication namespaced sparkapp /status
+trainer.kubeflow.org/v1alpha1 clustertrainingruntimes ClusterTrainingRuntime cluster
+trainer.kubeflow.org/v1alpha1 trainingruntimes TrainingRuntime namespaced
+trainer.kubeflow.org/v1alpha1 trainjobs TrainJob namespaced /status
+workload.codeflare.dev/v1beta2 appwrappers AppWrapper namespaced aw /status
 # Karpenter and the Vertical Pod Autoscaler
 autoscaling.k8s.io/v1 verticalpodautoscalers VerticalPodAutoscaler namespaced vpa /status
 autoscaling.k8s.io/v1 verticalpodautoscalercheckpoints VerticalPodAutoscalerCheckpoint namespaced vpacheckpoint

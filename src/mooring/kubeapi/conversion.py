@@ -2,8 +2,11 @@
 
 from collections.abc import Callable
 
+from mooring.kubeapi.kueue_versions import GROUP as KUEUE
+from mooring.kubeapi.kueue_versions import from_v1beta1, to_v1beta1
 from mooring.kubeapi.registry import Resource
-from mooring.kubeapi.status import Object
+from mooring.kubeapi.status import Object, bad_request
+from mooring.kubeapi.version_fields import ONLY_STORED, ONLY_THERE, hide, show
 
 _EVENT_FIELDS = {
     "regarding": "involvedObject",
@@ -25,59 +28,84 @@ def is_stored_as(resource: Resource, version: str) -> bool:
 
 
 def from_storage(resource: Resource, version: str, obj: Object) -> Object:
-    """A stored object as a version shows it."""
+    """A stored object as a version shows it. Parts that nothing checked may be of any form: an object that cannot be
+    converted for that is shown as it is stored."""
     if is_stored_as(resource, version):
         return obj
+    try:
+        return _from_storage(resource, version, obj)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return {**obj, "apiVersion": resource.api_version(version)}
+
+
+def _from_storage(resource: Resource, version: str, obj: Object) -> Object:
     if resource.on_read is not None:
         obj = resource.on_read(resource, version, obj)
     if resource.key == "events.events.k8s.io":
         obj = {_CORE_EVENT_FIELDS.get(key, key): value for key, value in obj.items()}
-    elif resource.key == "horizontalpodautoscalers.autoscaling" and version == "v1":
+    obj = show(obj, ONLY_THERE.get((resource.key, version), ()))
+    if resource.key == "horizontalpodautoscalers.autoscaling" and version == "v1":
         obj = _to_hpa_v1(obj)
+    elif resource.group == KUEUE and version == "v1beta1":
+        obj = to_v1beta1(obj)
     elif resource.group == "resource.k8s.io" and version == "v1beta1":
         obj = _map_requests(obj, _to_flat_request)
         obj = _map_devices(obj, wrap=True)
+    obj = hide(obj, ONLY_STORED.get((resource.key, version), ()))
     return {**obj, "apiVersion": resource.api_version(version)}
 
 
 def to_storage(resource: Resource, version: str, obj: Object) -> Object:
-    """What a client sent in a version, as it is stored."""
+    """What a client sent in a version, as it is stored; 400 where a part of it is of another form than the version
+    has."""
     if is_stored_as(resource, version):
         return obj
+    try:
+        return _to_storage(resource, version, obj)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise bad_request(f"the object cannot be converted from version {version}: {error}") from error
+
+
+def _to_storage(resource: Resource, version: str, obj: Object) -> Object:
     if resource.key == "events.events.k8s.io":
         obj = {_EVENT_FIELDS.get(key, key): value for key, value in obj.items()}
         return {**obj, "apiVersion": "v1"}
+    obj = show(obj, ONLY_STORED.get((resource.key, version), ()))
     if resource.key == "horizontalpodautoscalers.autoscaling" and version == "v1":
         obj = _from_hpa_v1(obj)
+    elif resource.group == KUEUE and version == "v1beta1":
+        obj = from_v1beta1(obj)
     elif resource.group == "resource.k8s.io" and version == "v1beta1":
         obj = _map_requests(obj, _from_flat_request)
         obj = _map_devices(obj, wrap=False)
+    obj = hide(obj, ONLY_THERE.get((resource.key, version), ()))
     return {**obj, "apiVersion": resource.api_version()}
 
 
 def _to_hpa_v1(obj: Object) -> Object:
-    """Version 1 knows the CPU's utilisation only; other metrics are not shown."""
+    """Version 1 knows the CPU's utilisation only; all metrics are in an annotation."""
     spec = dict(obj.get("spec") or {})
-    for metric in spec.pop("metrics", None) or ():
+    for metric in spec.get("metrics") or ():
         resource = metric.get("resource") or {}
         target = resource.get("target") or {}
         if resource.get("name") == _CPU and target.get("averageUtilization") is not None:
             spec["targetCPUUtilizationPercentage"] = target["averageUtilization"]
     status = dict(obj.get("status") or {})
-    for metric in status.pop("currentMetrics", None) or ():
+    for metric in status.get("currentMetrics") or ():
         resource = metric.get("resource") or {}
         if resource.get("name") == _CPU and (used := (resource.get("current") or {}).get("averageUtilization")):
             status["currentCPUUtilizationPercentage"] = used
-    status.pop("conditions", None)
-    spec.pop("behavior", None)
     return {**obj, "spec": spec, "status": status}
 
 
 def _from_hpa_v1(obj: Object) -> Object:
     spec = dict(obj.get("spec") or {})
+    others = [each for each in spec.get("metrics") or () if (each.get("resource") or {}).get("name") != _CPU]
     if (percentage := spec.pop("targetCPUUtilizationPercentage", None)) is not None:
         target = {"type": "Utilization", "averageUtilization": percentage}
-        spec["metrics"] = [{"type": "Resource", "resource": {"name": _CPU, "target": target}}]
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": _CPU, "target": target}}, *others]
+    elif "metrics" in spec:
+        spec["metrics"] = others or spec["metrics"]
     status = dict(obj.get("status") or {})
     status.pop("currentCPUUtilizationPercentage", None)
     return {**obj, "spec": spec, "status": status} if status else {**obj, "spec": spec}

@@ -75,13 +75,12 @@ def begin(resource: Resource, obj: Object, namespace: str, now: float) -> str:
 
 
 def set_namespace(resource: Resource, metadata: Object, namespace: str) -> None:
-    found = metadata.get("namespace") or ""
+    """Put the namespace of the request; a cluster-wide object that names one is written without it, as by the API
+    server."""
     if not resource.namespaced:
-        if found:
-            metadata["namespace"] = found
-            raise bad_request("namespace is not allowed on this type of object: it is cluster-scoped")
         metadata.pop("namespace", None)
         return
+    found = metadata.get("namespace") or ""
     if found and found != namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     metadata["namespace"] = namespace

@@ -27,7 +27,7 @@ class Request:
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
     verb: str = "update"
-    """Of an update, whether it is one or a patch."""
+    """How it was asked for: an update may be a patch, and a creation may be an update or a patch of nothing."""
 
 
 class Admission(Protocol):

@@ -10,6 +10,8 @@ class Strategy:
 
     fields_selectable: ClassVar[dict[str, tuple[str, ...]]] = {}
     """Field selectors beside metadata.name and metadata.namespace, each with the path to its value."""
+    fields_instead: ClassVar[dict[str, tuple[str, ...]]] = {}
+    """Of some of these: the path to the value that counts where the first has none."""
     allows_unconditional_update = True
     """Whether an update may leave out resourceVersion."""
     allows_create_on_update = False

@@ -3,6 +3,7 @@
 The same annotation and expressions as in `mooring schedule`: see `mooring.model.loading.replicas`.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,16 +28,17 @@ def is_template(obj: Object) -> bool:
     return obj.get("kind") in _MULTIPLIED and isinstance(annotations, dict) and REPLICAS in annotations
 
 
-def expand(obj: Object) -> Iterator[Object]:
-    """The objects that a manifest stands for: itself, mostly."""
+def expand(obj: Object, most: int = MOST_REPLICAS) -> Iterator[Object]:
+    """The objects that a manifest stands for: itself, mostly; TemplateError where they are more than `most`."""
     if not is_template(obj):
         yield obj
         return
     about = metadata_of(obj)
     annotations = about["annotations"]
     text = str(annotations[REPLICAS])
-    if not text.isdigit() or not 1 <= int(text) <= MOST_REPLICAS:
-        raise TemplateError(expected=f"{REPLICAS} to be a whole number from 1 to {MOST_REPLICAS}", found=f'"{text}"')
+    if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= most:
+        shown = text if len(text) <= 20 else f"{text[:20]}..."
+        raise TemplateError(expected=f"{REPLICAS} to be a whole number from 1 to {most}", found=f'"{shown}"')
     left_out = {name.strip() for name in annotations.get(WITHOUT, "").split(",")}
     name = about.get("name") or about.get("generateName") or ""
     kept = {key: value for key, value in annotations.items() if key not in (REPLICAS, WITHOUT)}

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from mooring.model.api.claims import AllocationResult, ResourceClaimSpec
+from mooring.model.node_offer import NodeOffer
+from mooring.model.pod_patch import ContainerResources, PodPatch
 
 Written: TypeAlias = tuple[tuple[str, str], ...]
 """Keys and values that are to be written to an object."""
@@ -20,7 +22,7 @@ class ClaimReservation:
     finalizer resource.kubernetes.io/delete-protection), and the pod behind the others in `reservedFor`. Devices with
     binding conditions must have them all true before the pod is bound, and none of their failure conditions. If any of
     this fails, or takes longer than `binding_seconds`, the pod is not bound: the driver takes back what it wrote, so
-    that the pod may get other devices, and reports BindFailed.
+    that the pod may get other devices, and reports that the bind Failed.
     """
 
     claim: str
@@ -77,8 +79,10 @@ class Evict:
     """namespace/name of the pod, or of the workload if its quota is wanted back; empty if nobody's sake it is"""
     reason: str
     """In the words of kube-scheduler's event on the victim, or of Kueue's on its workload."""
-    moves_to: str = ""
-    """The node that has room for what its controller makes in its place, if it goes for its own sake."""
+    successor: str = ""
+    """The node that has room for the pod that its controller makes in its place, if it is to move there."""
+    via: Literal["delete", "eviction"] = "delete"
+    """A voluntary disruption goes by the Eviction API, so that the API server holds the budgets; preemption deletes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,8 @@ class Admit:
     """In the words of Kueue's condition."""
     pending_checks: tuple[str, ...] = ()
     """The admission checks that must be ready before the pods may start; another Admit follows when they are."""
+    pod_patches: tuple[tuple[str, PodPatch], ...] = ()
+    """By pod set, what its flavors and admission checks give its pods; pod sets that are given nothing are left out."""
 
 
 class Defer(Struct, frozen=True):  # one for each that waits in a long line
@@ -201,8 +207,34 @@ class Partition:
     """What to write to the node, for the agent there that cuts it; what is empty is to be taken away."""
 
 
-PodDecision: TypeAlias = Bind | Wait | Evict
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Get a node of this kind. The state has a row for it already, under this name."""
+
+    node: str
+    """The name that the node is to have."""
+    offer: NodeOffer
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """Let this node go: the pods that were to leave it have left."""
+
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """Give the containers of this pod these amounts, where it runs."""
+
+    pod: str
+    """namespace/name"""
+    resources: tuple[ContainerResources, ...]
+
+
+PodDecision: TypeAlias = Bind | Wait | Evict | Resize
 WorkloadDecision: TypeAlias = Admit | Defer | Suspend | Notice
 GangDecision: TypeAlias = Enqueue | KeepOut
-NodeDecision: TypeAlias = Partition
+NodeDecision: TypeAlias = Partition | Launch | Terminate
 Decision: TypeAlias = PodDecision | WorkloadDecision | GangDecision | NodeDecision

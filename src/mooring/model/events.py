@@ -25,8 +25,10 @@ from mooring.model.api.volumes import (
 )
 from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 from mooring.model.api.yunikorn_queues import YuniKornQueues
+from mooring.model.decisions import Decision
 from mooring.model.devices.dialects.koordinator import Device as KoordinatorDevice
 from mooring.model.gangs.gang import Gang
+from mooring.model.load.reports import LoadReport
 from mooring.model.loading.places import CLUSTER_SCOPED
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.model.topology.requests import HyperNode
@@ -84,39 +86,31 @@ class GangLost:
 
 
 @dataclass(frozen=True, slots=True)
-class BindFailed:
-    """The world refused to bind a pod as decided, or to write what it reserves: it waits again."""
+class Failed:
+    """The world refused a decision, or could not carry it out: what the state assumed of it is undone.
 
-    key: str
-    """namespace/name"""
+    A pod that was to be bound waits again, a pod that was to be evicted runs on, a workload that was to be admitted is
+    pending again, and one that was to be suspended holds its quota; a gang or a GPU is told again.
+    """
+
+    decision: Decision
     message: str = ""
+    retry_after: float = 0.0
+    """Seconds before the same decision is made again."""
 
 
 @dataclass(frozen=True, slots=True)
-class EvictFailed:
-    """The world refused to evict a pod as decided: it runs on, and is not leaving any more."""
+class NodeLoadSeen:
+    """A source reported what it measured on a node."""
 
-    key: str
-    """namespace/name"""
-    message: str = ""
+    report: LoadReport
 
 
 @dataclass(frozen=True, slots=True)
-class AdmitFailed:
-    """The world refused to give a workload its quota as decided: it is pending again."""
+class NodeLoadLost:
+    """A source reports nothing of a node any more."""
 
-    key: str
-    """namespace/name of the workload"""
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SuspendFailed:
-    """The world refused to suspend a workload as decided: it is told again."""
-
-    key: str
-    """namespace/name of the workload"""
-    message: str = ""
+    node: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +169,11 @@ Event: TypeAlias = (
     | ObjectLost
     | GangSeen
     | GangLost
-    | BindFailed
-    | EvictFailed
-    | AdmitFailed
-    | SuspendFailed
+    | Failed
     | WorkloadSeen
     | WorkloadLost
+    | NodeLoadSeen
+    | NodeLoadLost
 )
 
 

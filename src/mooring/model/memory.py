@@ -56,3 +56,5 @@ class Memory(_Remembered):
     """By workload: when it was preempted, as far back as that counts."""
     gangs_waiting_since: dict[str, Moment] = {}
     """By gang: since when it has been tried in vain. Room is kept for one that has waited long."""
+    gangs_short_since: dict[str, Moment] = {}
+    """By gang of which some pods run: since when it lacks others. It is released when its time is up."""

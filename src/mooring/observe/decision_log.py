@@ -6,11 +6,13 @@ A line says when, what kind of decision, of whom, and what became of it:
     {"time": 1767225600.2, "kind": "Bound", "pod": "default/web-0", "node": "n7"}
 """
 
+import os
 import re
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -27,13 +29,21 @@ _OF_A_JOB = {
 """How Kueue names the Workload of a job, and Kubernetes the pods of one."""
 
 
-class DecisionLog:
-    """Appends lines to a file, or to standard output by the name `-`; nothing without a name."""
+MOST_BYTES = 256 << 20
+"""How long a file gets before another is begun; the one before is kept as `FILE.1`."""
 
-    def __init__(self, path: str = "") -> None:
-        self._file = None
+
+class DecisionLog:
+    """Appends lines to a file, or to standard output by the name `-`; nothing without a name.
+
+    The file is its owner's alone: it names pods, namespaces and nodes.
+    """
+
+    def __init__(self, path: str = "", most_bytes: int = MOST_BYTES) -> None:
+        self._path, self._most_bytes = path, most_bytes
+        self._file: BinaryIO | None = None
         if path:
-            self._file = sys.stdout.buffer if path == "-" else Path(path).open("ab")  # noqa: SIM115 (until close)
+            self._file = sys.stdout.buffer if path == "-" else _open(path)
 
     @property
     def is_on(self) -> bool:
@@ -44,21 +54,35 @@ class DecisionLog:
         if self._file is None or not decisions:
             return
         lines = [_encode({"time": round(now, 6), "kind": type(found).__name__, **_facts(found)}) for found in decisions]
-        self._file.write(b"\n".join(lines) + b"\n")
-        self._file.flush()
+        self._write(b"\n".join(lines) + b"\n")
 
     def became(self, now: float, kind: str, **facts: str) -> None:
         """Note what became of a decision."""
         if self._file is not None:
             said = {name: value for name, value in facts.items() if value}
-            self._file.write(_encode({"time": round(now, 6), "kind": kind, **said}) + b"\n")
-            self._file.flush()  # nothing else may be decided for long
+            self._write(_encode({"time": round(now, 6), "kind": kind, **said}) + b"\n")
+
+    def _write(self, lines: bytes) -> None:
+        assert self._file is not None
+        self._file.write(lines)
+        self._file.flush()  # nothing else may be decided for long
+        if self._file is not sys.stdout.buffer and self._file.tell() > self._most_bytes:
+            self._file.close()
+            os.replace(self._path, f"{self._path}.1")
+            self._file = _open(self._path)
 
     def close(self) -> None:
         if self._file is not None:
             self._file.flush()
             if self._file is not sys.stdout.buffer:
                 self._file.close()
+
+
+def _open(path: str) -> BinaryIO:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.fchmod(descriptor, 0o600)
+    return os.fdopen(descriptor, "ab")
 
 
 def _facts(decision: Decision) -> dict[str, Any]:

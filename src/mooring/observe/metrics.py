@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
 from prometheus_client.metrics import MetricWrapperBase
 
 _SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384)
 _WAITS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68)
+_POINTS = tuple(0.0001 * 2.0**i for i in range(12))
+_PLUGINS = tuple(0.00001 * 1.5**i for i in range(20))
 _VICTIMS = (1, 2, 4, 8, 16, 32, 64)
+_ATTEMPTS = (1, 2, 4, 8, 16)
+_QUOTA = ("cohort", "cluster_queue", "flavor", "resource")
 M = TypeVar("M", bound=MetricWrapperBase)
 
 
@@ -21,8 +25,44 @@ class Metrics:
         self.attempts = self._new(
             Counter, "scheduler_schedule_attempts_total", "Attempts to schedule pods, by result.", "result", "profile"
         )
+        self.attempt_seconds = self._histogram(
+            "scheduler_scheduling_attempt_duration_seconds",
+            "How long an attempt took: pods that are decided in one cycle share its time.",
+            _SECONDS,
+            "result",
+            "profile",
+        )
+        self.pod_attempts = self._histogram(
+            "scheduler_pod_scheduling_attempts", "How many attempts a pod took until it was bound.", _ATTEMPTS
+        )
+        self.unschedulable_pods = self._new(
+            Gauge,
+            "scheduler_unschedulable_pods",
+            "Pods that a plugin found no node for when they were last tried; a pod counts for each of its plugins.",
+            "plugin",
+            "profile",
+        )
+        self.incoming_pods = self._new(
+            Counter,
+            "scheduler_queue_incoming_pods_total",
+            "Pods that came to a queue, by what brought them.",
+            "queue",
+            "event",
+        )
         self.algorithm_seconds = self._histogram(
             "scheduler_scheduling_algorithm_duration_seconds", "How long deciding took, cycle by cycle.", _SECONDS
+        )
+        self.point_seconds = self._histogram(
+            "scheduler_framework_extension_point_duration_seconds",
+            "How long all plugins of an extension point took, for all pods of one cycle in ten.",
+            _POINTS,
+            *("extension_point", "status", "profile"),
+        )
+        self.plugin_seconds = self._histogram(
+            "scheduler_plugin_execution_duration_seconds",
+            "How long a plugin took at an extension point, for all pods of one cycle in ten.",
+            _PLUGINS,
+            *("plugin", "extension_point", "status"),
         )
         self.sli_seconds = self._histogram(
             "scheduler_pod_scheduling_sli_duration_seconds", "From a pod's creation until it is bound.", _WAITS
@@ -52,7 +92,38 @@ class Metrics:
         self.evicted_workloads = self._new(
             Counter, "kueue_evicted_workloads_total", "Workloads that lost their quota.", "cluster_queue", "reason"
         )
+        self.admitted_active_workloads = self._new(
+            Gauge, "kueue_admitted_active_workloads", "Workloads that are admitted and not finished.", "cluster_queue"
+        )
+        self.queue_status = self._new(
+            Gauge, "kueue_cluster_queue_status", "1 for how a queue stands.", "cluster_queue", "status"
+        )
+        self.resource_reservation = self._new(
+            Gauge, "kueue_cluster_queue_resource_reservation", "What workloads with quota hold.", *_QUOTA
+        )
+        self.resource_usage = self._new(
+            Gauge, "kueue_cluster_queue_resource_usage", "What admitted workloads use.", *_QUOTA
+        )
+        self.nominal_quota = self._new(Gauge, "kueue_cluster_queue_nominal_quota", "The queue's own quota.", *_QUOTA)
+        self.borrowing_limit = self._new(
+            Gauge, "kueue_cluster_queue_borrowing_limit", "How much it may borrow; none if nothing limits it.", *_QUOTA
+        )
+        self.lending_limit = self._new(
+            Gauge, "kueue_cluster_queue_lending_limit", "How much it may lend; none if nothing limits it.", *_QUOTA
+        )
+        # client-go's, and the process'.
+        self.rest_requests = self._new(
+            Counter, "rest_client_requests_total", "Requests to the API server.", "code", "method", "host"
+        )
+        self.rest_seconds = self._histogram(
+            "rest_client_request_duration_seconds", "How long they took.", _SECONDS, "verb", "host"
+        )
+        ProcessCollector(registry=self.registry)
+        self.version = Info("version", "Of this program.", registry=self.registry)
         # Our own.
+        self.borrowed = self._new(
+            Gauge, "mooring_cluster_queue_borrowed", "What a queue uses beyond its own quota.", *_QUOTA
+        )
         self.cycle_seconds = self._histogram(
             "mooring_cycle_duration_seconds", "How long the steps of a cycle took.", _SECONDS, "step"
         )

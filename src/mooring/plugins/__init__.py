@@ -8,25 +8,33 @@ from mooring.plugins.default_binder import DefaultBinder
 from mooring.plugins.default_preemption import DefaultPreemption
 from mooring.plugins.dynamic_resources import DynamicResources
 from mooring.plugins.gpu_fragmentation import GpuFragmentation
+from mooring.plugins.gpu_load import GpuLoad
 from mooring.plugins.gpu_lookahead import GpuLookahead
 from mooring.plugins.gpu_policies import BestFit, DotProduct, FirstFit, GpuClustering, GpuPacking, RandomFit, WorstFit
 from mooring.plugins.gpu_sharing import GpuSharing
 from mooring.plugins.image_locality import ImageLocality
 from mooring.plugins.inter_pod_affinity import InterPodAffinity
+from mooring.plugins.load_aware_scheduling import LoadAwareScheduling
+from mooring.plugins.load_variation_risk_balancing import LoadVariationRiskBalancing
+from mooring.plugins.low_risk_over_commitment import LowRiskOverCommitment
 from mooring.plugins.node_affinity import NodeAffinity
 from mooring.plugins.node_declared_features import NodeDeclaredFeatures
 from mooring.plugins.node_name import NodeName
 from mooring.plugins.node_pools import NodePools
 from mooring.plugins.node_ports import NodePorts
 from mooring.plugins.node_resource_topology_match import NodeResourceTopologyMatch
+from mooring.plugins.node_resources_allocatable import NodeResourcesAllocatable
 from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from mooring.plugins.node_resources_fit import NodeResourcesFit
 from mooring.plugins.node_unschedulable import NodeUnschedulable
 from mooring.plugins.node_volume_limits import NodeVolumeLimits
+from mooring.plugins.peaks import Peaks
+from mooring.plugins.pod_state import PodState
 from mooring.plugins.pod_topology_spread import PodTopologySpread
 from mooring.plugins.priority_sort import PrioritySort
 from mooring.plugins.scheduling_gates import SchedulingGates
 from mooring.plugins.taint_toleration import TaintToleration
+from mooring.plugins.target_load_packing import TargetLoadPacking
 from mooring.plugins.topology_manager import TopologyManager
 from mooring.plugins.volume_binding import VolumeBinding
 from mooring.plugins.volume_restrictions import VolumeRestrictions
@@ -71,6 +79,14 @@ OPTIONAL_PLUGINS: tuple[type[Plugin], ...] = (
     GpuClustering,
     FirstFit,
     RandomFit,
+    TargetLoadPacking,
+    LoadVariationRiskBalancing,
+    LowRiskOverCommitment,
+    Peaks,
+    LoadAwareScheduling,
+    GpuLoad,
+    NodeResourcesAllocatable,
+    PodState,
 )
 """Plugins that run where a profile enables them."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mooring.engine.asking import FEW
 from mooring.engine.plugin import MAX_SCORE, SKIP, Codes, Depends, Mask, PreScore, Scores, Skip
-from mooring.engine.shortcuts import Gone, QuickMask, SupposingFilter
+from mooring.engine.shortcuts import Gone, QuickMask, SpoiledByOthers, SupposingFilter
 from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import KubeObject
 from mooring.plugins.domain_counts import Counted, DomainCount
@@ -102,7 +102,7 @@ class RequiredCounts(Counted):
         return self.matches_itself and not any(part.counts.any() for part in self.affinity)
 
 
-class InterPodAffinity(SupposingFilter, QuickMask, PreScore):
+class InterPodAffinity(SupposingFilter, SpoiledByOthers, QuickMask, PreScore):
     depends_on = Depends.PODS | Depends.NODE | Depends.RELATED
     args_type = InterPodAffinityArgs
     skip_is_settled = True
@@ -189,6 +189,12 @@ class InterPodAffinity(SupposingFilter, QuickMask, PreScore):
             domains = nodes.label_codes(part.key)
             codes[np.where(may_be_first, domains == MISSING, part.at(domains) <= less)] = NO_AFFINITY
         return codes
+
+    def rows_in_doubt(self, pod: Shape, tentative: Sequence[tuple[Shape, int]], cluster: ClusterView) -> Mask | None:
+        wanted = self._terms_in(cluster).of(pod).affinity
+        shapes = {shape.id: shape for shape, _ in tentative} if wanted else {}
+        is_one = any(all(term.matches(each, cluster.related) for term in wanted) for each in shapes.values())
+        return super().rows_in_doubt(pod, tentative, cluster) if is_one else None
 
     def rejection(self, pod: Shape, code: int) -> Rejection:
         return REASONS[code]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.plugin import IGNORED, MAX_SCORE, SKIP, Codes, Depends, Mask, PreScore, Scores, Skip
-from mooring.engine.shortcuts import Gone, QuickMask, SupposingFilter
+from mooring.engine.shortcuts import Gone, QuickMask, SpoiledByOthers, SupposingFilter
 from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import KubeObject
 from mooring.model.api.pods import TopologySpreadConstraint
@@ -27,7 +27,7 @@ from mooring.plugins.spread_constraints import (
 from mooring.state.nodes import MISSING, ROW
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
-from mooring.state.views import ClusterView
+from mooring.state.views import ClusterView, GuardedPod
 
 MISSING_LABEL, SKEWED = 1, 2
 REASON = "node(s) didn't match pod topology spread constraints"
@@ -137,7 +137,7 @@ class SoftCounts(Counted):
         self.weights = [float(np.log(size + 2)) for size in sizes]
 
 
-class PodTopologySpread(SupposingFilter, QuickMask, PreScore):
+class PodTopologySpread(SupposingFilter, SpoiledByOthers, QuickMask, PreScore):
     depends_on = Depends.PODS | Depends.NODE | Depends.RELATED
     args_type = PodTopologySpreadArgs
     skip_is_settled = True
@@ -208,6 +208,31 @@ class PodTopologySpread(SupposingFilter, QuickMask, PreScore):
             codes[skew > hard.constraint.max_skew] = SKEWED
             codes[domains == MISSING] = MISSING_LABEL
         return codes
+
+    def spoiled_rows(self, held: GuardedPod, pod: Shape, cluster: ClusterView) -> Mask | None:
+        prepared = self.pre_filter(held.shape, cluster)
+        if not isinstance(prepared, HardCounts) or not prepared.is_moved_by(pod):
+            return None
+        for shape_id, row in ((held.shape.id, held.row), *held.leaving):
+            prepared.update_one(shape_id, row, -1)  # counts as they will be when the held pod is bound
+        spoiled = np.zeros(cluster.end, np.bool_)
+        for hard in prepared.constraints:
+            count, domains = hard.count, cluster.label_codes(hard.constraint.topology_key)
+            own = int(domains[held.row])
+            if own == MISSING or not count.add_one(pod.id, held.row, 1):
+                continue
+            skew = int(count.counts[own]) + hard.self_match - hard.lowest()
+            count.add_one(pod.id, held.row, -1)
+            if skew > hard.constraint.max_skew:
+                spoiled |= domains[: cluster.end] == own
+        return spoiled
+
+    def rows_in_doubt(self, pod: Shape, tentative: Sequence[tuple[Shape, int]], cluster: ClusterView) -> Mask | None:
+        shapes = {shape.id: shape for shape, _ in tentative if shape.namespace == pod.namespace}
+        constraints = self._constraints(pod, cluster, HARD) if shapes else ()
+        selectors = [constraint.selector for constraint in constraints]
+        is_counted = any(each.matches(shape.selected_labels) for each in selectors for shape in shapes.values())
+        return super().rows_in_doubt(pod, tentative, cluster) if is_counted else None
 
     def rejection(self, pod: Shape, code: int) -> Rejection:
         if code == MISSING_LABEL:

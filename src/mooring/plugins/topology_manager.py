@@ -7,6 +7,7 @@ for that, is bound and then refused by the kubelet, for ever again if a controll
 import numpy as np
 
 from mooring.engine.plugin import MAX_SCORE, SKIP, Change, Codes, Depends, PreFilter, PreScore, Scores, Skip
+from mooring.engine.shortcuts import BesidesAmounts
 from mooring.engine.verdict import Rejection
 from mooring.model.numa.ask import PodAsk
 from mooring.model.numa.kubelet import (
@@ -30,7 +31,7 @@ EXPLAINED = {
 }
 
 
-class TopologyManager(PreFilter, PreScore):
+class TopologyManager(BesidesAmounts, PreFilter, PreScore):
     depends_on = Depends.NODE | Depends.NODE_USAGE | Depends.RELATED
     helped_by = Change.NODE | Change.RELATED | Change.POD_GONE
     skip_is_settled = True
@@ -49,6 +50,9 @@ class TopologyManager(PreFilter, PreScore):
     def filter(self, pod: Shape, nodes: NodeRows, prepared: NumaTable) -> Codes:
         answers = _answers(ask_of_shape(pod), nodes, prepared)
         return np.array([REASONS.index(a.reason) + 1 if isinstance(a, Refused) else 0 for a in answers], np.int64)
+
+    def is_concerned_by(self, other: Shape) -> bool:
+        return not ask_of_shape(other).is_nothing
 
     def rejection(self, pod: Shape, code: int) -> Rejection:
         reason = REASONS[code - 1]

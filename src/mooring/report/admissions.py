@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from mooring.actions.admit.action import Admit as AdmitAction
 from mooring.actions.admit.cycle.cycle import Admission
+from mooring.actions.admit.section import AdmissionSection
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.meta import timestamp_text
 from mooring.model.decisions import Admit, Decision, Notice, Suspend
@@ -79,8 +79,7 @@ class Noticed(Struct, rename="camel", omit_defaults=True):
 
 def find_admission(scheduler: Scheduler) -> Admission | None:
     """The ledger and the lines of quota; None if nothing has ever queued."""
-    lifecycles = (action.lifecycle for action in scheduler.actions if isinstance(action, AdmitAction))
-    return next((lifecycle.admission for lifecycle in lifecycles if lifecycle is not None), None)
+    return next((section.current for section in scheduler.sections(AdmissionSection)), None)
 
 
 def owner_name(workloads: Mapping[WorkloadKey, QueuedWorkload], key: str) -> str:

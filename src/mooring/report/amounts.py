@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from mooring.actions.admit.lifecycle.conditions import quantity_text
+from mooring.actions.admit.cycle.conditions import quantity_text
 from mooring.model.values.requests import CPU, MEMORY
 
 

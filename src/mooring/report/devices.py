@@ -8,7 +8,7 @@ from mooring.model.devices.device import Device
 from mooring.model.devices.sharing_strategies import sharing_words
 from mooring.model.values.quantity import quantity_text
 from mooring.state.cluster import Cluster
-from mooring.state.devices.table import Share
+from mooring.state.devices.table import DeviceShare
 
 
 class DeviceHolder(Struct, rename="camel", omit_defaults=True):
@@ -74,7 +74,7 @@ def _use(cluster: Cluster, row: int, pool: str, device: Device) -> DeviceUse:
     )
 
 
-def _holder(cluster: Cluster, claim: str, device: str, share: Share) -> DeviceHolder:
+def _holder(cluster: Cluster, claim: str, device: str, share: DeviceShare) -> DeviceHolder:
     amounts = {name: quantity_text(amount) for name, amount in share.amounts or ()}
     state = cluster.claims.state(claim)
     return DeviceHolder(claim, sorted(state.users), amounts, sharing_words(state.allocation, device))

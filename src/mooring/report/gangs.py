@@ -8,9 +8,9 @@ from mooring.actions.gangs.explain import explain_gang
 from mooring.actions.gangs.explain_groups import GroupRoom as RoomOfGroup
 from mooring.actions.gangs.forecast import Forecast
 from mooring.actions.gangs.placing import GangPlacer
-from mooring.actions.place.action import Place
+from mooring.actions.place.section import PlacingSection
 from mooring.engine.cycle import Scheduler
-from mooring.engine.queue.gangs import lacking
+from mooring.engine.queue.entries import lacking
 from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import timestamp_text
@@ -91,10 +91,10 @@ def _in_words(topology_request: TopologyRequest) -> str:
 def gang_status(scheduler: Scheduler, key: PodKey, now: float) -> GangStatus | None:
     """What the gang of a pod waits for, if it waits with one."""
     gang = next((found for found in scheduler.queue.gangs if found.has(key)), None)
-    place = next((action for action in scheduler.actions if isinstance(action, Place)), None)
+    place = next(iter(scheduler.sections(PlacingSection, now)), None)
     if gang is None or place is None:
         return None
-    found = explain_gang(scheduler.cluster, scheduler.queue, gang, place.gangs, place.reservation)
+    found = explain_gang(scheduler.cluster, scheduler.queue, gang, place.gangs)
     status = GangStatus(
         name=found.name,
         minimum=found.minimum,

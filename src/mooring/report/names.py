@@ -3,16 +3,20 @@
 import difflib
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mooring.errors import InputError
 from mooring.model.api.pods import Pod
 from mooring.model.api.workloads import Job, ReplicaSet
 from mooring.model.gangs.membership import membership
+from mooring.model.jobs.jobset import JOB_SET_NAME, JobSet
+from mooring.model.jobs.ray import RayCluster, RayJob, RayService, cluster_name
 from mooring.model.loading.expansion import controller_of
 from mooring.model.loading.manifests import Manifests
 
 _NUMBERED = re.compile(r"(.+?)[-.]?\d+")
+MOST_LEVELS = 8
+"""Owners above owners that are followed: there are three at most where nobody writes a circle."""
 MOST_COMPARED = 5000
 """Comparing with every name of a large cluster takes longer than reading it: beyond so many, those that begin alike."""
 
@@ -29,18 +33,27 @@ class Workload(NamedTuple):
 
 
 class Workloads:
-    """Finds the outermost controller of each pod: a Deployment for its ReplicaSet, a CronJob for its Job."""
+    """Finds the outermost controller of each pod: a Deployment for its ReplicaSet, a TrainJob for its JobSet."""
 
     def __init__(self, manifests: Manifests) -> None:
         self._outer: dict[Workload, Workload] = {}
         refused = [refusal.found for refusal in manifests.refused if isinstance(refusal.found, ReplicaSet | Job)]
-        controllers: tuple[ReplicaSet | Job, ...] = (*manifests.replica_sets, *manifests.jobs, *refused)
+        sets = (*manifests.of(JobSet), *manifests.of(RayCluster))
+        controllers: tuple[Any, ...] = (*manifests.replica_sets, *manifests.jobs, *sets, *refused)
         for found in controllers:
             owner = controller_of(found.metadata)
             if owner is not None:
                 namespace = found.metadata.namespace
                 inner = Workload(namespace, found.kind, found.metadata.name)
                 self._outer[inner] = Workload(namespace, owner.kind, owner.name)
+        jobs = {(job.metadata.namespace, job.metadata.name) for job in manifests.jobs}
+        of_ray: tuple[RayJob | RayService, ...] = (*manifests.of(RayJob), *manifests.of(RayService))
+        for ray in of_ray:  # what they make may be no object yet
+            namespace, name = ray.metadata.namespace, ray.metadata.name
+            outer = Workload(namespace, ray.kind, name)
+            self._outer.setdefault(Workload(namespace, "RayCluster", cluster_name(ray)), outer)
+            if (namespace, name) not in jobs and isinstance(ray, RayJob):
+                self._outer.setdefault(Workload(namespace, "Job", name), outer)
 
     def owner_of(self, pod: Pod) -> Workload | None:
         """The workload that made the pod; None for a bare pod."""
@@ -49,8 +62,15 @@ class Workloads:
         owner = controller_of(pod.metadata)
         if owner is None:
             return None
-        direct = Workload(pod.metadata.namespace, owner.kind, owner.name)
-        return self._outer.get(direct, direct)
+        found = Workload(pod.metadata.namespace, owner.kind, owner.name)
+        job_set = (pod.metadata.labels or {}).get(JOB_SET_NAME)
+        if job_set and owner.kind == "Job":  # the Job itself may be no object
+            found = Workload(pod.metadata.namespace, "JobSet", job_set)
+        for _ in range(MOST_LEVELS):
+            if found not in self._outer:
+                break
+            found = self._outer[found]
+        return found
 
     def name_of(self, pod: Pod) -> str:
         """`Deployment/web`; empty for a bare pod."""
@@ -66,16 +86,54 @@ def group_name(pod: str, owner: str) -> str:
     return f"Pod/{numbered[1]}-*" if numbered else f"Pod/{pod}"
 
 
-def find_pods(manifests: Manifests, wanted: str) -> list[Pod]:
-    """The pod of this name or namespace/name, or the pods of one workload: `train`, `job/train`, `team-a/train`."""
+SHORT_NAMES = {
+    "po": "pod",
+    "deploy": "deployment",
+    "rs": "replicaset",
+    "sts": "statefulset",
+    "ds": "daemonset",
+    "rc": "replicationcontroller",
+    "cj": "cronjob",
+    "pg": "podgroup",
+}
+"""As kubectl has them."""
+
+
+def _as_kubectl(wanted: str) -> str:
+    """A name without kubectl's ways to write its kind: deploy/web, deployments/web and deployment.apps/web are one."""
+    *before, last = wanted.split("/")
+    if not before:
+        return wanted
+    kind = before[-1].lower().partition(".")[0]
+    kind = SHORT_NAMES.get(kind, kind.removesuffix("s") if kind in _PLURALS else kind)
+    return "/".join([*before[:-1], kind if kind in _KNOWN else before[-1], last])
+
+
+_KNOWN = {*SHORT_NAMES.values(), "job"}
+_PLURALS = {f"{kind}s" for kind in _KNOWN}
+
+
+def find_pods(manifests: Manifests, wanted: str, namespace: str = "") -> list[Pod]:
+    """The pod of this name or namespace/name, or the pods of one workload: `train`, `job/train`, `team-a/train`; as
+    kubectl writes them also `pod/train-0` and `deploy/web`. Of one namespace, if it is given."""
     refused = [refusal.found for refusal in manifests.refused if isinstance(refusal.found, Pod)]
     pods = [*manifests.pods, *refused] if refused else manifests.pods
+    if namespace:
+        pods = [pod for pod in pods if pod.metadata.namespace == namespace]
+    wanted = _as_kubectl(wanted)
+    before, _, last = wanted.rpartition("/")
+    place, _, kind = before.rpartition("/")
+    is_pod = kind == "pod"
+    if is_pod:
+        wanted = f"{place}/{last}" if place else last
     exact = [pod for pod in pods if wanted in (pod.key, pod.metadata.name)]
     if len(exact) == 1:
         return exact
     if exact:
         keys = ", ".join(pod.key for pod in exact[:5])
         raise InputError(f"pod {wanted}: expected a name that one pod has (namespace/name), found {keys}")
+    if is_pod:
+        raise InputError(f"pod {wanted}: expected the name of a pod{_near(wanted, pods)}, found none with it")
     workloads = Workloads(manifests)
     owned: dict[Workload, list[Pod]] = {}
     for pod in pods:

@@ -68,6 +68,28 @@ class Ended(Struct, rename="camel", omit_defaults=True):
     owner: str = ""
 
 
+class Resized(Struct, rename="camel", omit_defaults=True):
+    """A pod on a node whose manifest asks for other amounts of CPU or memory."""
+
+    pod: str
+    namespace: str
+    node: str
+    outcome: str
+    """Done; Deferred until there is room on the node; Infeasible: the pod runs on with what it has."""
+    owner: str = ""
+
+
+DONE, DEFERRED, INFEASIBLE = "Done", "Deferred", "Infeasible"
+"""What becomes of a resize, as the kubelet has it."""
+
+
+@dataclass(frozen=True)
+class ResizedPod:
+    pod: Pod
+    node: str
+    outcome: str
+
+
 @dataclass(frozen=True)
 class LostPod:
     """A pod whose node is gone, or does not want it any more."""
@@ -167,4 +189,17 @@ def endings(ended: Sequence[EndedPod], workloads: Workloads) -> list[Ended]:
             workloads.name_of(found.pod),
         )
         for found in ended
+    ]
+
+
+def resizes(resized: Sequence[ResizedPod], workloads: Workloads) -> list[Resized]:
+    return [
+        Resized(
+            found.pod.metadata.name,
+            found.pod.metadata.namespace,
+            found.node,
+            found.outcome,
+            workloads.name_of(found.pod),
+        )
+        for found in resized
     ]

@@ -20,13 +20,16 @@ from mooring.report.placements import (
     Lost,
     LostPod,
     Placement,
+    Resized,
+    ResizedPod,
     endings,
     evictions,
     losses,
     placements,
+    resizes,
 )
 from mooring.report.pools import Pool, configured_pools, pool_names, pools
-from mooring.report.waiting import Forbidden, NotOurs, Waiting, forbidden, gated, not_ours, waiting
+from mooring.report.waiting import Forbidden, NotOurs, Waiting, forbidden, gated, not_ours, waiting, why_waits
 
 
 class Summary(Struct, rename="camel"):
@@ -38,6 +41,8 @@ class Summary(Struct, rename="camel"):
     forbidden: int
     """How many pods; other objects are not counted here."""
     gated: int
+    waiting_for_quota: int
+    """How many of those behind a gate are of workloads that wait for quota."""
     not_ours: int
     already_bound: int
     leaving: int
@@ -71,6 +76,8 @@ class Result(Struct, rename="camel"):
     """Pods whose nodes went in this step of a story, or drove them away."""
     ended: list[Ended]
     """Pods that ended by themselves as time passed until this step."""
+    resized: list[Resized]
+    """Pods on nodes that were given other amounts of CPU or memory in this step of a story."""
     admitted: list[Admitted]
     """Workloads that were given quota; in the order of the decisions."""
     suspended: list[Suspended]
@@ -96,6 +103,7 @@ def make_result(
     ran: Mapping[str, Pod] | None = None,
     lost: Sequence[LostPod] = (),
     ended: Sequence[EndedPod] = (),
+    resized: Sequence[ResizedPod] = (),
 ) -> Result:
     """Gather what was decided, and why the others wait, as things stand at the end.
 
@@ -119,6 +127,7 @@ def make_result(
         evicted=evictions(scheduler, decisions, pods, ran, workloads),
         lost=losses(lost, workloads),
         ended=endings(ended, workloads),
+        resized=resizes(resized, workloads),
         admitted=admitted,
         suspended=suspended,
         notices=gather_notices(scheduler, decisions),
@@ -148,6 +157,7 @@ def _summary(result: Result, scheduler: Scheduler, pods: Mapping[PodKey, Pod]) -
         waiting=len(result.waiting),
         forbidden=sum(1 for found in result.forbidden if found.kind == "Pod"),
         gated=len(result.gated),
+        waiting_for_quota=sum(1 for entry, _ in scheduler.queue.gated() if why_waits(scheduler, entry.record.key)),
         not_ours=len(result.not_ours),
         already_bound=bound - len(result.placements),
         leaving=leaving,

@@ -4,7 +4,6 @@ from collections import Counter
 
 from msgspec import Struct
 
-from mooring.actions.admit.action import Admit
 from mooring.engine.cycle import Scheduler
 from mooring.engine.evaluate import evaluate
 from mooring.engine.queue.queue import Entry
@@ -13,7 +12,7 @@ from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import Manifests
 from mooring.report.gangs import WhyHeld
 from mooring.report.names import Workloads
-from mooring.state.intentions import Nomination
+from mooring.state.plans import Plan
 
 
 class Waiting(Struct, rename="camel", omit_defaults=True):
@@ -60,12 +59,13 @@ def waiting(scheduler: Scheduler, workloads: Workloads) -> list[Waiting]:
 
 def nomination_message(scheduler: Scheduler, key: PodKey) -> str:
     """Where room is being made for a pod, and who has to be gone before; empty if that is not so."""
-    nomination = scheduler.cluster.nomination_of(key)
-    if nomination is None or nomination.message:
-        return "" if nomination is None else nomination.message
-    node = next(pod.node for pod in nomination.pods if pod.key == key)
+    plan_id = scheduler.cluster.plan_of(key)
+    plan = None if plan_id is None else scheduler.cluster.plan(plan_id)
+    if plan is None or plan.message:
+        return "" if plan is None else plan.message
+    node = next(held.node for held in plan.holds if held.key == key)
     is_gone = scheduler.cluster.is_out_of_the_way
-    staying = [victim.key for victim in nomination.victims if not is_gone(victim)]
+    staying = [leaving.key for leaving in plan.leaves if not is_gone(leaving)]
     return f"nominated to {node}, waits for {', '.join(staying) or 'others'} to leave"
 
 
@@ -123,16 +123,18 @@ def forbidden(manifests: Manifests, workloads: Workloads) -> list[Forbidden]:
 
 def why_waits(scheduler: Scheduler, pod_key: PodKey) -> str:
     """What admission says of a pod whose workload waits for quota; empty if it says nothing."""
-    said = (found.why_waits(scheduler.cluster, pod_key) for found in scheduler.actions if isinstance(found, Admit))
-    return next(said, "")
+    cluster = scheduler.cluster
+    key = cluster.tenants.workload_of.get(pod_key)
+    known = cluster.workloads.records.get(key) if key is not None else None
+    return "" if known is None else known.told.message
 
 
-def _behind_the_others(scheduler: Scheduler, nomination: Nomination) -> list[tuple[Entry, str, tuple[str, ...]]]:
+def _behind_the_others(scheduler: Scheduler, plan: Plan) -> list[tuple[Entry, str, tuple[str, ...]]]:
     """The members of a gang that it can do without: they come when those have started that hold their places."""
-    gang = scheduler.queue.gangs.get(nomination.gang) if nomination.gang else None
+    gang = scheduler.queue.gangs.get(plan.gang) if plan.gang else None
     if gang is None:
         return []
-    holding = {pod.key for pod in nomination.pods}
+    holding = {held.key for held in plan.holds}
     message = f"gang {gang.name}: waits for the members to start that it needs"
     return [(entry, message, ()) for key, entry in gang.entries.items() if key not in holding]
 
@@ -148,11 +150,11 @@ def reasons(scheduler: Scheduler) -> list[tuple[Entry, str, tuple[str, ...]]]:
             evaluation = evaluate(parked.profile, scheduler.cluster, parked.entries[0].record.shape)
             message, plugins = evaluation.message(), evaluation.refusing_plugins()
             found += [(entry, message, plugins) for entry in parked.entries]
-    for nomination in scheduler.cluster.nominations():
-        holding = (scheduler.queue.nominated.get(pod.key) for pod in nomination.pods)
-        plugins = (nomination.plugin,) if nomination.plugin else ()
+    for _, plan in scheduler.cluster.plans():
+        holding = (scheduler.queue.nominated.get(held.key) for held in plan.holds)
+        plugins = (plan.plugin,) if plan.plugin else ()
         found += [
             (entry, nomination_message(scheduler, entry.record.key), plugins) for entry in holding if entry is not None
         ]
-        found += _behind_the_others(scheduler, nomination)
+        found += _behind_the_others(scheduler, plan)
     return sorted(found, key=lambda reason: reason[0])

@@ -5,7 +5,7 @@ products with a percentage then still fit the 53 bits of a float. A resource tha
 integers from then on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ KINDS = {"allocatable": ALLOCATABLE, "requested": REQUESTED, "nonzero": NONZERO,
 of the allocatable besides the requested is `free`, and besides the nonzero, `spare`."""
 
 
-class Lines:
+class ResourceColumns:
     """Some resources, by code, and where their lines are."""
 
     __slots__ = ("array", "at", "codes")
@@ -50,11 +50,23 @@ class Taken:
         self.floats = np.array([*amounts, *(-amount for amount in amounts)], np.float64)
         self.largest = max(amounts)
 
-    def changes(self, kind: int, lines: Lines) -> NDArray[np.float64]:
+    def changes(self, kind: int, lines: ResourceColumns) -> NDArray[np.float64]:
         """(resources, 1): what is added to some resources of a kind."""
         of_kind = self.floats[(kind - REQUESTED) * self.lines :][: self.lines]
         column: NDArray[np.float64] = of_kind[lines.at, np.newaxis]
         return column
+
+
+class Difference:
+    """What a pod takes more than another, or less, in the form in which it is added to a row at once."""
+
+    __slots__ = ("floats", "integers", "largest", "lines")
+
+    def __init__(self, old: Taken, new: Taken) -> None:
+        self.lines = new.lines
+        self.integers = new.integers - old.integers
+        self.floats = new.floats - old.floats
+        self.largest = new.largest
 
 
 class Amounts:
@@ -104,6 +116,14 @@ class Amounts:
         self._floats[:FREE, :, row] = there
         self._floats[FREE:, :, row] = there[ALLOCATABLE] - there[REQUESTED:]
 
+    def put_many_allocatable(self, rows: slice | Sequence[int], amounts: NDArray[np.int64]) -> None:
+        """Nodes on which no pod is have these amounts: (resource codes, rows), or (resource codes, 1) if all alike."""
+        self._inexact.update(np.flatnonzero((amounts > LARGEST).any(axis=1)).tolist())
+        for array, kinds in ((self._integers, (ALLOCATABLE,)), (self._floats, (ALLOCATABLE, FREE, SPARE))):
+            array[:, :, rows] = 0
+            for kind in kinds:
+                array[kind][:, rows] = amounts
+
     def put_one(self, row: int, code: int, amount: int) -> None:
         """A node has so much of one resource."""
         there = self._integers[:, code, row]
@@ -126,6 +146,13 @@ class Amounts:
         integers -= taken.integers
         floats -= taken.floats
 
+    def exchange(self, row: int, difference: Difference) -> None:
+        """One pod on a row takes something else."""
+        integers, floats = self._flat_integers[:, row], self._flat_floats[:, row]
+        integers += difference.integers
+        floats += difference.floats
+        self._use_room(difference.largest)
+
     def take_many(self, rows: NDArray[np.intp], counts: NDArray[np.int64], taken: Taken) -> None:
         """So many equal pods come to each of some distinct rows."""
         self._flat_integers[:, rows] += taken.integers[:, np.newaxis] * counts
@@ -144,11 +171,11 @@ class Amounts:
 
     # Reading.
 
-    def is_exact(self, lines: Lines) -> bool:
+    def is_exact(self, lines: ResourceColumns) -> bool:
         """Whether the floats of some resources can be trusted."""
         return not self._inexact or self._inexact.isdisjoint(lines.codes)
 
-    def gather(self, kind: int, lines: Lines, rows: NDArray[np.intp] | int) -> NDArray[Any]:
+    def gather(self, kind: int, lines: ResourceColumns, rows: NDArray[np.intp] | int) -> NDArray[Any]:
         """(resources, rows): floats if they are exact for all of these resources, else integers.
 
         A number instead of rows stands for all rows up to there, which need not be copied.
@@ -167,7 +194,7 @@ def exact_sum(column: NDArray[np.int64]) -> int:
     return (int((column >> 32).sum()) << 32) + int((column & 0xFFFFFFFF).sum())
 
 
-def _pick(source: NDArray[Any], lines: Lines, rows: NDArray[np.intp] | int) -> NDArray[Any]:
+def _pick(source: NDArray[Any], lines: ResourceColumns, rows: NDArray[np.intp] | int) -> NDArray[Any]:
     if isinstance(rows, int):
         return source[lines.at, :rows]
     if isinstance(lines.at, slice):

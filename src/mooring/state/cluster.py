@@ -5,26 +5,38 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.errors import InvariantBroken
 from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
 from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from mooring.model.api.nodes import Node
-from mooring.model.api.pods import Pod
+from mooring.model.api.pods import Pod, PodSpec
+from mooring.model.decisions import (
+    Admit,
+    Bind,
+    Enqueue,
+    Evict,
+    KeepOut,
+    Launch,
+    Partition,
+    Resize,
+    Suspend,
+    Terminate,
+)
 from mooring.model.devices.card_dialects import cards_of
 from mooring.model.devices.compute_domains import CLIQUE
 from mooring.model.devices.joining import UUIDS
 from mooring.model.devices.reading import read_by_claim, read_by_class
 from mooring.model.devices.sharing_config import CONFIG_LABEL, SharingConfig
 from mooring.model.events import (
-    AdmitFailed,
-    BindFailed,
     Event,
-    EvictFailed,
+    Failed,
     GangLost,
     GangSeen,
+    NodeLoadLost,
+    NodeLoadSeen,
     NodeLost,
     NodeSeen,
     ObjectLost,
@@ -32,28 +44,36 @@ from mooring.model.events import (
     PodLost,
     PodSeen,
     Related,
-    SuspendFailed,
     WorkloadLost,
     WorkloadSeen,
 )
 from mooring.model.gangs.gang import Gang
 from mooring.model.gangs.membership import membership
 from mooring.model.keys import GangKey, PodKey, WorkloadKey
+from mooring.model.node_offer import NodeOffer
 from mooring.model.numa.nodes import WrongAnnotation, kubelet_of_annotations, kubelet_of_topology
+from mooring.model.pod_patch import PodPatch
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.devices.claims import ClaimTable
 from mooring.state.devices.published import PublishedDevices
 from mooring.state.effects import Among, EffectStore, ShapeEffects
-from mooring.state.intentions import Intentions
+from mooring.state.forecasts import Forecasts
+from mooring.state.offers import OfferedRows
 from mooring.state.partial_usage import PartialUsage
+from mooring.state.plans import Plans
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord
 from mooring.state.read_keys import NOTHING_READ, ReadKeys
-from mooring.state.related import RelatedObjects, selected_pod_keys
+from mooring.state.related import object_key, selected_pod_keys
+from mooring.state.remembered import GangStarts, PartitionsTold, Preemptions, RefusedDecisions
+from mooring.state.row_facts import Compute, RowFacts
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape, ShapeTable, selected_keys
+from mooring.state.shares import ShareRecords
 from mooring.state.tenants import TenantTable
 from mooring.state.touched import TouchedRows
 from mooring.state.views import ClusterView
+from mooring.state.waiting import WaitingTable
+from mooring.state.workloads import WorkloadTable
 
 IN_ONE_CLIQUE = TopologyRequest(required=CLIQUE)
 SPARE_SHAPES = 4096
@@ -62,27 +82,39 @@ MOST_NODE_CHANGES = 4096
 """Whoever has not looked for longer than that looks at all nodes."""
 
 
-class Cluster(Intentions):
+class Cluster(Plans):
     """Nodes, pods, shapes and related objects, with the versions that caches compare.
 
-    Reading is free for all; writing happens here only: through `observe`, through `assume` and `release`, which it has
-    from `Placements`, and through what `Intentions` adds to that. All but `observe` is undone by a trial (`what_if`).
+    Reading is free for all; writing happens here only: through `observe`, `amend`, `assume` and `release`, which it has
+    from `Placements`, and through what `Plans` adds to that. All but `observe` is undone by a trial (`what_if`).
     """
 
     def __init__(self, *, read_keys: ReadKeys = NOTHING_READ, seed: int | None = 0) -> None:
         super().__init__(seed=seed)
-        self.related = RelatedObjects()
         self.tenants = TenantTable()
+        self.workloads = WorkloadTable(self.log)
+        self.refused = RefusedDecisions()
+        self.waiting = WaitingTable()
+        self.forecasts = Forecasts(self.log)
+        self.gang_starts = GangStarts(self.log)
+        self.preemptions = Preemptions(self.log)
+        self.partitions = PartitionsTold(self.log)
+        self.last_runs: dict[str, float] = {}
+        """When each action with a cadence of its own ran last, by name."""
+        self.stopped_at: dict[str, PodKey] = {}
+        """The pods at which actions had to stop because their time was up, by name: the next run goes on there."""
+        self.shares = ShareRecords(self.log)
         self.sharing_configs: Mapping[str, SharingConfig] = {}
         """Of the device plugin, by the name that a label of nodes selects; nothing for nodes that select none."""
         self.published = PublishedDevices(self.devices)
-        self.claims = ClaimTable(self.related, self.devices, self.published, self.log)
+        self.claims = ClaimTable(self.related, self.devices, self.published, self.pods, self.log)
         self.joined.tell(self.claims)
         self.device_takers = (*self.device_takers, self.claims)
         self.shapes = ShapeTable(read_keys, self.claims.asked_by)
         self.touched = TouchedRows(self.nodes, self.pod_changes)
         self._effects = EffectStore(self.shapes)
         self._partial_usages: dict[Hashable, PartialUsage] = {}
+        self._row_facts: dict[Hashable, RowFacts] = {}
         self._bound: tuple[tuple[int, int], NDArray[np.int32], NDArray[np.int32]] | None = None
         self.pod_updates = PodChanges()
         """Bound pods that were seen anew where they are, as the same shape: when they started, what they are called."""
@@ -93,13 +125,41 @@ class Cluster(Intentions):
         self._node_changes = deque[int](maxlen=MOST_NODE_CHANGES)
         """The row behind each of the latest rises of nodes_version, in order."""
         self._most_shapes = SPARE_SHAPES
+        self._last_amended: tuple[PodPatch, PodSpec, PodSpec] | None = None
+        """The patch that was applied last, to which spec, and what came of it."""
+        self.offers = OfferedRows(self)
         self.view = ClusterView(self)
         """The cluster as plugins see it."""
+
+    def forget_watchers(self) -> None:
+        """Nobody outside the state looks any more into the sets that pods and gangs which change are noted in."""
+        self.gangs.forget_watchers()
+        self.pods.watchers = [watched for watched in self.pods.watchers if self.budgets.is_own(watched)]
+
+    def note_run(self, action: str, now: float | None) -> None:
+        """Note that an action with a cadence of its own runs now; None: that it has not run."""
+        self.log.note(self.note_run, action, self.last_runs.get(action))
+        if now is None:
+            self.last_runs.pop(action, None)
+        else:
+            self.last_runs[action] = now
+
+    def note_stopped(self, action: str, pod: PodKey | None) -> None:
+        """Note at which pod an action had to stop; None: that it went through all of them."""
+        self.log.note(self.note_stopped, action, self.stopped_at.get(action))
+        if pod is None:
+            self.stopped_at.pop(action, None)
+        else:
+            self.stopped_at[action] = pod
 
     # Events.
 
     def observe(self, *events: Event) -> None:
         """Apply what happened."""
+        if self.log.is_undoing:  # a plugin gives back what it reserved
+            with self.log.for_good():
+                self.observe(*events)
+            return
         for event in events:
             match event:
                 case PodSeen(pod):  # the first, because most are
@@ -112,7 +172,7 @@ class Cluster(Intentions):
                     self._lose_node(name)
                 case PodLost(key):
                     self._lose_pod(PodKey(key))
-                    self.tenants.note_pod_lost(PodKey(key))
+                    self.tenants.touch_pod(PodKey(key))
                     self._forget_shapes()
                 case ObjectSeen(found):
                     if not self.tenants.put(found):
@@ -136,14 +196,71 @@ class Cluster(Intentions):
                     self.gangs.put(self._in_one_clique(gang, members.values()))
                 case GangLost(key):
                     self.gangs.remove(GangKey(key))
-                case AdmitFailed() | SuspendFailed():
-                    self.tenants.note_refused(event)
-                case EvictFailed(key):
-                    self.keep_running(PodKey(key))
-                case BindFailed(key):
-                    record = self.pods.records.get(PodKey(key))
-                    if record is not None and record.assumed:
-                        self._take_back(record)
+                case NodeLoadSeen(report):
+                    self.nodes.load.put(report, self.nodes.row_of.get(report.node))
+                    self._load_changed(report.node)
+                case NodeLoadLost(name):
+                    self.nodes.load.remove(name, self.nodes.row_of.get(name))
+                    self._load_changed(name)
+                case Failed():
+                    self._undo(event)
+
+    def pass_time(self, now: float) -> bool:
+        """Let it be this late: reports of load grow old. Tell whether some are too old now for whoever reads them."""
+        if not self.nodes.load.horizons:
+            self.nodes.load.now = now
+            return False
+        rows = self.nodes.load.pass_time(now).tolist()
+        for row in rows:
+            self._row_changed(row)
+        return bool(rows)
+
+    def _load_changed(self, node: str) -> None:
+        row = self.nodes.row_of.get(node)
+        if row is not None:
+            self._row_changed(row)
+
+    def _row_changed(self, row: int) -> None:
+        """Something about a row changed that no pod did: answers that follow its pods are asked for again."""
+        if self.shapes.known:
+            self.pod_changes.append(self.shapes.known[0].id, row, 0)
+
+    def _undo(self, failed: Failed) -> None:
+        """The world refused a decision: take back what was assumed, and let the action that decided it hear of it."""
+        match failed.decision:
+            case Bind(key):
+                record = self.pods.records.get(PodKey(key))
+                if record is not None and record.assumed:
+                    self._take_back(record)
+            case Evict(key):
+                self.keep_running(PodKey(key))
+                self.tenants.touch_pod(PodKey(key))  # without quota it must go all the same
+            case Admit() | Suspend():
+                self.tenants.note_refused(failed)
+            case Enqueue(gang) | KeepOut(gang):
+                self.shares.tell(GangKey(gang), None)
+                self.refused.note(failed)
+            case Partition(node):
+                self.partitions.forget(node)
+                self.refused.note(failed)
+            case Launch() | Terminate() | Resize() as decision:
+                plan_id = self.plan_for(decision)
+                if plan_id is not None:
+                    self.drop(plan_id)
+
+    def assume_changes(self, changes: Iterable[Event]) -> None:
+        """Apply what a plugin changes by a reservation; objects are as they were if the trial around it is undone."""
+        for event in changes:
+            if isinstance(event, ObjectSeen):
+                kind, key = event.object.kind, object_key(event.object)
+            elif isinstance(event, ObjectLost):
+                kind, key = event.kind, event.key
+            else:
+                self.observe(event)
+                continue
+            before = self.related.find(kind, key)
+            self.observe(event)
+            self.log.note(self.observe, ObjectLost(kind, key) if before is None else ObjectSeen(before))
 
     def _see_devices(self, found: Related) -> None:
         """Take in what slices, rules, classes and claims say of devices."""
@@ -153,7 +270,7 @@ class Cluster(Intentions):
                 self.published.put(found)
                 if self.published.has_wide_pools != was_wide:
                     self._shape_anew(record for record in self.pods.records.values() if record.shape.claims)
-                self._offer(*self.published.take_touched())
+                self.offer_extended(*self.published.take_touched())
             case DeviceTaintRule():
                 self.published.put_rule(found)
             case DeviceClass():
@@ -169,7 +286,7 @@ class Cluster(Intentions):
         match kind:
             case "ResourceSlice":
                 self.published.remove(key)
-                self._offer(*self.published.take_touched())
+                self.offer_extended(*self.published.take_touched())
             case "DeviceTaintRule":
                 self.published.remove_rule(key)
             case "DeviceClass":
@@ -179,10 +296,10 @@ class Cluster(Intentions):
 
     def _change_classes(self) -> None:
         self.claims.classes_changed()
-        self._offer(*self.nodes.live_rows().tolist())
+        self.offer_extended(*self.nodes.live_rows().tolist())
         self._shape_anew(self.pods.records.values())
 
-    def _offer(self, *rows: int) -> None:
+    def offer_extended(self, *rows: int) -> None:
         """Let rows have as much of the extended resources that classes serve as they have devices for them."""
         if self.claims.extended.is_any:
             for row in rows:
@@ -203,15 +320,21 @@ class Cluster(Intentions):
 
     def _put_node(self, node: Node) -> None:
         known = self.nodes.row_of.get(node.metadata.name)
-        if known is not None and _same_for_scheduling(self.nodes.node(known), node):
+        is_launched = known is not None and node.metadata.name in self._launched
+        if is_launched:
+            with self.log.for_good():
+                self._set_launched(node.metadata.name, None)
+        elif known is not None and _same_for_scheduling(self.nodes.node(known), node):
             self.nodes.nodes[known] = node  # a heartbeat changes nothing that an answer depends on
             return
         is_new = known is None
         row = self._put_cards(node, known)
         self.published.put_node(row, node)
-        self._offer(row)
+        self.offer_extended(row)
         self._node_changed(row)
         self._describe_numa(row)
+        if node.metadata.name in self.nodes.load.of_node:
+            self._row_changed(row)
         if is_new:
             for slot in self._homeless.pop(node.metadata.name, ()):
                 record = self.pods.by_slot[slot]
@@ -225,8 +348,16 @@ class Cluster(Intentions):
         for record in list(self.pods.on(row)):
             self._unbind(record)
             self._homeless.setdefault(name, set()).add(record.slot)
+        if name in self.nodes.load.of_node:
+            self._row_changed(row)
         self.numa.describe(row, None, ())
-        self.published.remove_node(name)
+        self.partitions.forget(name)
+        if name in self._launched:
+            with self.log.for_good():
+                self._set_launched(name, None)
+            self.devices.put(row, [])
+        else:
+            self.published.remove_node(name)
         self.nodes.remove(name)
         self._node_changed(row)
 
@@ -273,6 +404,8 @@ class Cluster(Intentions):
         self._node_changes.append(row)
 
     def _put_pod(self, pod: Pod) -> None:
+        if self._amended_by:
+            pod = self.as_amended(pod)
         key = pod.key
         if pod.is_terminal:
             self._lose_pod(key)
@@ -289,9 +422,10 @@ class Cluster(Intentions):
         stays = old is not None and old.assumed and not node_name and old.pod.metadata.uid == pod.metadata.uid
         shape = self.shapes.intern(pod, bound=stays or bool(node_name))
         if shape.claims is not None and self.claims.extended.take_news():
-            self._offer(*self.nodes.live_rows().tolist())
+            self.offer_extended(*self.nodes.live_rows().tolist())
         if old is not None and stays:
-            self._reshape(old, pod, shape)
+            with self.log.for_good():
+                self._set_pod(old, pod, shape, self.shapes_version)
             self.gangs.see_anew(old, membership(pod))
             return
         if old is not None:
@@ -304,7 +438,11 @@ class Cluster(Intentions):
                 if old.row != UNBOUND:
                     self.pod_updates.append(shape.id, old.row, 0)
                 return
-            if old.pod.metadata.uid == pod.metadata.uid and old.node_name == node_name:
+            is_same = old.pod.metadata.uid == pod.metadata.uid and old.node_name == node_name
+            if is_same and node_name and old.shape.terminating == shape.terminating:
+                self._see_changed(old, pod, shape)
+                return
+            if is_same:
                 leaving = old.leaving  # it is another in what is said of it, and as much on its way out as before
             self._lose_pod(key)
         slot = self.pods.new_slot()
@@ -327,30 +465,68 @@ class Cluster(Intentions):
             else:
                 self._bind(record, row)
 
+    def _see_changed(self, record: PodRecord, pod: Pod, shape: Shape) -> None:
+        """A pod that runs was resized, tolerates more, or has other labels: it keeps its place and its devices."""
+        with self.log.for_good():
+            self._set_pod(record, pod, shape, self.shapes_version)
+            self._set_nominated(record, False)
+        record.assumed, record.gathered = False, None
+        self.gangs.see_anew(record, membership(pod))
+
     def _in_one_clique(self, gang: Gang, members: Iterable[PodRecord]) -> Gang:
         """A gang of a ComputeDomain wants one NVLink clique, unless it says itself where it wants to be."""
         if gang.has_topology_request or not any(self.claims.domain_of(each.shape) for each in members):
             return gang
         return replace(gang, topology_request=IN_ONE_CLIQUE)
 
-    def see_waiting_as(self, pod: Pod) -> None:
-        """Let a pod that waits be this one: for asking what would be, were it changed."""
-        record = self.pods.records[pod.key]
-        if record.row != UNBOUND:
-            raise InvariantBroken(f"pod {pod.key} is bound, to {record.node_name}")
-        self.log.note(self._reshape, record, record.pod, record.shape)
-        self._reshape(record, pod, self.shape_for(pod))
+    # Pods that exist are changed by a decision.
 
-    def _reshape(self, record: PodRecord, pod: Pod, shape: Shape) -> None:
-        """A pod that keeps its place is another than we knew."""
-        row = record.row
-        if row != UNBOUND and record.shape is not shape:
-            self._unbind(record)
-        record.pod, record.shape = pod, shape
-        self.pods.changed((record.key,))
-        self.pods.shape.writable[record.slot] = shape.id
-        if row != UNBOUND and record.row == UNBOUND:
-            self._bind(record, row)
+    def amend(self, key: PodKey, patch: PodPatch) -> None:
+        """Change a pod that waits, is assumed or runs: it stays where it is, and counts there as what it is now."""
+        record = self.pods.records[key]
+        last, spec = self._last_amended, record.pod.spec
+        if last is not None and last[0] is patch and last[1] is spec:  # pods of a template share their spec
+            spec = last[2]
+        else:
+            self._last_amended = patch, spec, (spec := patch.apply_to_spec(spec))
+        pod = patch.apply(record.pod) if patch.labels or patch.annotations else record.pod
+        self.replace_pod(msgspec.structs.replace(pod, spec=spec))
+
+    def replace_pod(self, pod: Pod) -> None:
+        """Let the pod of this name be this one, where it is: the node of its record counts, not what the pod says."""
+        record = self.pods.records[pod.key]
+        spec = pod.spec
+        if spec.affinity is not None or spec.topology_spread_constraints:
+            self._select_on(selected_keys(pod))
+        shape = self.shapes.intern(pod, bound=bool(record.node_name))
+        if shape.claims is not None and self.claims.extended.take_news():
+            self.offer_extended(*self.nodes.live_rows().tolist())
+        is_same_to_gangs = pod.metadata is record.pod.metadata and _same_group(pod.spec, record.pod.spec)
+        self._set_pod(record, pod, shape, self.shapes_version)
+        if not is_same_to_gangs:
+            self._see_membership(record)
+
+    def _set_pod(self, record: PodRecord, pod: Pod, shape: Shape, version: int) -> None:
+        """Let a pod be another where it is; the shape was found when the shapes had this version."""
+        if version != self.shapes_version:  # undoing: what tells pods apart has changed since
+            shape = self.shapes.intern(pod, bound=bool(record.node_name))
+        before = record.pod, record.shape
+        record.pod = pod
+        if shape is not record.shape:
+            self._become(record, shape)
+        elif record.row != UNBOUND:
+            self.pod_updates.append(shape.id, record.row, 0)
+        self._note_change(record)
+        # The last to be noted: devices come back after the pod is again what it was when it had them.
+        self.log.note(self._set_pod, record, *before, self.shapes_version)
+
+    def _see_membership(self, record: PodRecord) -> None:
+        """A pod may name another gang, or another role or rank in its gang, than it did."""
+        found = membership(record.pod)
+        if found != self.gangs.membership_of(record.key):
+            gangs = (self.gangs.of_pod.get(record.key), found.gang if found is not None else None)
+            self.log.note(self.gangs.put_back, self.gangs.members_of(gangs))
+        self.gangs.see_anew(record, found)
 
     def _take_back(self, record: PodRecord) -> None:
         """A decision was not carried out: the pod waits again, even if the node was lost meanwhile."""
@@ -408,12 +584,36 @@ class Cluster(Intentions):
         self.shapes_version += 1
         self._most_shapes = 2 * len(living) + SPARE_SHAPES
 
+    # Nodes that do not exist, or are supposed not to.
+
+    @property
+    def series(self) -> int:
+        """A number for the rows as they are in a trial that opened or closed some; 0 while they are those of before."""
+        offers, log = self.offers, self.log
+        return offers.series if log.depth and offers.trial == log.outermost else 0
+
+    def open_row(self, offer: NodeOffer) -> int:
+        """Let there be one more node, which does not exist; return its row."""
+        return int(self.offers.open(offer, 1)[0])
+
+    def open_rows(self, offer: NodeOffer, count: int) -> NDArray[np.intp]:
+        """Let there be so many more nodes of one kind; return their rows."""
+        return self.offers.open(offer, count)
+
+    def close_row(self, row: int) -> None:
+        """Let there be no node on a row; no pod may be there."""
+        self.offers.close([row])
+
+    def close_rows(self, rows: Sequence[int]) -> None:
+        """Let there be no nodes on some rows; no pod may be there."""
+        self.offers.close(rows)
+
     # Reading.
 
     def nodes_changed_since(self, version: int) -> set[int] | None:
         """The rows of the nodes that changed since a `nodes_version`; None if that is no longer known."""
         count = self.nodes_version - version
-        if count > len(self._node_changes):
+        if not 0 <= count <= len(self._node_changes):
             return None
         return set(islice(reversed(self._node_changes), count))
 
@@ -440,6 +640,13 @@ class Cluster(Intentions):
             found = self._partial_usages[key] = PartialUsage(self.pods, self.pod_changes, self.shapes, counts)
         return found
 
+    def row_facts(self, key: Hashable, width: int, compute: Compute) -> RowFacts:
+        """So many numbers about each row, from its pods and what was reported of it; `key` stands for `compute`."""
+        found = self._row_facts.get(key)
+        if found is None:
+            found = self._row_facts[key] = RowFacts(self, width, compute)
+        return found
+
     def bound_pods(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The shapes and the rows of all bound pods, as two columns."""
         version = (self.pod_changes.position, self.shapes_version)
@@ -452,8 +659,13 @@ class Cluster(Intentions):
         self._select_on(selected_keys(pod))
         shape = self.shapes.intern(pod, bound=False)
         if shape.claims is not None and self.claims.extended.take_news():
-            self._offer(*self.nodes.live_rows().tolist())
+            self.offer_extended(*self.nodes.live_rows().tolist())
         return shape
+
+
+def _same_group(one: PodSpec, other: PodSpec) -> bool:
+    """Whether two specs say the same of the gang that their pods are of."""
+    return one.scheduling_group == other.scheduling_group and one.workload_ref == other.workload_ref
 
 
 def _same_for_scheduling(old: Node, new: Node) -> bool:

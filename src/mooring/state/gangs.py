@@ -4,7 +4,7 @@ Kept as pods come and go, so that nobody has to look through all pods to see whe
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mooring.model.gangs.gang import Gang, Membership
@@ -30,6 +30,17 @@ class GangRecord:
     """pod key -> its role, of members that have succeeded: the gang needs neither them any more, nor others for them"""
     _is_whole: bool | None = None
     """What is known until a member comes to a node or goes from it."""
+
+    def copy(self) -> "GangRecord":
+        """A record of its own, with the same members."""
+        copied = GangRecord(self.key, self.gang)
+        copied.take_members_of(self)
+        return copied
+
+    def take_members_of(self, other: "GangRecord") -> None:
+        self.members, self.roles, self.ranks = dict(other.members), dict(other.roles), dict(other.ranks)
+        self.assigned, self.done = set(other.assigned), dict(other.done)
+        self.changed()
 
     def bound(self) -> list[PodRecord]:
         """The members that run and stay: neither being evicted by us, nor terminating for somebody else's sake."""
@@ -167,6 +178,10 @@ class GangTable:
         """Nobody looks into a set any more that `watch` gave."""
         self._watchers = [watcher for watcher in self._watchers if watcher is not changed]
 
+    def forget_watchers(self) -> None:
+        """Nobody looks any more into any set that `watch` gave."""
+        self._watchers = []
+
     def put(self, gang: Gang) -> None:
         record = self._record(gang.key)
         old = record.gang
@@ -211,14 +226,35 @@ class GangTable:
         """A pod that is known was seen again: it may name another gang than before, or another rank."""
         gang = self.of(record.key)
         if gang is not None:
-            known = Membership(gang.key, gang.roles[record.key], gang.ranks.get(record.key))
-            if known == found:
+            if self.membership_of(record.key) == found:
                 self._touch(gang)
                 return
             self.leave(record.key)
         if found is not None:
             self.join(record, found)
             self.touch(record.key)
+
+    def membership_of(self, key: PodKey) -> Membership | None:
+        """The gang of a pod, its role and its rank in it."""
+        gang = self.of(key)
+        return None if gang is None else Membership(gang.key, gang.roles[key], gang.ranks.get(key))
+
+    def members_of(self, gangs: Iterable[GangKey | None]) -> Mapping[GangKey, GangRecord | None]:
+        """Copies of some gangs with their members; None for a gang that is not known."""
+        known = {key: self.records.get(key) for key in gangs if key is not None}
+        return {key: None if record is None else record.copy() for key, record in known.items()}
+
+    def put_back(self, gangs: Mapping[GangKey, GangRecord | None]) -> None:
+        """Let gangs have the members that they had when `members_of` copied them."""
+        now = [record for key in gangs if (record := self.records.get(key)) is not None]
+        for pod in [pod for record in now for pod in record.members]:
+            self.of_pod.pop(pod, None)
+        for key, copied in gangs.items():
+            record = self._record(key)
+            record.take_members_of(copied or GangRecord(key))
+            self.of_pod.update(dict.fromkeys(record.members, key))
+            self._touch(record)
+            self._forget_if_empty(key)
 
     def leave(self, key: PodKey) -> None:
         gang_key = self.of_pod.pop(key, None)

@@ -6,24 +6,38 @@ someone asks for their key; taints are interned as whole sets, because few sets 
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.errors import InvariantBroken
 from mooring.model.api.nodes import Node, Taint
 from mooring.model.devices.cards import GPU, NO_CARDS, NodeCards
 from mooring.model.values.quantity import parse_quantity, to_units
 from mooring.model.values.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, in_columns, to_node_units
-from mooring.state.amounts import ALLOCATABLE, KINDS, REQUESTED, AmountColumn, Amounts, Lines, Taken
+from mooring.state.amounts import (
+    ALLOCATABLE,
+    KINDS,
+    REQUESTED,
+    AmountColumn,
+    Amounts,
+    Difference,
+    ResourceColumns,
+    Taken,
+)
 from mooring.state.columns import Column, Interner
 from mooring.state.devices.cards import CardTable
 from mooring.state.images import Image, add_images, forget_images
+from mooring.state.load import LoadTable
 from mooring.state.shapes import Shape
 
 ROW = ""
 """Instead of a label's key: each node is a domain of its own."""
+
+ROW_BY_ITSELF = "kubernetes.io/hostname"
+"""The label by which nodes that are alike differ."""
 
 MISSING = -1
 """The code of a label that a node does not have."""
@@ -36,6 +50,10 @@ PLACES = ""
 
 MOST_PODS = 2**31 - 1
 """A node allows no more, whatever it says: room is counted in pods, over all nodes."""
+
+
+MOST_DIFFERENCES = 4096
+"""So many pairs of shapes are remembered."""
 
 
 class LabelColumn:
@@ -55,6 +73,20 @@ class LabelColumn:
         self.column.writable[row] = MISSING if value is None else self.interner.code(value)
 
 
+class HiddenRows(NamedTuple):
+    """Nodes on rows that are closed, and what their rows were like."""
+
+    rows: list[int]
+    nodes: list[Node]
+    order: list[str]
+    """The names of all nodes, in the order in which they came."""
+    amounts: NDArray[np.int64]
+    """(resource codes, rows): allocatable."""
+    codes: dict[str, NDArray[np.int32]]
+    """By label key."""
+    cards: dict[int, NodeCards]
+
+
 class NodeTable:
     """All nodes; only the cluster writes to it."""
 
@@ -70,6 +102,7 @@ class NodeTable:
         self.resources = Interner()
         self.cube = Amounts(capacity)
         self.cards = CardTable(capacity)
+        self.load = LoadTable(self.nodes, capacity)
         self.alive = Column(np.bool_, capacity)
         self.unschedulable = Column(np.bool_, capacity)
         self.tie = Column(np.int64, capacity)
@@ -83,10 +116,12 @@ class NodeTable:
         self._labels: dict[str, LabelColumn] = {}
         self._free = list[int]()
         self._taken: dict[int, Taken] = {}
+        self._differences: dict[tuple[int, int], Difference] = {}
+        """Between what pods of one shape and of another take."""
         self._live_rows: NDArray[np.intp] | None = None
         self.all_rows: NDArray[np.intp] | None = None
         """What `live_rows` returned last, if that was every row and still is."""
-        self._lines_of: dict[tuple[str, ...], Lines] = {}
+        self._lines_of: dict[tuple[str, ...], ResourceColumns] = {}
         self.version = 0
         """Rises when a node comes, goes or is described anew."""
         self._everywhere: dict[str, bool] = {}
@@ -134,11 +169,11 @@ class NodeTable:
             self.cube.reserve(code + 1, self.capacity)
         return code
 
-    def lines_of(self, names: tuple[str, ...]) -> Lines:
+    def lines_of(self, names: tuple[str, ...]) -> ResourceColumns:
         """Where the amounts of some resources are."""
         lines = self._lines_of.get(names)
         if lines is None:
-            lines = self._lines_of[names] = Lines(tuple(self.resource_code(name) for name in names))
+            lines = self._lines_of[names] = ResourceColumns(tuple(self.resource_code(name) for name in names))
         return lines
 
     def amounts(self, what: str, name: str) -> NDArray[np.int64]:
@@ -210,6 +245,8 @@ class NodeTable:
         self._describe(row, node, cards)
         if cards is not NO_CARDS or row in self.cards.of_row:
             self.cards.put(row, cards)
+        if self.load.columns:
+            self.load.describe(row)
         return row
 
     def offer(self, row: int, amounts: Mapping[str, int]) -> None:
@@ -223,14 +260,136 @@ class NodeTable:
         self._forget_summaries()
         forget_images(self.images, row, self.nodes[row])
         self.nodes[row] = None
-        self.alive.writable[row] = False
+        self.alive.writable[row] = self.unschedulable.writable[row] = False
         self._live_rows = self.all_rows = None
         self._free.append(row)
         self.cube.put_allocatable(row, {})
         self.cards.put(row, NO_CARDS)
+        if self.load.columns:
+            self.load.describe(row)
         for label in self._labels.values():
             label.set(row, None)
         return row
+
+    # Rows that are opened and closed in a trial.
+
+    def open(self, named: Sequence[Node], cards: NodeCards) -> list[int]:
+        """Add nodes that are alike but for their names; return their rows, which are free ones if there are enough."""
+        template, names = named[0], [node.metadata.name for node in named]
+        if not self.row_of.keys().isdisjoint(names):
+            raise InvariantBroken(f"there is a node already that is called as one on offer: {template.metadata.name}")
+        at: slice | list[int]
+        if len(named) <= len(self._free):
+            rows = at = self._free[-len(named) :]
+            del self._free[-len(named) :]
+            for row, node in zip(rows, named, strict=True):
+                self.nodes[row] = node
+        else:
+            first, self.end = self.end, self.end + len(named)
+            rows, at = list(range(first, self.end)), slice(first, self.end)
+            while self.capacity < self.end:
+                self._grow()
+            self.nodes += named
+        self.row_of.update(zip(names, rows, strict=True))
+        self.alive.writable[at] = True
+        self.tie.writable[at] = self._draw_ties(names)
+        self._live_rows = self.all_rows = None
+        self._forget_summaries()
+        self.unschedulable.writable[at] = template.spec.unschedulable
+        self.taint_set.writable[at] = self.taint_sets.code(tuple(template.spec.taints or ()))
+        amounts = self._amounts_of(template, cards)
+        column = np.zeros(self.cube.lines, np.int64)
+        column[list(amounts)] = list(amounts.values())
+        self.cube.put_many_allocatable(at, column[:, np.newaxis])
+        labels = template.metadata.labels or {}
+        for key, label in self._labels.items():
+            if key == ROW_BY_ITSELF:
+                label.column.writable[at] = [label.interner.code(name) for name in names]
+            else:
+                label.column.writable[at] = MISSING if key not in labels else label.interner.code(labels[key])
+        if template.status.images:
+            for row in rows:
+                add_images(self.images, row, template)
+        if cards is not NO_CARDS:
+            self.cards.put_many(rows, cards)
+        return rows
+
+    def shut(self, rows: list[int], end: int) -> None:
+        """Undo: these rows are not open, and the last row ever used is the one before this."""
+        if end == self.end:
+            self.hide(rows)
+            return
+        for row in rows:
+            node = self.node(row)
+            del self.row_of[node.metadata.name]
+            forget_images(self.images, row, node)
+        del self.nodes[end:]
+        at, self.end = slice(end, self.end), end
+        self.alive.writable[at] = self.unschedulable.writable[at] = False
+        self._live_rows = self.all_rows = None
+        self._forget_summaries()
+        self.cube.put_many_allocatable(at, np.zeros((self.cube.lines, 1), np.int64))
+        for label in self._labels.values():
+            label.column.writable[at] = MISSING
+        self.cards.clear(rows)
+
+    def hide(self, rows: list[int]) -> HiddenRows:
+        """Let there be no nodes on some rows, on which no pods are; these rows may be others' then."""
+        at = _span(rows)
+        nodes = [self.node(row) for row in rows]
+        cards_of = self.cards.of_row
+        hidden = HiddenRows(
+            rows,
+            nodes,
+            list(self.row_of),
+            self.cube.integers[ALLOCATABLE][:, at].copy(),
+            {key: label.codes[at].copy() for key, label in self._labels.items()},
+            {row: cards_of[row] for row in rows if row in cards_of} if cards_of else {},
+        )
+        for row, node in zip(rows, nodes, strict=True):
+            del self.row_of[node.metadata.name]
+            self.nodes[row] = None
+            if node.status.images:
+                forget_images(self.images, row, node)
+        self.alive.writable[at] = self.unschedulable.writable[at] = False
+        self._live_rows = self.all_rows = None
+        self._forget_summaries()
+        self._free += rows
+        self.cube.put_many_allocatable(at, np.zeros((self.cube.lines, 1), np.int64))
+        for label in self._labels.values():
+            label.column.writable[at] = MISSING
+        self.cards.clear(rows)
+        return hidden
+
+    def show(self, hidden: HiddenRows) -> None:
+        """Undo: the nodes are there again."""
+        rows, at = hidden.rows, _span(hidden.rows)
+        del self._free[len(self._free) - len(rows) :]
+        for row, node in zip(rows, hidden.nodes, strict=True):
+            self.nodes[row] = node
+            self.row_of[node.metadata.name] = row
+            if node.status.images:
+                add_images(self.images, row, node)
+        self.row_of = {name: self.row_of[name] for name in hidden.order}
+        self.alive.writable[at] = True
+        self.unschedulable.writable[at] = [node.spec.unschedulable for node in hidden.nodes]
+        self._live_rows = self.all_rows = None
+        self._forget_summaries()
+        amounts = np.zeros((self.cube.lines, len(rows)), np.int64)
+        amounts[: len(hidden.amounts)] = hidden.amounts
+        self.cube.put_many_allocatable(at, amounts)
+        for key, label in self._labels.items():
+            codes = hidden.codes.get(key)
+            if codes is not None:
+                label.column.writable[at] = codes
+                continue
+            for row, node in zip(rows, hidden.nodes, strict=True):  # somebody has asked for the label since
+                label.set(row, (node.metadata.labels or {}).get(key))
+        alike: dict[int, list[int]] = {}
+        for row, cards in hidden.cards.items():
+            alike.setdefault(id(cards), []).append(row)
+        for same in alike.values():
+            self.cards.put_many(same, hidden.cards[same[0]])
 
     def _forget_summaries(self) -> None:
         self.version += 1
@@ -250,17 +409,20 @@ class NodeTable:
                 self._grow()
         self.row_of[name] = row
         self.alive.writable[row] = True
-        self.tie.writable[row] = self._draw_tie(name)
+        self.tie.writable[row] = self._draw_ties((name,))[0]
         self._live_rows = self.all_rows = None
         return row
 
-    def _draw_tie(self, name: str) -> int:
-        if self.seed is not None:
-            return zlib.crc32(name.encode(), self.seed) >> (32 - TIE_BITS)
-        self._came += 1
-        return max((1 << TIE_BITS) - self._came, 0)
+    def _draw_ties(self, names: Sequence[str]) -> list[int]:
+        seed = self.seed
+        if seed is not None:
+            crc32, shift = zlib.crc32, 32 - TIE_BITS
+            return [crc32(name.encode(), seed) >> shift for name in names]
+        first, self._came = self._came + 1, self._came + len(names)
+        return [max((1 << TIE_BITS) - came, 0) for came in range(first, first + len(names))]
 
-    def _describe(self, row: int, node: Node, cards: NodeCards) -> None:
+    def _amounts_of(self, node: Node, cards: NodeCards) -> dict[int, int]:
+        """What a node has of each resource, by code."""
         written = node.status.allocatable or node.status.capacity or {}
         if cards.lacking or cards.resources:
             written = {**cards.resources, **{name: n for name, n in written.items() if name not in cards.lacking}}
@@ -270,7 +432,10 @@ class NodeTable:
             if in_columns(name)
         }
         amounts[self.resource_code(PLACES)] = min(to_units(parse_quantity(written.get(PODS, 0))), MOST_PODS)
-        self.cube.put_allocatable(row, amounts)
+        return amounts
+
+    def _describe(self, row: int, node: Node, cards: NodeCards) -> None:
+        self.cube.put_allocatable(row, self._amounts_of(node, cards))
         self.unschedulable.writable[row] = node.spec.unschedulable
         self.taint_set.writable[row] = self.taint_sets.code(tuple(node.spec.taints or ()))
         labels = node.metadata.labels or {}
@@ -288,6 +453,7 @@ class NodeTable:
             column.grow(self.capacity)
         self.cube.reserve(0, self.capacity)
         self.cards.grow(self.capacity)
+        self.load.grow(self.capacity)
 
     # Pods take and give back.
 
@@ -304,6 +470,7 @@ class NodeTable:
 
     def forget_shapes_but(self, living: Set[int]) -> None:
         self._taken = {shape_id: taken for shape_id, taken in self._taken.items() if shape_id in living}
+        self._differences.clear()
 
     def account(self, row: int, shape: Shape, sign: int) -> None:
         """Let one pod of this shape take its share of a row (sign 1), or give it back (sign -1)."""
@@ -313,6 +480,25 @@ class NodeTable:
             self.cube.give_back(row, self.taken_by(shape))
         for ip, protocol, port in shape.host_ports:
             self._account_port(row, ip, (protocol, port), sign)
+
+    def account_as(self, row: int, old: Shape, new: Shape) -> None:
+        """Let a pod that takes its share of a row take it as a pod of another shape."""
+        difference = self._differences.get((old.id, new.id))
+        if difference is None or difference.lines != self.cube.lines:
+            difference = self._find_difference(old, new)
+        self.cube.exchange(row, difference)
+        if old.host_ports or new.host_ports:
+            for shape, sign in ((old, -1), (new, 1)):
+                for ip, protocol, port in shape.host_ports:
+                    self._account_port(row, ip, (protocol, port), sign)
+
+    def _find_difference(self, old: Shape, new: Shape) -> Difference:
+        self.taken_by(new)  # it may be the first to ask for a resource, and so for another line
+        difference = Difference(self.taken_by(old), self.taken_by(new))
+        if len(self._differences) >= MOST_DIFFERENCES:
+            self._differences.clear()
+        self._differences[old.id, new.id] = difference
+        return difference
 
     def account_many(self, rows: NDArray[np.intp], counts: NDArray[np.int64], shape: Shape) -> None:
         """Let `counts` pods of one shape take their share of distinct rows at once."""
@@ -350,6 +536,11 @@ class NodeTable:
             columns[name] = getattr(self, name).values[:end].tolist()
         ports = {port: {row: dict(ips) for row, ips in rows.items()} for port, rows in self.used_ports.items()}
         return {"columns": columns, "ports": ports, "rows": dict(self.row_of), "cards": self.cards.fingerprint()}
+
+
+def _span(rows: list[int]) -> slice | list[int]:
+    """Rows that follow one another as a slice, which is faster."""
+    return slice(rows[0], rows[-1] + 1) if rows == list(range(rows[0], rows[-1] + 1)) else rows
 
 
 def node_taints(table: NodeTable, code: int) -> tuple[Taint, ...]:

@@ -100,6 +100,19 @@ class NumaTable:
             state = self._state(state.kubelet, free)
         self._set(record.key, held.row, state, None)
 
+    def held_by(self, record: PodRecord) -> Held | None:
+        return self._held.get(record.key)
+
+    def restore(self, record: PodRecord, row: int, held: Held | None) -> None:
+        state = self.on_row.get(row)
+        if held is None or state is None:
+            return
+        if held.admitted is not None:
+            free = state.copy_of_free()
+            state.kubelet.give_again(free, held.admitted)
+            state = self._state(state.kubelet, free)
+        self._set(record.key, row, state, held)
+
     def share_of(self, key: PodKey) -> Admitted | None:
         """What a pod has on its node."""
         held = self._held.get(key)

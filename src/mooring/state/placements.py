@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.errors import InvariantBroken
+from mooring.model.devices.cards import GPU
 from mooring.model.keys import PodKey
 from mooring.state.devices.card_holders import CardHolders
 from mooring.state.devices.joined import JoinedCards
@@ -19,6 +21,17 @@ from mooring.state.numa import NumaTable
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord, PodTable
 from mooring.state.shapes import Shape
 from mooring.state.undo import Trial, UndoLog
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A pod that was taken off its row, and what it held there."""
+
+    record: PodRecord
+    row: int
+    assumed: bool
+    held: Sequence[tuple[DeviceTaker, Any]]
+    """By taker of devices."""
 
 
 class Placements:
@@ -87,13 +100,34 @@ class Placements:
             for record in records:
                 taker.take(record, record.row)
 
-    def release(self, key: PodKey) -> None:
+    def release(self, key: PodKey) -> Released:
         """Take a bound pod off its row: to undo an assumption, or to ask what would be without it."""
         record = self.pods.records[key]
+        held = [(taker, taker.held_by(record)) for taker in self._takers_for(record.shape)]
+        released = Released(record, record.row, record.assumed, held)
         self.log.note(self._put_back, record, record.row, record.assumed)
         self._unbind(record)
         record.assumed = False
         record.node_name = ""
+        return released
+
+    def restore(self, released: Released) -> None:
+        """Bring a pod back to the row that it was taken off, with the very devices, CPUs and memory that it had."""
+        record, row = released.record, released.row
+        if record.row != UNBOUND or record.node_name:
+            raise InvariantBroken(f"pod {record.key} is bound already, to {record.node_name}")
+        record.assumed = released.assumed
+        record.node_name = self.nodes.name(row)
+        self.log.note(self._put_back, record, UNBOUND, False)
+        if not released.held:
+            self._bind(record, row)
+            return
+        with self.joined.restoring(row):
+            self._bind(record, row, released.held)
+
+    def takes_devices(self, record: PodRecord) -> bool:
+        """Whether a pod holds devices, CPUs or memory of its own on its row, or may do so."""
+        return bool(self._takers_for(record.shape))
 
     def move_sample_start(self, profile: str, row: int) -> None:
         """The next sample of nodes for a profile starts here."""
@@ -139,9 +173,9 @@ class Placements:
         self._homeless.setdefault(node_name, set()).add(record.slot)
         record.assumed, record.node_name = assumed, node_name
 
-    # The two elementary changes.
+    # The three elementary changes.
 
-    def _bind(self, record: PodRecord, row: int) -> None:
+    def _bind(self, record: PodRecord, row: int, held: Sequence[tuple[DeviceTaker, Any]] | None = None) -> None:
         shape, slot = record.shape, record.slot
         record.row = row
         self.pods.row.writable[slot] = row
@@ -149,8 +183,12 @@ class Placements:
         if shape.has_volumes:
             self.pods.with_volumes[slot] = row
         self.nodes.account(row, shape, 1)
-        for taker in self._takers_for(shape):
-            taker.take(record, row)
+        if held is None:
+            for taker in self._takers_for(shape):
+                taker.take(record, row)
+        else:
+            for taker, had in held:
+                taker.restore(record, row, had)
         self.pod_changes.append(shape.id, row, 1)
         self._note_change(record)
 
@@ -169,11 +207,57 @@ class Placements:
         self.pod_changes.append(shape.id, row, -1)
         self._note_change(record)
 
+    def _become(self, record: PodRecord, shape: Shape) -> None:
+        """A pod is of another shape: it keeps its place, and its devices unless it asks for others."""
+        row, slot, old = record.row, record.slot, record.shape
+        record.shape = shape
+        self.pods.shape.writable[slot] = shape.id
+        if row == UNBOUND:
+            return
+        givers, takers = self._takers_for(old), self._takers_for(shape)
+        if (givers or takers) and self._asks_for_same(old, shape):
+            givers = takers = ()
+        for taker in givers:
+            taker.give_back(record, row)
+        self.nodes.account_as(row, old, shape)
+        if shape.has_volumes:
+            self.pods.with_volumes[slot] = row
+        else:
+            self.pods.with_volumes.pop(slot, None)
+        for taker in takers:
+            taker.take(record, row)
+        self.pod_changes.append(old.id, row, -1)
+        self.pod_changes.append(shape.id, row, 1)
+
+    def _asks_for_same(self, one: Shape, other: Shape) -> bool:
+        """Whether pods of two shapes ask for the same devices."""
+        return (
+            one.claims == other.claims
+            and one.card_request == other.card_request
+            and one.request(GPU) == other.request(GPU)
+            and (not self.numa.on_row or one.part("numa") == other.part("numa"))
+        )
+
     def _takers_for(self, shape: Shape) -> Sequence[DeviceTaker]:
-        """Who gives out devices to such pods: to most of them nobody, which is to be found out at once."""
+        """Who gives out devices to such pods: to most of them nobody, which is to be found out at once.
+
+        What is undone puts back who holds what by steps of its own; only what follows from that has to be found again.
+        """
         if shape.card_request is None and shape.claims is None and not self.numa.on_row:
             return ()
+        if self.log.is_undoing:
+            return (self.joined,) if self.joined.concerns(shape) else ()
         return [taker for taker in self.device_takers if taker.concerns(shape)]
+
+    def compete_for_devices(self, one: Shape, other: Shape) -> bool:
+        """Whether pods of two shapes get devices, CPUs or memory that the same taker gives out pod by pod."""
+        takers = self._takers_for(one)
+        others = self._takers_for(other) if takers else ()
+        if any(taker in takers for taker in others):
+            return True
+        # A card may be had by a claim, as a fraction or by count.
+        is_joined = bool(self.joined.joined_rows)
+        return is_joined and all(any(taker is not self.numa for taker in found) for found in (takers, others))
 
     def _note_change(self, record: PodRecord) -> None:
         if self.gangs.of_pod:

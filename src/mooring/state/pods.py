@@ -105,6 +105,17 @@ class PodTable:
         self.by_slot[slot] = None
         self._free.append(slot)
 
+    def take_slot(self, slot: int) -> None:
+        """Take a certain slot that is free: undo of `free_slot`."""
+        self._free.remove(slot)
+
+    def shrink_to(self, end: int) -> None:
+        """Give up free slots at the end of the table: undo of `new_slot`, where that made the table longer."""
+        while self.end > end and self._free and self._free[-1] == self.end - 1:
+            self._free.pop()
+            self.by_slot.pop()
+            self.end -= 1
+
     def on(self, row: int) -> Iterator[PodRecord]:
         """The pods bound to a row, in slot order."""
         for slot in sorted(self.on_row.get(row, ())):
@@ -125,12 +136,17 @@ class PodChanges:
     MOST_KEPT = 1 << 15
     """Of 24 bytes each. Who is further behind than half of these has most rows to look at again anyway."""
 
+    MOST_VOID = 64
+    """So many spans of undone changes are told apart."""
+
     def __init__(self) -> None:
         self.position = 0
         """One past the last change, counted from the beginning of time."""
         self.start = 0
         """The first change that is still known."""
         self._log = np.empty((3, 1024), np.int64)
+        self._void: list[tuple[int, int]] = []
+        """From where to where changes were undone with the rows on which they were."""
 
     def append(self, shape_id: int, row: int, sign: int) -> None:
         at = self._room(1)
@@ -147,17 +163,42 @@ class PodChanges:
 
     def since(self, position: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]] | None:
         """(shapes, rows, signs) since a position; None if that is no longer known."""
-        if position < self.start:
+        if position < self.start or (self._void and self._is_void(position)):
             return None
         shapes, rows, signs = self._log[:, position - self.start : self.position - self.start]
         return shapes, rows, signs
 
     def rows_since(self, position: int) -> NDArray[np.intp] | None:
         """The rows of these alone."""
-        if position < self.start:
+        if position < self.start or (self._void and self._is_void(position)):
             return None
         rows: NDArray[np.intp] = self._log[1, position - self.start : self.position - self.start]
         return rows
+
+    def void(self, position: int) -> None:
+        """What was written since a position has been undone, down to the rows: it is to be read as if nothing was.
+
+        Readers that have read up to there go on; those in the middle of it start anew.
+        """
+        if position >= self.position:
+            return
+        self._void.append((position, self.position))
+        if position < self.start or len(self._void) > self.MOST_VOID:
+            self._void.clear()
+            self.start = self.position
+            return
+        kept = position - self.start
+        if kept:
+            # Rows that exist: that they are looked at again does no harm.
+            self._log[:, kept : self.position - self.start] = self._log[:, kept - 1 : kept]
+            self._log[2, kept : self.position - self.start] = 0
+        else:
+            self.start = self.position
+            self._void.clear()
+
+    def _is_void(self, position: int) -> bool:
+        """Whether a position is inside of what was undone."""
+        return any(first < position < last for first, last in self._void)
 
     def _room(self, count: int) -> int:
         """Where to write the next so many changes."""

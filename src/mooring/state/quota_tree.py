@@ -77,6 +77,9 @@ class QuotaTree:
         self.usage: Columns = np.zeros((len(nodes), self.width), dtype=np.int64)
         # Scalars are read and written through views of the same memory, several times faster than through NumPy.
         self._usage = _flat(self.usage)
+        self._borrowing = self._make_borrowing()
+        """By place (node and column) the children of the node's parent, itself included, that use more of the column
+        than is theirs by right: one set for all children of a parent."""
         self.log = log
         self.share_is_stale = bytearray(b"\x01" * len(nodes))
         """Which nodes' usage changed since someone last looked at their share and cleared the flag."""
@@ -143,7 +146,24 @@ class QuotaTree:
         most = _sum(int(self.local[index, column]), int(self.potential[parent, column]))
         return most if limit == UNLIMITED else min(_sum(subtree, limit), most)
 
+    def _make_borrowing(self) -> list[set[int]]:
+        by_parent: dict[tuple[int, int], set[int]] = {}
+        return [
+            by_parent.setdefault((parent if parent != NO_PARENT else ~node, column), set())
+            for node, parent in enumerate(self.parent)
+            for column in range(self.width)
+        ]
+
     # Questions
+
+    def borrowing_children(self, cohort: int, columns: Iterable[int]) -> list[int]:
+        """The queues and cohorts right below a cohort that use more than is theirs by right in one of the columns."""
+        children = self.child_queues[cohort] or self.child_cohorts[cohort]
+        if not children:
+            return []
+        base = children[0] * self.width
+        found = [self._borrowing[base + column] for column in columns]
+        return sorted(found[0] if len(found) == 1 else set().union(*found))
 
     def queues_below(self, cohort: int) -> tuple[int, ...]:
         """All queues of a cohort and of the cohorts in it, those of the latter first."""
@@ -178,11 +198,11 @@ class QuotaTree:
         at = node * self.width + column
         return self._subtree[at] < self._usage[at] + more
 
-    def exceeding(self, cohort: int, column: int) -> list[int]:
-        """The queues below a cohort that use what is not their own by right."""
-        width, usage, subtree = self.width, self._usage, self._subtree
-        queues = self.queues_below(cohort)
-        return [node for node in queues if subtree[node * width + column] < usage[node * width + column]]
+    def borrowing_queues(self, cohort: int, columns: Iterable[int]) -> list[int]:
+        """The queues below a cohort that use more than is theirs by right in one of the columns, in the order of
+        `queues_below`."""
+        deeper = [queue for child in self.child_cohorts[cohort] for queue in self.borrowing_queues(child, columns)]
+        return deeper + [child for child in self.borrowing_children(cohort, columns) if self.nodes[child].is_queue]
 
     def borrowed(self, node: int, more: Mapping[int, int]) -> list[tuple[int, int]]:
         """By column, what a node uses beyond what is its own by right, did it use so much more."""
@@ -259,13 +279,15 @@ class QuotaTree:
 
     def add(self, queue: int, column: int, amount: int) -> None:
         width, usage, local, stale = self.width, self._usage, self._local, self.share_is_stale
-        steps, restore = self.log.steps, self._restore
+        steps, restore, subtree, borrowing = self.log.steps, self._restore, self._subtree, self._borrowing
         for node in self.paths[queue]:
             at = node * width + column
             before = usage[at]
             if steps is not None:
                 steps.append((restore, (at, before)))
             usage[at] = before + amount
+            if before <= subtree[at] < before + amount:
+                borrowing[at].add(node)
             stale[node] = 1
             absorbed = local[at] - before
             if absorbed > 0:
@@ -275,13 +297,15 @@ class QuotaTree:
 
     def remove(self, queue: int, column: int, amount: int) -> None:
         width, usage, local, stale = self.width, self._usage, self._local, self.share_is_stale
-        steps, restore = self.log.steps, self._restore
+        steps, restore, subtree, borrowing = self.log.steps, self._restore, self._subtree, self._borrowing
         for node in self.paths[queue]:
             at = node * width + column
             before = usage[at]
             if steps is not None:
                 steps.append((restore, (at, before)))
             usage[at] = before - amount
+            if before - amount <= subtree[at] < before:
+                borrowing[at].discard(node)
             stale[node] = 1
             beyond = before - local[at]
             if beyond <= 0:
@@ -294,8 +318,11 @@ class QuotaTree:
         return Trial(self.log)
 
     def _restore(self, at: int, before: int) -> None:
+        node = at // self.width
+        if (self._usage[at] > self._subtree[at]) != (before > self._subtree[at]):
+            (self._borrowing[at].add if before > self._subtree[at] else self._borrowing[at].discard)(node)
         self._usage[at] = before
-        self.share_is_stale[at // self.width] = 1
+        self.share_is_stale[node] = 1
 
 
 def _flat(columns: Columns) -> "memoryview[int]":

@@ -135,6 +135,17 @@ class NodeRows:
                 self._cards.suppose(shape.card_request, self._extra)
         return self._cards
 
+    # What was measured on the nodes.
+
+    def load(self, about: str, fact: str) -> NDArray[np.float64]:
+        """What was last reported of each row, NaN where nothing was: see `LoadTable.column`."""
+        return self._column("load:" + about, fact, self._table.load.column(about, fact).values, 0)
+
+    def is_load_stale(self, source: str, seconds: float) -> NDArray[np.bool_]:
+        """Whether what a source told of each row is so old, or unknown."""
+        stale: NDArray[np.bool_] = self._table.load.is_stale(source, seconds)[self.index]
+        return stale
+
     # How the nodes are described.
 
     @property

@@ -3,6 +3,10 @@
 Labels belong to a shape only as far as someone selects on them, or a plugin says that it reads them: an index or a pod
 name among the labels of a thousand replicas must not make a thousand shapes. When a selector on a new key appears, pods
 are shaped again.
+
+Of volumes, a shape has what plugins read (claims, disks, drivers and images), not their names: the API server gives
+each pod a volume for its token under a name of its own. Such a volume, as any that is only a directory on the node, is
+no part of the shape.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
@@ -14,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.model.api.meta import Labels
-from mooring.model.api.pods import Affinity, Pod, PodAffinity, PodAffinityTerm, PodSpec
+from mooring.model.api.pods import Affinity, Pod, PodAffinity, PodAffinityTerm, PodSpec, Volume
 from mooring.model.devices.card_dialects import CARD_ANNOTATIONS, card_request
 from mooring.model.devices.cards import CardRequest, Sharing
 from mooring.model.devices.dialects.hami import NO_AMOUNTS
@@ -149,15 +153,27 @@ class Shape:
 
     @cached_property
     def has_volumes(self) -> bool:
+        """Whether it has volumes that matter to scheduling, other than images."""
         return any(
-            v.persistent_volume_claim or v.ephemeral or v.csi or _is_in_tree_disk(v) for v in self.spec.volumes or ()
+            source is not None for *sources, _image in map(_sources, self.spec.volumes or ()) for source in sources
         )
 
 
-def _is_in_tree_disk(volume: object) -> bool:
-    return any(
-        getattr(volume, kind) is not None for kind in ("gce_persistent_disk", "aws_elastic_block_store", "rbd", "iscsi")
+def _sources(volume: Volume) -> tuple[Any, ...]:
+    """All that scheduling reads of a volume; the image, which only scoring reads, is last."""
+    return (
+        volume.persistent_volume_claim,
+        volume.ephemeral,
+        volume.gce_persistent_disk,
+        volume.aws_elastic_block_store,
+        volume.rbd,
+        volume.iscsi,
+        volume.csi,
+        volume.image,
     )
+
+
+_NO_SOURCES = _sources(Volume())
 
 
 def _cpu_and_memory(amounts: dict[str, int]) -> tuple[int, int]:
@@ -174,7 +190,7 @@ _PARTS: dict[str, Callable[[Shape], Hashable]] = {
         (shape.spec.node_selector, shape.affinity.node_affinity if shape.affinity else None)
     ),
     "images": lambda shape: shape.images,
-    "volumes": lambda shape: shape.id if shape.spec.volumes else None,
+    "volumes": lambda shape: shape.id if shape.has_volumes else None,
     "claims": lambda shape: shape.claims,
     "numa": lambda shape: ask_of(shape.spec),
     "annotations": lambda shape: tuple(sorted(dict.items(shape.annotations))),
@@ -287,7 +303,7 @@ class ShapeTable:
             itself,
             claims,
             self._read_annotations(pod),
-            pod.spec.priority_class_name if self.read_keys.priority_class else "",
+            (pod.spec.priority_class_name, pod.spec.priority) if self.read_keys.priority_class else None,
         )
         shape = self._shape_of.get(key)
         if shape is None:
@@ -348,7 +364,7 @@ class ShapeTable:
                 spec.affinity,
                 spec.tolerations,
                 spec.topology_spread_constraints,
-                spec.volumes,
+                [sources for sources in map(_sources, spec.volumes or ()) if sources != _NO_SOURCES],
                 spec.resource_claims,
                 spec.host_network,
                 spec.host_users,
@@ -378,8 +394,10 @@ def _has_ephemeral_claims(spec: PodSpec) -> bool:
 
 
 def _controller(pod: Pod) -> tuple[str, str] | None:
-    """The owner whose selector default spreading uses; other owners do not matter to scheduling."""
+    """The owner whose selector default spreading uses, or a DaemonSet; no other owner matters to scheduling."""
     for owner in pod.metadata.owner_references or ():
+        if owner.kind == "DaemonSet":
+            return owner.kind, ""
         if owner.controller and owner.kind in ("ReplicaSet", "ReplicationController", "StatefulSet"):
             return owner.kind, owner.name
     return None

@@ -8,7 +8,8 @@ from typing import Any
 
 from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from mooring.model.api.pods import Pod
-from mooring.model.events import AdmitFailed, SuspendFailed
+from mooring.model.decisions import Admit, Suspend
+from mooring.model.events import Failed
 from mooring.model.keys import PodKey, WorkloadKey
 from mooring.model.queued.gathering import is_same_workload
 from mooring.model.queued.workloads import QueuedWorkload
@@ -36,11 +37,14 @@ class TenantTable:
             "ResourceFlavor": self.flavors,
             "AdmissionCheck": self.checks,
         }
+        self._deleted_flavors: set[str] = set()
+        """Flavors that the world has deleted and that stay until no ClusterQueue names them, as by Kueue's finalizer:
+        whatever was admitted to them keeps their node labels and tolerations."""
         self.workloads: dict[WorkloadKey, QueuedWorkload] = {}
         self.workload_of: dict[PodKey, WorkloadKey] = {}
         """pod key -> workload key"""
         self._succeeded: dict[WorkloadKey, set[PodKey]] = {}
-        self._refused: dict[str, AdmitFailed | SuspendFailed] = {}
+        self._refused: dict[WorkloadKey, Failed] = {}
         """By workload: what the world has refused to do of what was decided on it."""
         self._touched: list[WorkloadKey] = []
         self._start = 0
@@ -57,15 +61,38 @@ class TenantTable:
         if key not in known or not is_same_to_engine(known[key], found):
             self.version += 1
         known[key] = found
+        if known is self.flavors:
+            self._deleted_flavors.discard(key)
+        elif self._deleted_flavors and known is self.cluster_queues:
+            self._release_flavors()
         return True
 
     def remove(self, kind: str, key: str) -> bool:
+        """Drop an object; a flavor stays as long as a ClusterQueue names it."""
         known = self._by_kind.get(kind)
         if known is None:
             return False
-        if known.pop(key, None) is not None:
+        if known is self.flavors and key in known:
+            self._deleted_flavors.add(key)
+            self._release_flavors()
+        elif known.pop(key, None) is not None:
             self.version += 1
+            if self._deleted_flavors:
+                self._release_flavors()
         return True
+
+    def _release_flavors(self) -> None:
+        """Drop the deleted flavors that no ClusterQueue names any more."""
+        in_use = {
+            flavor.name
+            for queue in self.cluster_queues.values()
+            for group in queue.spec.resource_groups or ()
+            for flavor in group.flavors
+        }
+        for name in self._deleted_flavors - in_use:
+            self._deleted_flavors.discard(name)
+            del self.flavors[name]
+            self.version += 1
 
     # Works and their pods.
 
@@ -107,18 +134,21 @@ class TenantTable:
                 self._succeeded.setdefault(key, set()).add(pod.key)
             self._touch(key)
 
-    def note_pod_lost(self, pod_key: PodKey) -> None:
+    def touch_pod(self, pod_key: PodKey) -> None:
+        """A pod is gone, or could not be evicted: its workload is to be looked at again."""
         key = self.workload_of.get(pod_key)
         if key is not None:
             self._touch(key)
 
-    def note_refused(self, failure: AdmitFailed | SuspendFailed) -> None:
-        """The world did not do to a workload what was decided."""
-        if failure.key in self.workloads:
-            self._refused[failure.key] = failure
-            self._touch(WorkloadKey(failure.key))
+    def note_refused(self, failure: Failed) -> None:
+        """The world did not admit or suspend a workload as decided."""
+        assert isinstance(failure.decision, Admit | Suspend)
+        key = WorkloadKey(failure.decision.workload)
+        if key in self.workloads:
+            self._refused[key] = failure
+            self._touch(key)
 
-    def take_refused(self) -> list[AdmitFailed | SuspendFailed]:
+    def take_refused(self) -> list[Failed]:
         """What the world has refused since this was last asked."""
         refused = list(self._refused.values())
         self._refused.clear()

@@ -3,17 +3,18 @@
 A view is made once a cluster and always shows what is there now.
 """
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.model.api.claims import ResourceClaim
 from mooring.model.api.devices import DeviceClass, ResourceSlice
-from mooring.model.api.meta import Labels, Namespace
+from mooring.model.api.meta import Labels, Namespace, timestamp_seconds
 from mooring.model.api.node_resource_topology import NodeResourceTopology
 from mooring.model.api.nodes import Node, Taint
 from mooring.model.api.pods import Pod
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from mooring.state.cluster import Cluster
     from mooring.state.devices.claims import ClaimTable
     from mooring.state.devices.table import DeviceTable
+    from mooring.state.row_facts import Compute, RowFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,19 @@ class PodView:
     prepared: Any = None
     """In the steps after the choice: what the plugin that is asked returned from `pre_filter` for this pod, before it
     took its place; None if it gathered nothing."""
+    assumed: bool = False
+    """Whether it is there by a decision that the world has not confirmed yet."""
+    nominated: bool = False
+    """Whether it only holds its row, and does not run."""
+
+    @property
+    def assigned_at(self) -> float | None:
+        """When it was bound, in seconds since 1970: infinite while it is assumed, None if it does not say."""
+        if self.assumed:
+            return math.inf
+        conditions = self.pod.status.conditions or ()
+        said = (c.last_transition_time for c in conditions if c.type == "PodScheduled" and c.status == "True")
+        return timestamp_seconds(next(said, None) or self.pod.status.start_time)
 
     @property
     def priority(self) -> int:
@@ -67,7 +82,25 @@ class PodView:
 
     @classmethod
     def of(cls, record: PodRecord, prepared: Any = None) -> "PodView":
-        return cls(record.key, record.pod, record.shape, record.row, record.node_name, prepared)
+        return cls(
+            record.key,
+            record.pod,
+            record.shape,
+            record.row,
+            record.node_name,
+            prepared,
+            record.assumed,
+            record.nominated,
+        )
+
+
+class GuardedPod(NamedTuple):
+    """A pod that holds a row while others leave for it."""
+
+    shape: Shape
+    row: int
+    leaving: tuple[tuple[int, int], ...]
+    """The shape and the row of each pod that is still to leave."""
 
 
 class RelatedView:
@@ -188,6 +221,31 @@ class ClusterView:
 
     # Pods and their shapes.
 
+    def guarded_pods(self) -> Iterator[GuardedPod]:
+        """The held pods that others could keep from starting though they take nothing that is held."""
+        records = self._cluster.pods.records
+        for record, plan in self._cluster.guarded:
+            going = (records[each.key] for each in plan.leaves if not self._cluster.is_out_of_the_way(each))
+            yield GuardedPod(record.shape, record.row, tuple((other.shape.id, other.row) for other in going))
+
+    def tentative_pods(self) -> list[tuple[Shape, int]]:
+        """The shape and the row of each pod that holds a row and does not run yet, or leaves for one that does."""
+        return [(record.shape, record.row) for record in self._cluster.tentative] if self._cluster.has_plans else []
+
+    @property
+    def barred_rows(self) -> list[int]:
+        """The rows that take no pods: of nodes that are not there yet, and of nodes that go."""
+        return self._cluster.barred_rows
+
+    @property
+    def offered_rows(self) -> frozenset[int] | None:
+        """The only rows on which something is tried out; None for all."""
+        return self._cluster.offered_rows
+
+    def compete_for_devices(self, one: Shape, other: Shape) -> bool:
+        """Whether pods of two shapes get devices of the same kinds, which are given out pod by pod."""
+        return self._cluster.compete_for_devices(one, other)
+
     def pod(self, key: str) -> PodView | None:
         """A pod by namespace/name."""
         record = self._cluster.pods.records.get(PodKey(key))
@@ -249,3 +307,10 @@ class ClusterView:
         `key` stands for `counts`: the same key, the same pods, whoever asks.
         """
         return self._cluster.usage_of_some(key, counts)
+
+    def row_facts(self, key: Hashable, width: int, compute: "Compute") -> "RowFacts":
+        """So many numbers about each row, from its pods and what was reported of it: `row_facts(...).at(rows)`.
+
+        `key` stands for `compute`: the same key, the same numbers, whoever asks.
+        """
+        return self._cluster.row_facts(key, width, compute)

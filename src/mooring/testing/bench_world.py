@@ -4,22 +4,21 @@ The world knows the time. It carries out what the scheduler decides and tells it
 cycle.
 """
 
-import heapq
-from collections import deque
+import math
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
-from msgspec.structs import replace
 
-from mooring.actions.admit.lifecycle.pods import unbound
+from mooring.drivers.world.ends import KnownEnds
+from mooring.drivers.world.pods import made_anew, over
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.nodes import Node
-from mooring.model.api.pods import Pod, PodStatus
+from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Evict
 from mooring.model.events import Event, NodeSeen, PodLost, PodSeen, WorkloadSeen
 from mooring.model.keys import PodKey
 from mooring.model.queued.workloads import QueuedWorkload
-from mooring.model.values.durations import duration_seconds
 from mooring.testing.workloads import Churn, Workload
 
 
@@ -40,9 +39,12 @@ class World:
         self._step = workload.seconds
         self._scheduler = scheduler
         self._arrivals = deque(sorted(arrivals, key=lambda arrival: arrival.seconds))
-        self._ends: list[tuple[float, str]] = []
-        """A heap; a pod that was evicted since, and may run again, ends at another time."""
-        self._end_of: dict[str, float] = {}
+        self._ends = KnownEnds()
+        records = scheduler.cluster.pods.records
+        self._given = {key: records[key].pod for key in scheduler.cluster.tenants.workload_of if key in records}
+        """The pods that queue, as they were made: admission adds to them."""
+        self._given.update((pod.key, pod) for arrival in arrivals for pod in arrival.pods)
+        self._made_anew: Counter[str] = Counter()
         self._bound: list[str] = []
         """For churn to choose from."""
         self._turn = 0
@@ -53,7 +55,7 @@ class World:
     @property
     def has_more(self) -> bool:
         """Whether anything is still going to happen by itself, or has happened unseen."""
-        return bool(self._arrivals or self._end_of or self._has_news)
+        return bool(self._arrivals or self._ends or self._has_news)
 
     def advance(self) -> list[Pod]:
         """Let what is due by now happen; the pods that came."""
@@ -81,29 +83,20 @@ class World:
                 self.now = max(self.now, self._next_due())
 
     def _next_due(self) -> float:
-        while self._ends and self._end_of.get(self._ends[0][1]) != self._ends[0][0]:
-            heapq.heappop(self._ends)
-        due = [found[0].seconds for found in (self._arrivals,) if found] + [found[0] for found in self._ends[:1]]
-        return min(due, default=self.now)
+        due = min(self._arrivals[0].seconds if self._arrivals else math.inf, self._ends.next)
+        return self.now if due == math.inf else due
 
     def _note_start(self, key: str) -> None:
         if self._churn is not None:
             self._bound.append(key)
-        record = self._scheduler.cluster.pods.records[PodKey(key)]
-        duration = duration_seconds(record.pod) if self._step is not None else None
-        if duration is not None:
-            self._end_of[key] = self.now + duration
-            heapq.heappush(self._ends, (self.now + duration, key))
+        if self._step is not None:
+            self._ends.start(self._scheduler.cluster.pods.records[PodKey(key)].pod, self.now)
 
     def _endings(self) -> Iterator[Event]:
         """Pods that have run for as long as they had to."""
-        while self._ends and self._ends[0][0] <= self.now:
-            end, key = heapq.heappop(self._ends)
-            if self._end_of.get(key) == end:
-                del self._end_of[key]
-                record = self._scheduler.cluster.pods.records[PodKey(key)]
-                spec = replace(record.pod.spec, node_name=record.node_name)
-                yield PodSeen(replace(record.pod, spec=spec, status=PodStatus(phase="Succeeded")))
+        for key, phase in self._ends.due(self.now):
+            record = self._scheduler.cluster.pods.records[PodKey(key)]
+            yield PodSeen(over(record.pod, record.node_name, phase))
 
     def _evict(self, key: str) -> None:
         """A victim is gone at once; if it belongs to work that queues, another one is made in its place."""
@@ -111,10 +104,11 @@ class World:
         record = cluster.pods.records.get(PodKey(key))
         if record is None:
             return
-        self._end_of.pop(key, None)
+        self._ends.forget(key)
         self._scheduler.handle(PodLost(key))
         if key in cluster.tenants.workload_of:
-            self._scheduler.handle(PodSeen(unbound(record.pod)))
+            self._made_anew[key] += 1
+            self._scheduler.handle(PodSeen(made_anew(self._given[record.key], self._made_anew[key])))
         self._has_news = True
 
     def _disturbances(self, churn: Churn) -> Iterator[Event]:

@@ -15,13 +15,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mooring.actions.preempt.pods.search import Found, Search
+from mooring.actions.preempt.pods.search import Found, VictimSearch
 from mooring.assembly import assemble
 from mooring.config.scheduler import parse_config
 from mooring.engine.evaluate import Evaluation, evaluate
+from mooring.errors import InputError
 from mooring.model.loading.manifests import build_manifests
 from mooring.state.loading import populate
-from mooring.testing import numa_conformance, queueing_conformance, share_conformance, topology_conformance
+from mooring.testing import (
+    koordinator_conformance,
+    load_conformance,
+    numa_conformance,
+    queueing_conformance,
+    rebalance_conformance,
+    share_conformance,
+    topology_conformance,
+    vpa_conformance,
+)
 
 OBJECTS = (
     "nodes",
@@ -54,7 +64,7 @@ def answer_scenario(scenario: Json) -> Json:
     evaluation = evaluate(assembly.default_profile, cluster, cluster.shape_for(pod))
     answer = {"id": scenario["id"], **describe(evaluation)}
     if evaluation.refused is None and not len(evaluation.feasible):
-        found = Search(cluster).find(evaluation, pod)
+        found = VictimSearch(cluster).find(evaluation, pod)
         if isinstance(found, Found):
             victims = sorted(victim.key for victim in found.victims)
             answer |= {"nominated": found.node, "victims": victims}
@@ -129,6 +139,14 @@ Differences = Callable[[Json, Json], Iterator[tuple[str, Any, Any]]]
 
 def answer_any(scenario: Json) -> tuple[Json, Differences]:
     """Answer a scenario of whatever kind; also how answers of its kind are compared."""
+    if vpa_conformance.is_right_sizing(scenario):
+        return vpa_conformance.answer_scenario(scenario), vpa_conformance.differences
+    if load_conformance.is_load(scenario):
+        return load_conformance.answer_scenario(scenario), load_conformance.differences
+    if koordinator_conformance.is_koordinator(scenario):
+        return koordinator_conformance.answer_scenario(scenario), koordinator_conformance.differences
+    if rebalance_conformance.is_rebalancing(scenario):
+        return rebalance_conformance.answer_scenario(scenario), rebalance_conformance.differences
     if topology_conformance.is_topology(scenario):
         return topology_conformance.answer_scenario(scenario), topology_conformance.differences
     if numa_conformance.is_numa(scenario):
@@ -171,7 +189,14 @@ def main(argv: list[str] | None = None) -> int:
         if not path.is_file():
             print(f"{path}: expected a golden file, found none", file=sys.stderr)
             return 2
-    results = [run_file(path, options.answers, options.show) for path in options.golden]
+    results: list[bool] = []
+    for path in options.golden:
+        try:
+            results.append(run_file(path, options.answers, options.show))
+        except (InputError, KeyError) as error:
+            found = f"no field {error}" if isinstance(error, KeyError) else str(error)
+            print(f"{path}: expected scenarios of a form that is known here, found: {found}", file=sys.stderr)
+            return 2
     return 0 if all(results) else 1
 
 

@@ -15,6 +15,7 @@ from mooring.plugins.resources_compiled import load_if_worthwhile
 from mooring.state.loading import imply_namespaces
 from mooring.testing.bench_world import Arrival, World
 from mooring.testing.measure_api import measure_api
+from mooring.testing.measure_trials import measure_trials
 from mooring.testing.tally import Measurement, Tally
 from mooring.testing.verify import verify
 from mooring.testing.verify_evictions import wrong_victims
@@ -48,10 +49,13 @@ def measure(
     report("building", 0, 0)
     tally = Tally(workload)
     scheduler = assembly.new_scheduler(clock=time.perf_counter, on_batch=tally.note_batch)
-    coming = list(make_pods(workload.pods, pods))
+    is_trial = workload.decision in ("offer", "amend")
+    coming = [] if is_trial else list(make_pods(workload.pods, pods))
     arrivals = _load(workload, scheduler, nodes, coming)
     gc.collect()
     gc.freeze()
+    if is_trial:
+        return measure_trials(workload, scheduler.cluster, nodes, pods)
     problems = _run(workload, scheduler, World(workload, scheduler, arrivals), tally, len(coming), report)
     gc.unfreeze()
     report("verifying", 0, 0)

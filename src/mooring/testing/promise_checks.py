@@ -1,5 +1,6 @@
 """Checks of what a plugin declares about its answers: the engine keeps and shares answers on the strength of it."""
 
+import dataclasses
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
@@ -13,7 +14,7 @@ from mooring.engine.shortcuts import Incremental
 from mooring.engine.verdict import Rejection
 from mooring.errors import PluginError, UndeclaredRead
 from mooring.model.api.pods import Pod
-from mooring.model.events import Event, NodeSeen, ObjectLost, ObjectSeen, PodSeen
+from mooring.model.events import Event, NodeLoadLost, NodeLoadSeen, NodeSeen, ObjectLost, ObjectSeen, PodSeen
 from mooring.state.cluster import Cluster
 from mooring.state.read_keys import ALL, Keys
 from mooring.state.rows import NodeRows, Rows
@@ -34,7 +35,7 @@ from mooring.testing.asking import (
 )
 from mooring.testing.builders import make_namespace, make_service
 from mooring.testing.random_clusters import APPS, Choose, one_of, random_node
-from mooring.testing.situations import Objects, Situation
+from mooring.testing.situations import Situation, random_loads
 
 Changes = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]
 
@@ -69,6 +70,13 @@ def related_objects_change(choose: Choose) -> Iterator[Event]:
     yield ObjectLost("Namespace", "team-a")
 
 
+def loads_change(cluster: Cluster, choose: Choose) -> None:
+    """Report anew what some nodes use, and nothing more of others."""
+    pods = [record.pod for record in bound(cluster)]
+    for name in list(cluster.nodes.row_of):
+        cluster.observe(NodeLoadLost(name), *map(NodeLoadSeen, random_loads(choose, name, pods)))
+
+
 # depends_on.
 
 
@@ -86,6 +94,10 @@ def check_answers_change_only_with_what_it_depends_on(plugin: Plugin, situation:
             lambda cluster: cluster.observe(*related_objects_change(choose)),
             "Depends.RELATED",
             "namespaces and services changed",
+        )
+    if not depends & Depends.NODE_LOAD:
+        _check_unmoved(
+            plugin, situation, lambda cluster: loads_change(cluster, choose), "Depends.NODE_LOAD", "loads changed"
         )
     if not depends & (Depends.NODE_USAGE | Depends.PODS):
         _check_unmoved(
@@ -115,7 +127,7 @@ def check_usage_elsewhere_does_not_matter(plugin: Plugin, situation: Situation) 
 
     What was gathered before must still do, because the engine asks about the touched rows alone, with that.
     """
-    if not plugin.depends_on & Depends.NODE_USAGE or plugin.depends_on & Depends.PODS:
+    if not plugin.depends_on & (Depends.NODE_USAGE | Depends.NODE_LOAD) or plugin.depends_on & Depends.PODS:
         return
     cluster, choose = situation.cluster(plugin), situation.choose()
     rows = cluster.nodes.live_rows()
@@ -156,7 +168,7 @@ def check_usage_can_be_supposed(plugin: Plugin, situation: Situation) -> None:
 
     The engine supposes usage through NodeRows: a plugin that reads it elsewhere would not see what is supposed.
     """
-    if not plugin.depends_on & Depends.NODE_USAGE or plugin.depends_on & Depends.PODS:
+    if not plugin.depends_on & (Depends.NODE_USAGE | Depends.NODE_LOAD) or plugin.depends_on & Depends.PODS:
         return
     cluster, choose = situation.cluster(plugin), situation.choose()
     rows = cluster.nodes.live_rows()
@@ -200,7 +212,7 @@ def check_it_does_not_matter_when_pods_were_seen(plugin: Plugin, situation: Situ
     """What a plugin remembers between questions, it remembers rightly: pods of new kinds count as if always known."""
     objects = situation.objects()
     late = [pod for index, pod in enumerate(objects.pods) if pod.spec.node_name and index % 2]
-    known = Objects(objects.nodes, [pod for pod in objects.pods if pod not in late], objects.related)
+    known = dataclasses.replace(objects, pods=[pod for pod in objects.pods if pod not in late])
     cluster = Situation(situation.seed, lambda choose: known).cluster(plugin)
     for shape in asked_shapes(cluster):
         fresh_answers(plugin, cluster, shape)

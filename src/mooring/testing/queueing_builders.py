@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from mooring.actions.admit.cycle.cycle import DEFAULT_STRATEGIES, Admission
-from mooring.actions.admit.policies.own_rules import OwnRules
+from mooring.actions.admit.cycle.policies.own_rules import OwnRules
 from mooring.actions.admit.quota.structure import Structure
 from mooring.model.api.kueue import (
     BEST_EFFORT_FIFO,

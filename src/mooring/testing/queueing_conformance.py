@@ -11,7 +11,7 @@ import msgspec
 
 from mooring.actions.admit.cycle.cycle import DEFAULT_STRATEGIES, Admission, CycleReport
 from mooring.actions.admit.quota.structure import Structure
-from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload, parse_time
+from mooring.actions.admit.quota.workload_info import AdmittedWorkload, PendingWorkload, parse_time
 from mooring.config.queueing import BALANCED_PLACEMENT
 from mooring.model.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from mooring.model.decisions import PodSetFlavors

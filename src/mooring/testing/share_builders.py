@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mooring.actions.volcano.demands import JobDemand, QueueSpec, Role
-from mooring.actions.volcano.settings import Division, ShareSettings
-from mooring.actions.volcano.sharing import Offer, Sharing
+from mooring.actions.shares.demands import JobDemand, QueueSpec, Role
+from mooring.actions.shares.division import BY_SPEC, WEIGHTED, Division
+from mooring.actions.shares.settings import ShareSettings
+from mooring.actions.shares.sharing import Offer, Sharing
 from mooring.state.undo import UndoLog
 
 CPU, GPU, MEMORY = "cpu", "nvidia.com/gpu", "memory"
@@ -90,7 +91,7 @@ def make_sharing(
 ) -> Sharing:
     """Shares with all jobs taken in and a cycle begun at second 0; by our own rules if no settings say otherwise."""
     if settings is None:
-        settings = our_settings(Division.CAPACITY if capacity else Division.WEIGHTED)
+        settings = our_settings(BY_SPEC if capacity else WEIGHTED)
     sharing = Sharing(queues, total, settings, log=UndoLog())
     for job in jobs:
         reason = sharing.add(job)

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from mooring.actions.kai.division import Claim, fair_shares
-from mooring.actions.volcano.allocate import Share
-from mooring.actions.yunikorn.fair_order import application_key, queue_share
+from mooring.actions.shares.kai.division import Claim, fair_shares
+from mooring.actions.shares.section import SharesSection
+from mooring.actions.shares.volcano.family import VolcanoFamily
+from mooring.actions.shares.yunikorn.fair_order import application_key, queue_share
 from mooring.assembly import assemble
 from mooring.config.settings import parse_settings
-from mooring.engine.queue.shared import Family
 from mooring.model.decisions import Bind
 from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import build_manifests
@@ -46,9 +46,7 @@ def _volcano(scenario: Json) -> Json:
     scheduler.load(manifests, 0.0)
     decisions = scheduler.cycle(1.0)
     job_of = {pod.key: (pod.metadata.annotations or {})["scheduling.k8s.io/group-name"] for pod in manifests.pods}
-    share = next(
-        action for action in scheduler.actions if isinstance(action, Share) and action.family is Family.VOLCANO
-    )
+    share = next(found for found in scheduler.sections(SharesSection) if isinstance(found.family, VolcanoFamily))
     assert share.sharing is not None, "there are queues in every scenario"
     deserved = {
         queue: {name: share.sharing.report(queue).deserved.get(name, 0) for name in amounts}

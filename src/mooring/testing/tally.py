@@ -50,6 +50,8 @@ class Measurement(msgspec.Struct, kw_only=True):
     """By the CPU time of the server alone: what a busy machine says too."""
     client_binds_per_cpu_second: float | UnsetType = UNSET
     """By that of the client: the slower of the two is what an idle machine of two cores comes to."""
+    trials_per_second: float | UnsetType = UNSET
+    """Where trials are measured: from the beginning of one to its end, undone."""
     list_seconds: float | UnsetType = UNSET
     """How long a list of all pods took, from the request to its last byte."""
 
@@ -125,7 +127,7 @@ class Tally:
             pods_per_second=self._rate(pods),
             p50_us=round(percentile(took, 0.50), 1),
             p99_us=round(percentile(took, 0.99), 1),
-            peak_rss_mib=_peak_rss_mib(),
+            peak_rss_mib=peak_rss_mib(),
             placed=len(self.placed),
             waiting=pods - len(self.placed),
         )
@@ -179,10 +181,10 @@ def _rss_mib() -> int:
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
-        return _peak_rss_mib()
+        return peak_rss_mib()
     return pages * resource.getpagesize() // (1024 * 1024)
 
 
-def _peak_rss_mib() -> int:
+def peak_rss_mib() -> int:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return int(peak // (1024 * 1024 if sys.platform == "darwin" else 1024))

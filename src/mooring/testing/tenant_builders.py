@@ -1,5 +1,6 @@
 """A small world of tenants: jobs with their pods, and a driver that carries out decisions as they come."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -8,12 +9,11 @@ from msgspec.structs import replace
 from mooring.actions.admit.action import Admit as AdmitAction
 from mooring.actions.admit.cycle.cycle import Admission
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
-from mooring.actions.admit.lifecycle.pods import unbound
-from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.assembly import assemble
 from mooring.config.queueing import QueueingSettings
 from mooring.config.settings import Settings
 from mooring.config.tenant_policy import TenantPolicy
+from mooring.drivers.world.pods import made_anew, on_node
 from mooring.model.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from mooring.model.api.meta import QuantityText
 from mooring.model.api.nodes import Node
@@ -23,6 +23,7 @@ from mooring.model.events import NodeSeen, ObjectSeen, PodLost, PodSeen, Related
 from mooring.model.keys import PodKey
 from mooring.model.queued.labels import ADMISSION_GATE
 from mooring.model.queued.workloads import QueuedWorkload
+from mooring.state.workloads import Stage
 from mooring.testing.builders import make_node, make_pod
 from mooring.testing.queueing_builders import make_flavor, make_local_queue, make_pod_set, make_workload
 
@@ -102,6 +103,8 @@ class TenantWorld:
         self.finishes_evictions = True
         """Whether pods go at once when they are evicted; else `let_go` says when."""
         self._leaving: list[Pod] = []
+        self._given: dict[str, Pod] = {}
+        self._made_anew: Counter[str] = Counter()
         self._finished = set[str]()
         self.show(
             *cohorts,
@@ -121,6 +124,7 @@ class TenantWorld:
         self.scheduler.handle(*(ObjectSeen(found) for found in objects))
 
     def submit(self, job: Job) -> None:
+        self._given.update((pod.key, pod) for pod in job.pods)
         self.scheduler.handle(*(PodSeen(pod) for pod in job.pods), WorkloadSeen(job.queued))
 
     def see(self, job: Job, **changes: object) -> Job:
@@ -150,7 +154,7 @@ class TenantWorld:
         for decision in decisions:
             if isinstance(decision, Bind):
                 pod = self.scheduler.cluster.pods.records[PodKey(decision.pod)].pod
-                bound = replace(pod, spec=replace(pod.spec, node_name=decision.node))
+                bound = on_node(pod, decision.node, pod.status, decision.annotations, decision.labels)
                 self.scheduler.handle(PodSeen(bound))
             elif isinstance(decision, Evict):
                 self._leaving.append(self.scheduler.cluster.pods.records[PodKey(decision.pod)].pod)
@@ -162,7 +166,9 @@ class TenantWorld:
         """Pods that were evicted are gone, and their jobs make new ones of those that had not finished before."""
         for pod in self._leaving:
             if pod.key not in self._finished:
-                self.scheduler.handle(PodLost(pod.key), PodSeen(unbound(pod)))
+                self._made_anew[pod.key] += 1
+                again = made_anew(self._given.get(pod.key, pod), self._made_anew[pod.key])
+                self.scheduler.handle(PodLost(pod.key), PodSeen(again))
         self._leaving.clear()
 
     def settle(self, most: int = 20) -> list[Decision]:
@@ -174,6 +180,12 @@ class TenantWorld:
             if not any(isinstance(found, Admit | Suspend | Bind | Evict) for found in made):
                 break
         return decisions
+
+    def renew_admission(self) -> None:
+        """Throw the action away, with all that is derived from the state, and go on with a new one."""
+        before = self.action
+        renewed = AdmitAction(before._profiles, before._settings, before._policy, before._rehearse)
+        self.scheduler.actions = tuple(renewed if found is before else found for found in self.scheduler.actions)
 
     # What is.
 

@@ -5,7 +5,8 @@
     sizes: {nodes: 5000, pods: 10000}      # what is measured if nobody asks for other sizes
     long: false                            # it takes so long that it runs only when it is asked for
     decision: pod                          # what is counted and timed: pod, gang, preemption, admission, or binding
-                                           # (through the API of the embedded control plane)
+                                           # (through the API of the embedded control plane); or what is done in a
+                                           # trial: rows on offer, as many as sizes.pods, or running pods amended
     nodes: [{a Node, with expressions over i}]
     objects: [{anything else: services, priority classes}]
     each: [{perPods: 50, template: {...}}] # one of these for every 50 pods (or perNodes), with expressions over i
@@ -83,7 +84,7 @@ class Workload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     pods: list[PodTemplate]
     sizes: Sizes = Sizes()
     long: bool = False
-    decision: Literal["pod", "gang", "preemption", "admission", "binding"] = "pod"
+    decision: Literal["pod", "gang", "preemption", "admission", "binding", "offer", "amend"] = "pod"
     objects: list[dict[str, Any]] = []
     each: list[Each] = []
     running: Running | None = None

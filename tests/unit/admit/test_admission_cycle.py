@@ -80,7 +80,7 @@ def test_what_cannot_fit_takes_all_of_its_shape_with_it() -> None:
     report = admission.run_cycle(NOW)
 
     assert report.outcomes == {"default/twin-0": "ExceedsMaxQuota"}
-    assert sorted(admission.pending.lines["queue"].parked) == [f"default/twin-{number}" for number in range(3)]
+    assert sorted(admission.pending.pending_queues["queue"].parked) == [f"default/twin-{number}" for number in range(3)]
     assert not admission.pending.has_heads
 
 
@@ -162,7 +162,7 @@ def test_the_lower_priority_goes_for_the_higher_and_comes_back_in_line() -> None
     assert report.outcomes == {"default/high": "WaitingForPreemptedWorkloads"}
     admission.finish_evictions([WorkloadKey("default/low")])
     assert run(admission, cycles=2) == ["high"]
-    assert list(admission.pending.lines["queue"].parked) == ["default/low"]
+    assert list(admission.pending.pending_queues["queue"].parked) == ["default/low"]
 
 
 def test_a_victim_that_is_still_leaving_is_not_told_twice() -> None:

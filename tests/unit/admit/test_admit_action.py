@@ -2,7 +2,6 @@
 
 from msgspec.structs import replace
 
-from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.config.queueing import QueueingSettings, TransformedResource
 from mooring.model.api.kueue import HOLD, HOLD_AND_DRAIN, LOWER_PRIORITY, ResourceFlavor, ResourceFlavorSpec
 from mooring.model.api.meta import LabelSelector
@@ -11,6 +10,7 @@ from mooring.model.api.pods import Toleration
 from mooring.model.decisions import Admit, Bind, Decision, Defer, Evict, PodSetFlavors, Suspend, Wait
 from mooring.model.events import ObjectLost, PodSeen
 from mooring.model.keys import PodKey
+from mooring.state.workloads import Stage
 from mooring.testing.builders import make_namespace, make_node
 from mooring.testing.queueing_builders import (
     hold,

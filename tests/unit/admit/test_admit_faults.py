@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mooring.actions.admit.cycle.entry_processing import EntryProcessing
 from mooring.actions.admit.cycle.nominate import Nominator
-from mooring.actions.admit.cycle.turns import Turns
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
 from mooring.actions.admit.lifecycle.pods import WorkloadPods
-from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Structure
-from mooring.actions.admit.workload_info import Intake
+from mooring.actions.admit.quota.workload_info import Intake
 from mooring.assembly import assemble
 from mooring.config.settings import Settings
 from mooring.config.tenant_policy import ALWAYS, TenantPolicy
@@ -27,6 +26,7 @@ from mooring.model.api.kueue import (
     WorkloadStatus,
 )
 from mooring.model.events import NodeSeen
+from mooring.state.workloads import Stage
 from mooring.testing.builders import make_node
 from mooring.testing.queueing_builders import make_flavor, make_group, make_local_queue, make_queue, make_quota
 from mooring.testing.tenant_builders import (
@@ -88,7 +88,7 @@ def full_queue() -> TenantWorld:
 
 POINTS = [
     (Nominator, "nominate"),
-    (Turns, "take"),
+    (EntryProcessing, "take"),
     (Ledger, "reserve"),
     (Ledger, "release"),
     (Ledger, "mark_evicted"),
@@ -216,7 +216,7 @@ def test_who_has_quota_as_the_world_says_holds_it_though_something_raised_when_i
 
 TURNS = [
     (Nominator, "nominate"),
-    (Turns, "take"),
+    (EntryProcessing, "take"),
     (WorkloadPods, "bring_in_line"),
     (WorkloadPods, "is_done"),
     (Intake, "make_pending"),

@@ -2,7 +2,6 @@
 
 from msgspec.structs import replace
 
-from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.config.queueing import PodsReady, QueueingSettings
 from mooring.model.api.kueue import AdmissionCheck, AdmissionCheckRule, AdmissionChecksStrategy, ClusterQueue
 from mooring.model.api.kueue_workload import (
@@ -15,6 +14,7 @@ from mooring.model.api.kueue_workload import (
 from mooring.model.api.pods import Toleration
 from mooring.model.decisions import Admit, Evict, Suspend, Wait
 from mooring.model.keys import PodKey, WorkloadKey
+from mooring.state.workloads import Stage
 from mooring.testing.builders import make_node
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import Job, TenantWorld, admitted, make_job, suspended, waits
@@ -43,7 +43,7 @@ def test_a_work_whose_pods_do_not_get_ready_in_time_is_evicted_and_comes_back_af
         Evict("default/slow-0", "node", "", said),
     ]
     assert waits(world.cycle()) == {f"slow-{n}": f"{said}; requeued in 60s" for n in range(2)}
-    assert world.action.next_wake(world.now) == world.now + 60
+    assert world.action.next_wake(world.scheduler.cluster, world.now) == world.now + 60
     assert admitted(world.cycle(59)) == []
     assert admitted(world.cycle(1)) == ["slow"]
 

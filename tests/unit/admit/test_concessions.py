@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.actions.admit.cycle.cycle import Admission
-from mooring.actions.admit.preemption.concessions import (
+from mooring.actions.admit.concessions import (
     FAIR_SHARING,
     INACTIVE,
     NO_FLAVOR,
@@ -14,6 +13,7 @@ from mooring.actions.admit.preemption.concessions import (
     Outlook,
     find_outlook,
 )
+from mooring.actions.admit.cycle.cycle import Admission
 from mooring.model.api.kueue import ANY, HOLD, LOWER_PRIORITY, NEVER, ClusterQueue, Workload
 from mooring.model.keys import WorkloadKey
 from mooring.testing.queueing_builders import (

@@ -33,7 +33,7 @@ def test_what_is_borrowed_is_reclaimed_once_it_has_run_for_the_minimum(fair_shar
     world.submit(make_job("own", queue="owner", cpu=4))
 
     assert suspended(world.settle()) == []
-    assert world.action.next_wake(world.now) == started + MINIMUM
+    assert world.action.next_wake(world.scheduler.cluster, world.now) == started + MINIMUM
     world.now = started + MINIMUM - 1
     assert suspended(world.settle()) == []
     world.now = started + MINIMUM
@@ -48,7 +48,7 @@ def test_without_a_minimum_it_is_reclaimed_at_once() -> None:
     world.submit(make_job("own", queue="owner", cpu=4))
 
     assert suspended(world.settle()) == [("loan", "InCohortReclamation")]
-    assert world.action.next_wake(world.now) is None
+    assert world.action.next_wake(world.scheduler.cluster, world.now) is None
 
 
 def test_a_more_important_job_of_the_same_queue_need_not_wait() -> None:

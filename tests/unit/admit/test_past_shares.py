@@ -2,9 +2,9 @@
 
 import pytest
 
-from mooring.actions.admit.policies.own_rules import LOOKS_PER_HALF_LIFE
-from mooring.actions.admit.policies.past_shares import PAST_WEIGHT
-from mooring.actions.admit.quota.fair_sharing import Share
+from mooring.actions.admit.cycle.policies.own_rules import LOOKS_PER_HALF_LIFE
+from mooring.actions.admit.cycle.policies.past_shares import PAST_WEIGHT
+from mooring.actions.admit.quota.fair_sharing import DominantShare
 from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
 from mooring.model.api.kueue import ANY
@@ -41,7 +41,7 @@ def test_a_share_is_nine_parts_past_and_one_part_present() -> None:
 
     assert world.admission.share("a") == pytest.approx((False, PAST_WEIGHT * 125, 0))
     assert world.admission.share("a").is_zero
-    assert world.admission.share("b") == Share(False, 0, 0)
+    assert world.admission.share("b") == DominantShare(False, 0, 0)
 
 
 def test_without_a_half_life_shares_are_those_of_the_moment() -> None:
@@ -50,7 +50,7 @@ def test_without_a_half_life_shares_are_those_of_the_moment() -> None:
     world.settle()
     world.cycle(HALF_LIFE)
 
-    assert world.admission.share("a") == Share(False, 500, 500)
+    assert world.admission.share("a") == DominantShare(False, 500, 500)
 
 
 def test_who_had_less_goes_first_though_it_asks_for_more() -> None:
@@ -74,7 +74,7 @@ def test_what_is_ones_own_does_not_count_against_one() -> None:
     world.settle()
     world.cycle(HALF_LIFE)
 
-    assert world.admission.share("lender") == Share(False, 0, 0)
+    assert world.admission.share("lender") == DominantShare(False, 0, 0)
 
 
 def test_the_past_makes_a_workload_that_never_ends_give_way_and_it_is_not_taken_back_at_once() -> None:
@@ -98,11 +98,11 @@ def test_while_somebody_waits_shares_are_compared_now_and_then() -> None:
     world = sharers(reclaim=ANY)
     world.submit(make_job("a-0", queue="a", cpu=4, second=0))
     world.settle()
-    assert world.action.next_wake(world.now) is None
+    assert world.action.next_wake(world.scheduler.cluster, world.now) is None
 
     world.submit(make_job("b-0", queue="b", cpu=4, second=1))
     world.settle()
-    assert world.action.next_wake(world.now) == world.now + HALF_LIFE / LOOKS_PER_HALF_LIFE
+    assert world.action.next_wake(world.scheduler.cluster, world.now) == world.now + HALF_LIFE / LOOKS_PER_HALF_LIFE
 
 
 def test_the_past_outlasts_a_change_of_queues() -> None:

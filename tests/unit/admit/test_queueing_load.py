@@ -1,8 +1,7 @@
 """The load that throughput is measured with: every workload gets its turn."""
 
 import pytest
-
-from mooring.testing.queueing_loads import make_load, run_load
+from queueing_loads import make_load, run_load
 
 
 @pytest.mark.parametrize("fair_sharing", [True, False], ids=["fair sharing", "by rank"])

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import pytest
 
 from mooring.actions.admit.action import Admit as AdmitAction
-from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.config.tenant_policy import CHECK_PLACEMENT, TenantPolicy
 from mooring.model.api.kueue import LOWER_PRIORITY, STRICT_FIFO
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Admit, Wait
 from mooring.state.cluster import Cluster
+from mooring.state.workloads import Stage
 from mooring.testing.builders import make_node
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import Job, TenantWorld, admitted, make_job, suspended, waits
@@ -73,6 +73,28 @@ def test_smaller_works_pass_one_without_room_except_in_a_strict_queue() -> None:
         world = small_nodes(*jobs, policy=TenantPolicy(check_placement="Always"), strategy=strategy)
 
         assert admitted(world.settle()) == expected
+
+
+def test_no_workload_is_preempted_for_one_that_could_not_be_placed_even_so() -> None:
+    """The victims would be admitted again, and preempted again, without end."""
+    queue = make_queue("queue", make_group(default=make_quota(8)), within_queue=LOWER_PRIORITY)
+    nodes = [make_node("a", cpu=4), make_node("b", cpu=4)]
+    world = TenantWorld([queue], nodes=nodes, policy=TenantPolicy(check_placement="Always"))
+    world.submit(make_job("low", pods=2, cpu=2))
+    world.settle()
+    world.submit(make_job("large", cpu=6, priority=10, second=1))
+
+    decisions = world.settle()
+
+    assert suspended(decisions) == []
+    assert (
+        waits(decisions)["large-0"]
+        == "pod default/large-0 cannot be placed: 0/2 nodes are available: 2 Insufficient cpu."
+    )
+
+    world.submit(make_job("fitting", pods=2, cpu=4, priority=10, second=2))
+    assert [name for name, _ in suspended(world.settle())] == ["low"]
+    assert world.running() == ["fitting-0", "fitting-1"]
 
 
 def test_a_check_leaves_the_cluster_as_it_was() -> None:

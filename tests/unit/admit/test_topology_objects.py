@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
+from mooring.actions.admit.quota.workload_info import assigned_topology
 from mooring.actions.admit.topology.request import PodSetTopologyRequest, SliceLayer, compile_request
-from mooring.actions.admit.workload_info import assigned_topology
 from mooring.errors import ManifestError
 from mooring.model.api.kueue_workload import PodSetAssignment, SliceConstraint, TopologyRequest, Workload
 from mooring.model.decisions import TopologyAssignment, TopologyDomain

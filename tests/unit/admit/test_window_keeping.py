@@ -1,7 +1,6 @@
 """Quota that is lent at night and taken back in the morning: who is told, who is kept out, and who has to go."""
 
 from mooring.actions.admit.lifecycle.known_ends import PREEMPTIBLE
-from mooring.actions.admit.lifecycle.stages import Stage
 from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import QuotaWindow, TenantPolicy
 from mooring.model.api.kueue import LOWER_PRIORITY, STRICT_FIFO, ClusterQueue
@@ -9,6 +8,7 @@ from mooring.model.api.kueue_workload import QUOTA_ENDS
 from mooring.model.api.meta import timestamp_text
 from mooring.model.decisions import Decision, Evict, Notice, Suspend, Wait
 from mooring.model.values.durations import DURATION
+from mooring.state.workloads import Stage
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import Job, TenantWorld, admitted, make_job, suspended, waits
 
@@ -67,7 +67,7 @@ def test_quota_is_lent_while_the_window_is_open() -> None:
     world = at(MIDNIGHT - 3 * HOUR, make_job("loan", queue="night", cpu=6), policy=policy)
 
     assert admitted(world.settle()) == []
-    assert world.action.next_wake(world.now) == MIDNIGHT - 2 * HOUR
+    assert world.action.next_wake(world.scheduler.cluster, world.now) == MIDNIGHT - 2 * HOUR
     assert admitted(go_to(world, MIDNIGHT - 2 * HOUR)) == ["loan"]
 
 
@@ -75,7 +75,7 @@ def test_without_a_window_nothing_happens_by_the_clock() -> None:
     world = at(MIDNIGHT, make_job("loan", queue="night", cpu=6), policy=TenantPolicy())
 
     assert admitted(world.settle()) == []
-    assert world.action.next_wake(world.now) is None
+    assert world.action.next_wake(world.scheduler.cluster, world.now) is None
     assert go_to(world, MORNING) == []
 
 
@@ -94,7 +94,7 @@ def test_who_will_have_to_give_back_is_told_once_and_in_time() -> None:
     own, loan = make_job("own", queue="night", cpu=2, second=1), make_job("loan", queue="night", cpu=6, second=2)
     world = at(MIDNIGHT, own, loan)
     assert admitted(world.settle()) == ["own", "loan"]
-    assert world.action.next_wake(world.now) == MORNING - NOTICE
+    assert world.action.next_wake(world.scheduler.cluster, world.now) == MORNING - NOTICE
 
     assert go_to(world, MORNING - NOTICE - 1) == []
     decisions = go_to(world, MORNING - NOTICE)
@@ -108,7 +108,7 @@ def test_who_will_have_to_give_back_is_told_once_and_in_time() -> None:
         )
     ]
     assert go_to(world, MORNING - 60) == []
-    assert world.action.next_wake(world.now) == MORNING
+    assert world.action.next_wake(world.scheduler.cluster, world.now) == MORNING
 
 
 def test_who_says_that_it_was_told_before_a_restart_is_not_told_again() -> None:
@@ -328,9 +328,9 @@ def test_who_is_too_young_gives_back_when_it_is_old_enough() -> None:
     world = night_over("Always", minimum_runtime_before_reclaim_seconds=7 * 3600)
 
     assert suspended(go_to(world, MORNING)) == []
-    assert world.action.next_wake(world.now) == MIDNIGHT + 7 * HOUR
+    assert world.action.next_wake(world.scheduler.cluster, world.now) == MIDNIGHT + 7 * HOUR
     assert suspended(go_to(world, MIDNIGHT + 7 * HOUR)) == [("loan", "QuotaWindow")]
-    assert world.action.next_wake(world.now) == MIDNIGHT + 7 * HOUR + 60
+    assert world.action.next_wake(world.scheduler.cluster, world.now) == MIDNIGHT + 7 * HOUR + 60
     assert suspended(go_to(world, MIDNIGHT + 7 * HOUR + 60)) == [("small-loan", "QuotaWindow")]
 
 

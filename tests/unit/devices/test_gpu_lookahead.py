@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.bench.fragmentation_runs import policy_assembly
 from mooring.errors import ConfigError
 from mooring.model.decisions import Bind
 from mooring.model.events import NodeSeen, PodSeen
@@ -14,7 +15,6 @@ from mooring.plugins.gpu_filling import Ints, fill, fill_at_once, fill_one_by_on
 from mooring.plugins.gpu_fragmentation import TypicalPod
 from mooring.plugins.gpu_lookahead import ARRIVALS, NEXT, ORDERS, Lookahead, by_gpus, drawn_orders, likely_needed
 from mooring.testing.builders import make_node, make_pod
-from mooring.testing.fragmentation_runs import policy_assembly
 
 COUNT, MILLI, MODEL = (f"alibabacloud.com/gpu-{name}" for name in ("count", "milli", "card-model"))
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mooring.bench.mig_quality import run
 from mooring.engine.cycle import Scheduler
 from mooring.errors import ConfigError
 from mooring.model.decisions import Bind, Decision, Instance, Partition
@@ -11,7 +12,6 @@ from mooring.model.devices.mig import A30, A100_80, GEOMETRIES, geometry_of
 from mooring.model.events import PodLost, PodSeen
 from mooring.plugins.gpu_fragmentation import TypicalPod, typical_pods
 from mooring.testing.builders import make_node, make_pod, make_profile, make_scheduler
-from mooring.testing.mig_quality import run
 
 
 def only(policy: str, args: dict[str, Any] | None = None) -> dict[str, Any]:

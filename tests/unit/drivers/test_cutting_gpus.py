@@ -9,6 +9,7 @@ from mooring.drivers.live.api.client import ApiError
 from mooring.drivers.live.api.requests import binding, cut_gpu
 from mooring.drivers.live.pods import cutting
 from mooring.model.decisions import Bind, Instance, Partition
+from mooring.model.events import Failed
 from mooring.testing.builders import make_node, make_pod, make_scheduler
 
 
@@ -78,3 +79,21 @@ def test_a_gpu_that_is_cut_already_may_be_cut_further() -> None:
     made = [found for found in make_scheduler(nodes=[node], pods=pods).cycle(1.0) if isinstance(found, Bind)]
 
     assert [found.instances for found in made] == [(("nvidia.com/mig-3g.40gb", 2),)] * 2
+
+
+def test_a_cut_that_failed_does_not_count_as_done() -> None:
+    """The node is told again when that may be tried, for as long as a pod needs it."""
+    labels = {
+        "nos.nebuly.com/gpu-partitioning": "mig",
+        "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+        "nvidia.com/gpu.count": "1",
+    }
+    node = make_node("n", labels=labels, resources={"nvidia.com/gpu": 1})
+    scheduler = make_scheduler(nodes=[node], pods=[make_pod("p", resources={"nvidia.com/mig-3g.40gb": 1})])
+    (cut,) = [found for found in scheduler.cycle(1.0) if isinstance(found, Partition)]
+    assert scheduler.cycle(2.0) == []
+
+    scheduler.handle(Failed(cut, "forbidden", retry_after=5.0))
+    assert scheduler.cycle(3.0) == []
+    assert scheduler.next_wake(3.0) == 8.0
+    assert scheduler.cycle(8.0) == [cut]

@@ -9,7 +9,7 @@ from mooring.engine.plugin import Permit
 from mooring.engine.verdict import Rejection
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Wait
-from mooring.model.events import BindFailed, Event, NodeLost, NodeSeen, ObjectSeen, PodLost, PodSeen
+from mooring.model.events import Event, Failed, NodeLost, NodeSeen, ObjectSeen, PodLost, PodSeen
 from mooring.state.views import ClusterView, PodView
 from mooring.testing.builders import (
     make_affinity,
@@ -218,8 +218,22 @@ def test_a_pod_that_is_being_bound_keeps_its_room_under_the_next_scheduler() -> 
     assert [type(decision) for decision in after.cycle(2.0)] == [Wait]
     assert after.underway() == before.underway()
 
-    after.handle(BindFailed("default/new", "its volume was not made"))
+    after.handle(Failed(Bind("default/new", ""), "its volume was not made"))
     assert Bind("default/urgent", "a") in after.cycle(30.0)
+
+
+def test_a_pod_whose_bind_was_refused_waits_for_its_time_and_others_have_its_room() -> None:
+    found = make_scheduler(nodes=[make_node("a", cpu=1)], pods=[make_pod("new", cpu=1)])
+    assert found.cycle(1.0) == [Bind("default/new", "a")]
+
+    found.handle(Failed(Bind("default/new", "a"), "refused", retry_after=20.0), PodSeen(make_pod("new", cpu=1)))
+    assert found.cycle(2.0) == []
+    assert found.next_wake(2.0) == 22.0
+    found.handle(PodSeen(make_pod("other", cpu=1)))
+    assert found.cycle(3.0) == [Bind("default/other", "a")]
+    found.handle(PodSeen(make_pod("other", cpu=1, node="a")), PodLost("default/other"))
+    assert found.cycle(21.0) == []
+    assert found.cycle(22.0) == [Bind("default/new", "a")]
 
 
 @pytest.mark.parametrize("change", ["gone", "another of its name", "no node", "bound"])

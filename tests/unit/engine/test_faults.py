@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.actions.volcano import allocate
+from mooring.actions.shares import action as allocate
 from mooring.engine.cycle import Scheduler
 from mooring.engine.plugin import PreEnqueue, QueueSort
 from mooring.engine.verdict import Rejection

@@ -18,8 +18,8 @@ from gang_builders import (
 )
 
 from mooring.engine.cycle import Scheduler
-from mooring.model.decisions import Decision
-from mooring.model.events import BindFailed, Event, GangLost, GangSeen, NodeLost, NodeSeen, PodLost, PodSeen
+from mooring.model.decisions import Bind, Decision
+from mooring.model.events import Event, Failed, GangLost, GangSeen, NodeLost, NodeSeen, PodLost, PodSeen
 from mooring.model.topology.requests import TopologyRequest
 from mooring.testing.builders import make_node, make_pod, make_profile
 from mooring.testing.random_clusters import with_node
@@ -191,9 +191,10 @@ def test_a_member_that_was_to_be_evicted_and_was_never_bound_counts_again() -> N
     nodes = [NodeSeen(make_node(name, gpu=1)) for name in "ab"]
     members = make_members(2, gpu=1)
     placed = bound(go(scheduler, 1.0, *nodes, GangSeen(make_gang(minimum=2)), *map(PodSeen, members)))
-    assert set(evicted(go(scheduler, 2.0, BindFailed("default/train-0"), NodeLost(placed["train-0"])))) == {"train-1"}
+    refused = Failed(Bind("default/train-0", ""))
+    assert set(evicted(go(scheduler, 2.0, refused, NodeLost(placed["train-0"])))) == {"train-1"}
 
-    go(scheduler, 3.0, BindFailed("default/train-1"))
+    go(scheduler, 3.0, Failed(Bind("default/train-1", "")))
     placed = bound(go(scheduler, 20.0, NodeSeen(make_node("c", gpu=4))))
     go(scheduler, 21.0, *(PodSeen(with_node(pod, placed[pod.metadata.name])) for pod in members))
 

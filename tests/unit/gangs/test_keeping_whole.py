@@ -14,7 +14,8 @@ from gang_builders import (
 )
 
 from mooring.engine.cycle import Scheduler
-from mooring.model.events import BindFailed, Event, PodLost, PodSeen
+from mooring.model.decisions import Bind
+from mooring.model.events import Event, Failed, PodLost, PodSeen
 from mooring.model.keys import PodKey
 from mooring.testing.builders import make_node
 from mooring.testing.random_clusters import replaced, with_node, with_phase
@@ -241,6 +242,35 @@ def test_gangs_of_gangs_of_gangs_count_level_by_level() -> None:
     assert set(bound(scheduler.cycle(2.0))) == {"a-0", "b-0", "c-0"}
 
 
+def test_a_starting_gang_is_not_released_while_a_refused_bind_is_tried_again() -> None:
+    """To release it is to delete the members that are bound."""
+    gang = make_gang(minimum=2)
+    scheduler = start(gang, nodes=[make_node("a", gpu=2)], pods=make_members(2, gpu=1))
+    assert len(bound(scheduler.cycle(1.0))) == 2
+
+    scheduler.handle(Failed(Bind("default/train-0", "a"), "conflict", retry_after=0.5))
+    assert not evicted(scheduler.cycle(1.1))
+    again = scheduler.cycle(1.7)
+
+    assert bound(again) == {"train-0": "a"}
+    assert not evicted(again)
+
+
+def test_a_starting_gang_is_released_when_binds_are_refused_for_long() -> None:
+    gang = make_gang(minimum=2)
+    scheduler = start(gang, nodes=[make_node("a", gpu=2)], pods=make_members(2, gpu=1))
+    assert len(bound(scheduler.cycle(1.0))) == 2
+    released: dict[str, str] = {}
+    for second in range(2, 40):
+        scheduler.handle(Failed(Bind("default/train-0", "a"), "denied", retry_after=30.0))
+        released = evicted(scheduler.cycle(float(second)))
+        if released:
+            break
+
+    assert set(released) == {"train-1"}
+    assert second > 30
+
+
 def test_a_failed_bind_of_a_spare_member_does_not_let_it_run_without_its_gang() -> None:
     """The gang is released in the cycle in which the spare member comes back."""
     gang = make_gang(minimum=2, timeout_seconds=10)
@@ -248,8 +278,47 @@ def test_a_failed_bind_of_a_spare_member_does_not_let_it_run_without_its_gang() 
     assert len(bound(scheduler.cycle(1.0))) == 3
     scheduler.cycle(2.0)
 
-    scheduler.handle(BindFailed("default/train-2"))
+    scheduler.handle(Failed(Bind("default/train-2", "")))
     decisions = scheduler.cycle(20.0)
 
     assert set(evicted(decisions)) == {"train-0", "train-1"}
     assert not bound(decisions)
+
+
+def test_a_restart_does_not_begin_the_time_of_a_partial_gang_anew() -> None:
+    def started() -> Scheduler:
+        gang = make_gang(minimum=2, timeout_seconds=10)
+        return start(gang, nodes=[make_node("a", gpu=1)], pods=make_members(1, gpu=1, node="a"))
+
+    first, second = started(), started()
+    assert not evicted(first.cycle(1.0))
+    second.recall(first.remembered())
+
+    assert not evicted(second.cycle(8.0))
+    assert set(evicted(second.cycle(11.5))) == {"train-0"}
+
+
+def test_a_partial_gang_is_looked_at_again_when_its_own_time_is_up() -> None:
+    gang = make_gang(minimum=2, timeout_seconds=10)
+    scheduler = start(gang, nodes=[make_node("a", gpu=1)], pods=make_members(1, gpu=1, node="a"))
+    scheduler.cycle(1.0)
+
+    wake = scheduler.next_wake(1.0)
+
+    assert wake is not None and wake == pytest.approx(11.0)
+    assert set(evicted(scheduler.cycle(wake))) == {"train-0"}
+
+
+def test_a_gang_that_was_completed_after_a_restart_has_all_of_its_time_again() -> None:
+    gang = make_gang(minimum=2, timeout_seconds=10)
+    members = make_members(2, gpu=1, node="a")
+    first = start(gang, nodes=[make_node("a", gpu=2)], pods=members[:1])
+    first.cycle(1.0)
+    second = start(gang, nodes=[make_node("a", gpu=2)], pods=members)
+    second.recall(first.remembered())
+    second.cycle(8.0)
+
+    second.handle(PodLost(members[1].key))
+
+    assert not evicted(second.cycle(12.0))
+    assert set(evicted(second.cycle(22.5))) == {"train-0"}

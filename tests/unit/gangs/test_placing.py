@@ -6,7 +6,7 @@ from typing import Any
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Evict, Wait
-from mooring.model.events import BindFailed, GangSeen, NodeLost, PodLost, PodSeen
+from mooring.model.events import Failed, GangSeen, NodeLost, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang, Role, gang_key
 from mooring.model.gangs.membership import PLAIN_KIND
 from mooring.model.topology.requests import TopologyRequest
@@ -146,7 +146,7 @@ def test_a_failed_bind_is_made_good_at_once_or_releases_all() -> None:
     scheduler = start(make_gang(minimum=2), nodes=nodes, pods=make_members(2, gpu=1))
     assert len(bound(scheduler.cycle(1.0))) == 2
 
-    scheduler.handle(BindFailed("default/train-0"))
+    scheduler.handle(Failed(Bind("default/train-0", "")))
     assert set(bound(scheduler.cycle(2.0))) == {"train-0"}
 
     scheduler.handle(NodeLost("a"), NodeLost("b"))

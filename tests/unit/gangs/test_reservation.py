@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from gang_builders import NO_PREEMPTION, RACK, bound, make_gang, make_members, rack_nodes, start, waiting
 
-from mooring.actions.place.batches import Batches, Outcome
+from mooring.actions.batches import Batches, Outcome
 from mooring.engine.cycle import Scheduler
 from mooring.engine.queue.queue import Entry
 from mooring.model.decisions import Wait

@@ -16,10 +16,11 @@ from gang_builders import (
 )
 
 from mooring.engine.cycle import Scheduler
-from mooring.engine.queue.entry import Where
-from mooring.model.events import BindFailed, GangLost, GangSeen, NodeLost, NodeSeen, PodLost, PodSeen
+from mooring.model.decisions import Bind
+from mooring.model.events import Failed, GangLost, GangSeen, NodeLost, NodeSeen, PodLost, PodSeen
 from mooring.model.gangs.gang import Role
 from mooring.model.gangs.membership import VOLCANO_KIND
+from mooring.state.waiting import Where
 from mooring.testing.builders import make_affinity, make_node, make_pod, make_pod_term
 from mooring.testing.random_clusters import with_node
 
@@ -190,7 +191,7 @@ def test_a_pod_whose_node_is_lost_before_its_bind_fails_waits_again() -> None:
     scheduler = start(nodes=[make_node("a", gpu=1)], pods=[make_pod("p", gpu=1)])
     assert bound(scheduler.cycle(1.0)) == {"p": "a"}
 
-    scheduler.handle(NodeLost("a"), BindFailed("default/p"), NodeSeen(make_node("b", gpu=1)))
+    scheduler.handle(NodeLost("a"), Failed(Bind("default/p", "")), NodeSeen(make_node("b", gpu=1)))
 
     assert bound(scheduler.cycle(2.0)) == {"p": "b"}
 

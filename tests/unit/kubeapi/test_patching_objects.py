@@ -50,7 +50,7 @@ def test_an_applied_field_that_is_not_declared_is_refused(api: Api) -> None:
 
     about = "/web; apps/v1, Kind=Deployment"
     message = f"failed to create typed patch object ({about}): .spec.colour: field not declared in schema"
-    assert refused == (500, message)
+    assert refused == (400, message)
 
 
 def test_an_update_by_a_named_manager_is_tracked(api: Api) -> None:

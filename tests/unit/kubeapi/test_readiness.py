@@ -3,12 +3,14 @@
 import asyncio
 import subprocess
 import sys
+import time
 
 import pytest
 
 from mooring.drivers.live.notify import notify_ready
-from mooring.kubeapi import up
+from mooring.kubeapi import scheduler_process
 from mooring.kubeapi.readiness import Readiness
+from mooring.kubeapi.scheduler_process import SchedulerProcess
 
 
 def test_a_process_says_that_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,34 +28,53 @@ def test_a_process_says_that_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("program", "expected"),
     [
-        ("from mooring.drivers.live.notify import notify_ready; notify_ready(); input()", True),
+        ("from mooring.drivers.live.notify import notify_ready; notify_ready(); import time; time.sleep(60)", True),
         ("raise SystemExit(1)", False),
     ],
 )
 def test_up_waits_for_a_scheduler_that_follows_or_ends(program: str, expected: bool) -> None:
-    async def wait() -> bool:
-        with Readiness() as readiness:
-            command = [sys.executable, "-c", program]
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=readiness.environment)
-            try:
-                return await up._is_scheduling(process, readiness, asyncio.Event())
-            finally:
-                process.kill()
-                process.communicate()
-
-    assert asyncio.run(wait()) is expected
+    assert started(program) is expected
 
 
 def test_a_scheduler_that_says_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(up, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(scheduler_process, "PATIENCE_SECONDS", 0.2)
+
+    assert started("import time; time.sleep(60)") is True
+
+
+def started(program: str) -> bool:
+    scheduler = SchedulerProcess([sys.executable, "-c", program])
 
     async def wait() -> bool:
-        with Readiness() as readiness:
-            process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-            try:
-                return await up._is_scheduling(process, readiness, asyncio.Event())
-            finally:
-                process.kill()
-                process.communicate()
+        try:
+            return await scheduler.start(asyncio.Event())
+        finally:
+            scheduler.end()
 
-    assert asyncio.run(wait()) is True
+    return asyncio.run(wait())
+
+
+def test_the_next_scheduler_comes_after_a_pause_that_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    scheduler = SchedulerProcess([sys.executable, "-c", ""])
+    starts = []
+
+    def start(*_command: object, **_options: object) -> Ended:
+        starts.append(now[0])
+        return Ended()
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+
+    while now[0] < 200:
+        scheduler.revive()
+        now[0] += 0.5
+
+    assert starts == [0.0, 1.5, 4.0, 8.5, 17.0, 33.5, 64.0, 94.5, 125.0, 155.5, 186.0]
+
+
+class Ended:
+    """A process that has ended as soon as it was started."""
+
+    def poll(self) -> int:
+        return 1

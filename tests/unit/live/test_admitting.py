@@ -10,7 +10,7 @@ from mooring.drivers.live.api.client import ApiError, Client
 from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
 from mooring.drivers.live.election import Election, ElectionSettings
-from mooring.drivers.live.watching.mirror import Mirror
+from mooring.drivers.live.watching.cache import ObjectCache
 from mooring.drivers.live.workloads.admitting import WorkloadView
 from mooring.model.api.kueue_workload import QuotaAdmission, Workload, WorkloadCondition, WorkloadSpec, WorkloadStatus
 from mooring.model.api.meta import ObjectMeta
@@ -83,7 +83,7 @@ def test_evictions_that_were_left_to_who_admits_are_made_up_for_when_it_has_ende
     decision = Evict(f"default/{running}", "n0", "", "its workload was stopped")
 
     async def story() -> list[Evict]:
-        live = Live(world.scheduler, Mirror(), cast(Client, nobody), Dispatcher())
+        live = Live(world.scheduler, ObjectCache(), cast(Client, nobody), Dispatcher())
         evicted: list[Evict] = []
         monkeypatch.setattr(live, "_evict", evicted.append)
         live.carry_out(decision)
@@ -110,7 +110,10 @@ class Leases:
         self.lease = msgspec.json.decode(body)
         return body
 
-    async def request(self, method: str, path: str, body: bytes) -> bytes:
+    async def request(self, method: str, path: str, body: bytes, *, is_fenced: bool) -> bytes:
+        assert not is_fenced
+        if method == "POST":
+            return await self.post(path, body)
         return await self.post(path, body)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.drivers.live.api.connections import Connections, Reply, _Wire
+from mooring.drivers.live.api.connections import Connections, NotSent, Reply, _Wire
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -243,3 +243,13 @@ async def until(done: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
         while not done():
             await asyncio.sleep(0.005)
+
+
+def test_a_request_that_may_not_leave_any_more_does_not_and_its_connection_is_kept() -> None:
+    async def story(connections: Connections) -> None:
+        assert await connections.send(REQUEST, 5) == Reply(200, b"ok", "")
+        with pytest.raises(NotSent):
+            await connections.send(REQUEST, 5, lambda: False)
+        assert await connections.send(REQUEST, 5, lambda: True) == Reply(200, b"ok", "")
+
+    assert play([[OK, OK]], story) == [2]

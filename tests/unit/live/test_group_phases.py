@@ -12,7 +12,7 @@ from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.pod_groups.phases import GroupPhases
 from mooring.drivers.live.pod_groups.status import VOLCANO_KIND
 from mooring.model.api.meta import ObjectMeta
-from mooring.model.decisions import Enqueue, KeepOut
+from mooring.model.decisions import Decision, Enqueue, KeepOut
 from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
 from mooring.model.loading.kinds import KINDS
 
@@ -67,12 +67,26 @@ class Server:
 
 
 def play(server: Server, *steps: Callable[[GroupPhases], None]) -> None:
-    """One step after another, each when what came of the one before is done."""
+    """One step after another, each when what came of the one before is done; what failed is said again, as the
+    scheduler does, unless something else was said since."""
+    said: list[Decision] = []
 
     async def run() -> None:
+        def fail(decision: Decision, message: str) -> None:
+            if decision == said[-1]:
+                assert isinstance(decision, Enqueue | KeepOut)
+                asyncio.get_running_loop().call_soon(carry_out, decision)
+
         dispatcher = Dispatcher()
         client: Any = server
-        phases = GroupPhases(client, dispatcher, server.find)
+        phases = GroupPhases(client, dispatcher, server.find, failed=fail)
+        carry_out = phases.carry_out
+
+        def note(decision: Enqueue | KeepOut) -> None:
+            said.append(decision)
+            carry_out(decision)
+
+        phases.carry_out = note  # type: ignore[method-assign]
         kind = next(kind for kind in KINDS if (kind.group, kind.name) == VOLCANO_KIND)
         phases.served = {VOLCANO_KIND: Resource(kind, "v1beta1", "podgroups", True)}
         for step in steps:

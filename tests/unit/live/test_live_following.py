@@ -7,9 +7,9 @@ import pytest
 
 from mooring.drivers.live.api.discovery import Resource
 from mooring.drivers.live.watching import following
-from mooring.drivers.live.watching.following import Following
+from mooring.drivers.live.watching.cache import ObjectCache
+from mooring.drivers.live.watching.following import Informers
 from mooring.drivers.live.watching.informer import Informer
-from mooring.drivers.live.watching.mirror import Mirror
 from mooring.errors import MooringError
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
@@ -17,14 +17,14 @@ from mooring.model.api.policies import PriorityClass
 from mooring.model.loading.kinds import kind_of_type
 
 
-def followed(*unlisted: type, problem: str = "") -> Following:
+def followed(*unlisted: type, problem: str = "") -> Informers:
     """Nodes, pods and priority classes, of which these could not be listed so far."""
     nobody: Any = None
-    found = Following(nobody, Mirror(), lambda: None)
+    found = Informers(nobody, ObjectCache(), lambda: None)
     for type_ in (Node, Pod, PriorityClass):
         kind = kind_of_type(type_)
         assert kind is not None
-        informer = Informer(nobody, Resource(kind, "v1", kind.name.lower() + "s", False), Mirror(), lambda: None)
+        informer = Informer(nobody, Resource(kind, "v1", kind.name.lower() + "s", False), ObjectCache(), lambda: None)
         if type_ in unlisted:
             informer.problem = problem
         else:
@@ -33,7 +33,7 @@ def followed(*unlisted: type, problem: str = "") -> Following:
     return found
 
 
-def synced(found: Following, monkeypatch: pytest.MonkeyPatch) -> bool:
+def synced(found: Informers, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether it begins when its patience is over."""
     monkeypatch.setattr(following, "SYNC_SECONDS", 0.05)
 

@@ -21,7 +21,7 @@ def test_a_cycle_tells_every_step_in_order() -> None:
     told: list[str] = []
     scheduler.on_step = told.append
     scheduler.cycle(1.0)
-    assert told == ["CatchUp", *(type(action).__name__ for action in scheduler.actions), ""]
+    assert told == ["CatchUp", "FollowUp", *(type(action).__name__ for action in scheduler.actions), ""]
 
 
 def test_answers_that_are_kept_are_hits_and_those_asked_for_anew_are_misses() -> None:

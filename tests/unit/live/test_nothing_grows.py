@@ -20,14 +20,16 @@ from mooring.drivers.live.driver import Live
 from mooring.drivers.live.measuring import Measuring
 from mooring.drivers.live.pods import event_recorder, refusals
 from mooring.drivers.live.pods.event_recorder import FORGOTTEN_SECONDS, EventRecorder
-from mooring.drivers.live.watching.following import Following
+from mooring.drivers.live.watching.cache import ObjectCache
+from mooring.drivers.live.watching.following import Informers
 from mooring.drivers.live.watching.informer import Informer
-from mooring.drivers.live.watching.mirror import Mirror
+from mooring.model import spam_filter
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.loading.kinds import kind_of_type
 from mooring.observe.decision_log import DecisionLog
 from mooring.state import cluster as cluster_module
+from mooring.state import plans
 from mooring.state.pods import PodChanges
 from mooring.testing.builders import make_pod
 
@@ -76,6 +78,12 @@ class Server:
         asyncio.get_running_loop().call_soon(told, refusal)
         return True
 
+    async def get(self, path: str) -> bytes:
+        found = self.pods.get(path.rpartition("/")[2])
+        if found is None:
+            raise ApiError(404, "NotFound", f"{path} is gone")
+        return msgspec.json.encode(found)
+
     async def request(self, method: str, path: str, *more: object) -> bytes:
         if method == "DELETE":
             self.delete(path.rpartition("/")[2])
@@ -91,12 +99,12 @@ class World:
         self.measuring = Measuring(self.dispatcher)
         self.server = Server(self.measuring.answered)
         self._client = cast(Any, self.server)
-        self.mirror = Mirror()
+        self.cache = ObjectCache()
         scheduler = assemble().new_scheduler()
         scheduler.on_step = self.measuring.step
-        self.live = Live(scheduler, self.mirror, self._client, self.dispatcher)
-        self.following = Following(self._client, self.mirror, self.live.wake)
-        self.measuring.watch(self.live, self.following, self.mirror, DecisionLog(""))
+        self.live = Live(scheduler, self.cache, self._client, self.dispatcher)
+        self.following = Informers(self._client, self.cache, self.live.wake)
+        self.measuring.watch(self.live, self.following, self.cache, DecisionLog(""))
         self.nodes, self.watch = self._informer(Node), self._informer(Pod)
         for number in range(10):
             self.nodes._take(_node(f"node-{number}"))
@@ -106,7 +114,7 @@ class World:
         kind = kind_of_type(type_)
         assert kind is not None
         resource = Resource(kind, "v1", f"{kind.name.lower()}s", type_ is Pod)
-        found = self.following.informers["", kind.name] = Informer(self._client, resource, self.mirror, self.live.wake)
+        found = self.following.informers["", kind.name] = Informer(self._client, resource, self.cache, self.live.wake)
         return found
 
     async def churn(self, number: int) -> None:
@@ -125,7 +133,8 @@ class World:
         lines, self.server.lines = self.server.lines, []
         for line in lines:
             self.watch._take(line)
-        self.live._turn()
+        self.live._take_in()
+        self.live._turn(0.0)
         async with asyncio.timeout(10):
             while len(self.dispatcher):
                 await asyncio.sleep(0)
@@ -159,6 +168,10 @@ def test_thousands_of_pods_that_came_and_went_leave_nothing_behind(monkeypatch: 
     monkeypatch.setattr(dispatching, "PATIENCE_SECONDS", 0.0)
     # What is kept up to some number is full before anybody looks.
     monkeypatch.setattr(refusals, "MOST_KEPT", AT_A_TIME)
+    monkeypatch.setattr(spam_filter, "MOST_KEPT", AT_A_TIME)
+    monkeypatch.setattr(refusals, "MOST_PODS", AT_A_TIME)
+    monkeypatch.setattr(cluster_module, "MOST_NODE_CHANGES", AT_A_TIME)
+    monkeypatch.setattr(plans, "MOST_EVICTIONS", 10)
     monkeypatch.setattr(event_recorder, "MOST_SERIES", AT_A_TIME)
     monkeypatch.setattr(PodChanges, "MOST_KEPT", AT_A_TIME)
     monkeypatch.setattr(cluster_module, "SPARE_SHAPES", 10)

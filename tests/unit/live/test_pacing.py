@@ -9,7 +9,7 @@ import pytest
 from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
 from mooring.drivers.live.pacing import FIRST_SLICE, SLICE, SMALLEST_SLICE, Pacing
-from mooring.drivers.live.watching.mirror import Mirror
+from mooring.drivers.live.watching.cache import ObjectCache
 from mooring.testing.builders import make_scheduler
 
 
@@ -18,7 +18,7 @@ def play(outcomes: list[bool]) -> tuple[Live, int]:
     nobody: Any = None
 
     async def take() -> tuple[Live, int]:
-        live = Live(make_scheduler(), Mirror(), nobody, Dispatcher())
+        live = Live(make_scheduler(), ObjectCache(), nobody, Dispatcher())
         for _ in range(10):
             live.pacing.note_cycle(0.01, SLICE)
         for is_conflict in outcomes:

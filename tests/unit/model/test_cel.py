@@ -1,9 +1,13 @@
 """The Common Expression Language: what expressions are worth, and which are none."""
 
+import time
+import tracemalloc
+from typing import Any
+
 import pytest
 
 from mooring.model.cel import CelCompileError, CelEvaluationError, compile_expression
-from mooring.model.cel.program import ANY
+from mooring.model.cel.program import ANY, COST_LIMIT, Budget
 from mooring.model.cel.values import Quantity, Semver
 from mooring.model.devices.device import Capacity, Device
 from mooring.model.devices.selecting import Selector, compile_selector
@@ -137,3 +141,104 @@ def test_versions_and_quantities_are_values_of_their_own() -> None:
     program = compile_expression('v.major() == 1 && q.sign() == 1 && dyn(v) != "1.2.3"', variables)
 
     assert program.evaluate({"v": Semver(1, 2, 3), "q": Quantity(parse_quantity("1m"))}) is True
+
+
+def cost_of(text: str, **variables: Any) -> int:
+    """The least limit with which an expression has a value."""
+    program = compile_expression(text, dict.fromkeys(variables, ANY))
+    budget = Budget(COST_LIMIT)
+    program.evaluate(variables, COST_LIMIT, budget)
+    return COST_LIMIT - budget.left
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        ("true", 0),
+        ("1 + 2 == 3", 2),
+        ("s == s", 2 + 1 + 10),
+        ("[1, 2]", 10),
+        ("{'a': 1}", 30),
+        ("s.matches('^a+$')", 1 + 1 + 11 * 1),
+        ("s.contains('aaaaaaaaaaaaaaaaaaaa')", 1 + 1 + 10 * 2),
+        ("s.startsWith('aaaaaaaaaaaaaaaaaaaa')", 1 + 1 + 2),
+        ("s + s == s", 2 + 1 + 20 + 1 + 1 + 10),
+        ("7 in l", 1 + 1 + 5),
+        ("l.all(x, x > 0)", 1 + 5 * (3 + 2)),
+        ("l.exists(x, x > 4)", 1 + 5 * (4 + 2)),
+        ("l.map(x, x)", 1 + 5 * (12 + 1)),
+        ("l.sum() > 0", 1 + 1 + 5 + 1),
+    ],
+)
+def test_an_expression_costs_what_it_costs_in_kubernetes(text: str, cost: int) -> None:
+    assert cost_of(text, s="a" * 100, l=[1, 2, 3, 4, 5]) == cost
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'"{"a" * 40}!".matches("^(a+)+$")',
+        f'"{"a" * 40}!".findAll("(a|aa)+$").size() > 0',
+        f'"{"a" * 5000}!".matches("(a*)*b")',
+    ],
+)
+def test_a_regular_expression_takes_time_linear_in_the_text(text: str) -> None:
+    start = time.process_time()
+
+    assert compile_expression(text, {}).evaluate({}) is False
+    assert time.process_time() - start < 1.0
+
+
+DOUBLED = '"aaaaaaaaaaaaaaaa"'
+LISTS = "[1, 2, 3, 4]"
+for _ in range(30):
+    DOUBLED = f"[{DOUBLED}].map(x, x + x)[0]"
+    LISTS = f"[{LISTS}].map(x, x + x)[0]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"%.999999999f".format([1.0]) == ""',
+        '"%.101e".format([1.0]) == ""',
+        '"aaaaaaaaaa"' + '.replace("a", "aaaaaaaaaa")' * 9 + ".size() > 0",
+        '["aaaaaaaaaa", "b"].join("a"' + '.replace("a", "aaaaaaaaaa")' * 8 + ') != ""',
+        f"{DOUBLED}.size() > 0",
+        f"{LISTS}.size() > 0",
+    ],
+)
+def test_what_an_expression_makes_has_a_largest_size(text: str) -> None:
+    program = compile_expression(text, {})
+    tracemalloc.start()
+
+    with pytest.raises(CelEvaluationError, match=r"more than|cost limit exceeded"):
+        program.evaluate({})
+
+    assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
+    tracemalloc.stop()
+
+
+def test_several_evaluations_have_one_budget() -> None:
+    program, budget = compile_expression("l.all(x, x > 0)", {"l": ANY}), Budget(40)
+
+    assert program.evaluate({"l": [1, 2, 3, 4, 5]}, budget=budget) is True
+    with pytest.raises(CelEvaluationError, match="cost limit exceeded"):
+        program.evaluate({"l": [1, 2, 3, 4, 5]}, budget=budget)
+    assert budget.left == 0
+
+
+def test_an_expression_that_is_nested_too_deeply_is_none() -> None:
+    with pytest.raises(CelCompileError, match="nested deeper than 100 levels"):
+        compile_expression("(" * 20_000 + "true" + ")" * 20_000, {})
+    with pytest.raises(CelCompileError, match="recursion limit"):
+        compile_expression("x" + ".a" * 20_000, {"x": ANY})
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ('"a1b22".findAll("[0-9]*")', ["", "1", "22"]),
+    ('"a1b22".findAll("[0-9]+", 1)', ["1"]),
+    ('"a1b22".find("[0-9]{2}")', "22"),
+    ('"Ünïcödé".find("[[:^ascii:]]+")', "Ü"),
+])  # fmt: skip
+def test_matches_are_those_of_go(text: str, expected: Any) -> None:
+    assert compile_expression(text, {}).evaluate({}) == expected

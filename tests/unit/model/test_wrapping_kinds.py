@@ -378,3 +378,23 @@ def test_of_what_is_not_read_it_is_said_whether_that_matters() -> None:
         "not read yet, though it concerns scheduling: 1 Sandbox, 1 Workflow",
         "not read, of a kind that is not known here: 1 Job.example.com, 1,000 Thing",
     ]
+
+
+def test_of_a_kind_without_a_controller_no_pods_are_made_and_it_does_not_queue() -> None:
+    """The embedded control plane says so of kinds whose pods nothing makes there."""
+    marks = "labels: {kueue.x-k8s.io/queue-name: team}, annotations: {mooring.dev/no-controller: none}"
+    manifests = read((SPARK % ("", "")).replace("{name: pi}", f"{{name: pi, {marks}}}"))
+
+    assert manifests.pods == []
+    assert queued_workloads(manifests) == []
+
+
+def test_an_app_wrapper_that_a_cluster_has_started_is_not_made_again() -> None:
+    text = """
+apiVersion: workload.codeflare.dev/v1beta2
+kind: AppWrapper
+metadata: {name: wrap}
+spec: {components: [{template: {apiVersion: v1, kind: Pod, metadata: {name: inner}, spec: %s}}]}
+"""
+    assert len(read(text % POD).pods) == 1
+    assert read((text % POD) + "status: {phase: Running}").pods == []

@@ -59,3 +59,16 @@ def test_pods_and_workloads_are_found_by_their_names(path: Path) -> None:
     assert names(path, "default/low-prior") == ["default/low-prior"]
     assert names(path, "job-low-a4fe0") == ["default/job-low-a4fe0", "default/other"]
     assert names(path, "pytorchjob/low") == []
+
+
+def test_a_decision_log_is_its_owners_alone_and_goes_on_in_a_new_file_when_it_is_long(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.jsonl"
+    path.touch(mode=0o644)
+    log = DecisionLog(str(path), most_bytes=150)
+    for number in range(3):
+        log.became(float(number), "Bound", pod=f"default/{'x' * 60}-{number}")
+    log.close()
+
+    before = tmp_path / "decisions.jsonl.1"
+    assert [found.stat().st_mode & 0o777 for found in (path, before)] == [0o600, 0o600]
+    assert [len(found.read_bytes().splitlines()) for found in (before, path)] == [2, 1]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from mooring.actions.preempt.pods.search import Found, InVain, Search, refusals
+from mooring.actions.preempt.pods.search import Found, InVain, VictimSearch, refusals
 from mooring.assembly import assemble
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.cycle import Scheduler
@@ -83,14 +83,14 @@ def seconds(clock: str) -> float:
 def search(
     cluster: Cluster,
     pod: Pod,
-    using: Search | None = None,
+    using: VictimSearch | None = None,
     *,
     at: str = "00:00",
     costs: PreemptionCostArgs | None = None,
 ) -> Found | InVain:
     """Look for room for a pod with the default profile."""
     answer = refusals(assemble().default_profile, cluster, cluster.shape_for(pod))
-    return (using or Search(cluster, with_costs=costs is not None)).find(answer, pod, seconds(at), costs)
+    return (using or VictimSearch(cluster, with_costs=costs is not None)).find(answer, pod, seconds(at), costs)
 
 
 def chosen(found: Found | InVain) -> tuple[str, list[str]]:

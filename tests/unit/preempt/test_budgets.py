@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
-from preemption_builders import make_budget, make_running
+from preemption_builders import make_budget, make_gang, make_member, make_running
 
-from mooring.actions.preempt.budgets import split_one_by_one
 from mooring.actions.preempt.running import RunningPods
 from mooring.model.api.policies import PodDisruptionBudget
-from mooring.model.events import ObjectSeen, PodSeen
+from mooring.model.events import GangSeen, ObjectSeen, PodLost, PodSeen
 from mooring.model.keys import PodKey
+from mooring.state.budgets import split_one_by_one
 from mooring.state.cluster import Cluster
-from mooring.testing.builders import make_cluster, make_node
+from mooring.testing.builders import make_cluster, make_node, make_scheduler
+
+HOURS = 100_000.0
 
 DB = {"app": "db"}
 
@@ -51,13 +53,66 @@ def test_pods_on_their_way_out_do_not_count_as_there() -> None:
 def test_an_eviction_that_was_decided_counts_until_the_budget_is_seen_anew() -> None:
     cluster, found = running(make_budget("b", labels=DB, allowed=2))
     pod = cluster.pods.records[PodKey("default/db-0")].pod
-    found.budgets.spend(found.budgets.set_of(pod), pod.key)
+    cluster.mark_leaving(pod.key)
     assert found.allowed_disruptions().tolist() == [1]
 
     cluster.observe(ObjectSeen(make_budget("b", labels=DB, allowed=1)))
     found.refresh()
 
     assert found.allowed_disruptions().tolist() == [1]
+
+
+def test_what_an_undone_eviction_spent_is_given_back() -> None:
+    cluster, found = running(make_budget("b", labels=DB, allowed=2), make_budget("c", labels=DB, min_available=3))
+
+    with cluster.what_if():
+        cluster.mark_leaving(PodKey("default/db-0"))
+        assert found.allowed_disruptions().tolist() == [1, 0]
+
+    assert found.allowed_disruptions().tolist() == [2, 1]
+
+
+def test_an_eviction_that_failed_is_given_back() -> None:
+    cluster, found = running(make_budget("b", labels=DB, allowed=2))
+    cluster.mark_leaving(PodKey("default/db-0"))
+
+    cluster.keep_running(PodKey("default/db-0"))
+
+    assert found.allowed_disruptions().tolist() == [2]
+
+
+def test_a_gang_that_is_released_spends_its_budgets() -> None:
+    """Every eviction spends, whatever it is for."""
+    members = [make_member(f"train-{index}", "train", labels=DB, node="a") for index in range(2)]
+    scheduler = make_scheduler(nodes=[make_node("a")], pods=members, related=[make_budget("b", labels=DB, allowed=9)])
+    scheduler.handle(GangSeen(make_gang("train", 2)))
+    scheduler.cycle(0.0)
+    scheduler.handle(PodLost(members[0].key))
+    scheduler.cycle(1.0)
+
+    released = scheduler.cycle(HOURS)
+
+    assert [type(decision).__name__ for decision in released] == ["Evict"]
+    assert scheduler.cluster.budgets.allowed().tolist() == [8]
+
+
+def test_many_budgets_cost_what_happens_to_few_of_them() -> None:
+    budgets = [make_budget(f"b-{index}", labels={"app": f"app-{index}"}, min_available=0) for index in range(20_000)]
+    pods = [make_running(f"pod-{index}", "a", labels={"app": f"app-{index}"}) for index in range(2_000)]
+    cluster = make_cluster(nodes=[make_node("a")], pods=pods, related=budgets)
+    cluster.budgets.allowed()
+    worked_out = list[int]()
+    work_out = cluster.budgets._work_out
+
+    def counted(index: int) -> int:
+        worked_out.append(index)
+        return work_out(index)
+
+    cluster.budgets._work_out = counted  # type: ignore[method-assign]
+    cluster.mark_leaving(PodKey("default/pod-7"))
+
+    assert int(cluster.budgets.allowed().sum()) == 1_999
+    assert len(worked_out) == 1
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from preemption_builders import chosen, make_budget, make_running, search, seconds
 
-from mooring.actions.preempt.cost import Preemptions
-from mooring.actions.preempt.pods.search import InVain, Search
+from mooring.actions.preempt.pods.search import InVain, VictimSearch
 from mooring.assembly import assemble
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.config.scheduler import parse_config
@@ -16,6 +15,7 @@ from mooring.model.api.pods import Pod
 from mooring.model.decisions import Evict, Wait
 from mooring.model.events import PodLost, PodSeen
 from mooring.model.memory import Memory, moment
+from mooring.state.cluster import Cluster
 from mooring.testing.builders import (
     make_cluster,
     make_config,
@@ -102,7 +102,7 @@ def test_a_checkpoint_that_nobody_can_read_counts_for_nothing() -> None:
 def test_a_new_checkpoint_is_seen() -> None:
     pods = [make_running("x", "a", cpu=2, started="01:00"), make_running("y", "b", cpu=2, started="02:00")]
     cluster = make_cluster(nodes=TWO_NODES, pods=pods)
-    using = Search(cluster, with_costs=True)
+    using = VictimSearch(cluster, with_costs=True)
     assert chosen(search(cluster, URGENT, using, at="09:00", costs=LEAST_LOST)) == ("b", ["y"])
 
     saved = {"mooring.dev/last-checkpoint": "2026-01-01T03:00:00Z"}
@@ -249,7 +249,7 @@ def test_preemptions_count_after_a_restart() -> None:
 
 
 def test_one_decision_counts_once_however_many_pods_go() -> None:
-    preemptions = Preemptions(100)
+    preemptions = Cluster().preemptions
     args = PreemptionCostArgs(most_preemptions_per_workload=2, window_seconds=50)
     preemptions.note("Job/default/train", 10.0)
     preemptions.note("Job/default/train", 30.0)

@@ -12,7 +12,7 @@ from preemption_builders import (
     seconds,
 )
 
-from mooring.actions.preempt.pods.search import Found, InVain, Search
+from mooring.actions.preempt.pods.search import Found, InVain, VictimSearch
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Evict, Wait
@@ -62,7 +62,7 @@ def test_members_that_have_succeeded_leave_as_many_to_spare_as_before() -> None:
     pods = [running_member(f"train-{i}", "train", node) for i, node in enumerate(("a", "b", "c"))]
     nodes = [*NODES, make_node("c", cpu=2)]
     cluster = gang_cluster(nodes=nodes, pods=pods, gangs=[make_gang("train", 2)])
-    using = Search(cluster)
+    using = VictimSearch(cluster)
     assert chosen(search(cluster, URGENT, using=using)) == ("c", ["train-2"])
 
     cluster.observe(PodSeen(with_phase(pods[0], "Succeeded")), PodSeen(make_running("web", "a", cpu=2, priority=99)))
@@ -199,7 +199,7 @@ def test_all_parts_of_a_gang_go_where_it_needs_all() -> None:
 def test_gangs_that_come_change_and_go_are_seen() -> None:
     pods = [running_member("train-0", "train", "a"), running_member("train-1", "train", "b")]
     cluster = gang_cluster(nodes=NODES, pods=pods, gangs=[])
-    using = Search(cluster)
+    using = VictimSearch(cluster)
 
     def victims() -> int:
         found = search(cluster, URGENT, using)

@@ -3,7 +3,7 @@
 import pytest
 from preemption_builders import chosen, make_budget, make_running, search
 
-from mooring.actions.preempt.pods.search import InVain, Search
+from mooring.actions.preempt.pods.search import InVain, VictimSearch
 from mooring.model.api.meta import Condition
 from mooring.model.api.pods import Pod
 from mooring.model.events import PodSeen
@@ -55,7 +55,7 @@ def test_a_start_that_becomes_known_later_counts() -> None:
         nodes=nodes, pods=[make_running("x", "a", cpu=2), make_running("y", "b", cpu=2, started="01:00")]
     )
     pod = make_pod("pod", cpu=2, priority=10)
-    using = Search(cluster)
+    using = VictimSearch(cluster)
     assert chosen(search(cluster, pod, using)) == ("a", ["x"])
     cluster.observe(PodSeen(make_running("x", "a", cpu=2, started="00:30")))
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from mooring.state.amounts import ALLOCATABLE, FREE, LARGEST, NONZERO, REQUESTED, SPARE, Amounts, Lines, Taken
+from mooring.state.amounts import ALLOCATABLE, FREE, LARGEST, NONZERO, REQUESTED, SPARE, Amounts, ResourceColumns, Taken
 
 FIRST = np.array([0], np.intp)
 
@@ -22,20 +22,20 @@ def taken(*amounts: int, scored: tuple[int, ...] = ()) -> Taken:
 
 
 def gathered(amounts: Amounts, kind: int, *codes: int) -> list[list[int]]:
-    found: list[list[int]] = amounts.gather(kind, Lines(codes), 3).tolist()
+    found: list[list[int]] = amounts.gather(kind, ResourceColumns(codes), 3).tolist()
     return found
 
 
 @pytest.mark.parametrize("codes", [c for n in (1, 2, 3) for c in itertools.permutations(range(4), n)])
 def test_resources_are_gathered_in_the_order_asked_for(codes: tuple[int, ...]) -> None:
-    lines = Lines(codes)
+    lines = ResourceColumns(codes)
 
     assert made().gather(ALLOCATABLE, lines, np.array([2, 0])).tolist() == [[10 * c + 2, 10 * c] for c in codes]
     assert made().gather(ALLOCATABLE, lines, 2).tolist() == [[10 * c, 10 * c + 1] for c in codes]
 
 
 def test_what_is_gathered_without_copying_cannot_be_written() -> None:
-    everything = made().gather(ALLOCATABLE, Lines((0, 1)), 3)
+    everything = made().gather(ALLOCATABLE, ResourceColumns((0, 1)), 3)
 
     with pytest.raises(ValueError, match="read-only"):
         everything[0, 0] = 1
@@ -69,24 +69,24 @@ def test_amounts_stay_as_they_are_when_room_is_made() -> None:
     amounts.take(2, taken(7))
     amounts.reserve(9, 50)
 
-    assert amounts.gather(ALLOCATABLE, Lines((3,)), 4).tolist() == [[30, 31, 32, 0]]
-    assert amounts.gather(REQUESTED, Lines((0, 8)), 4).tolist() == [[0, 0, 7, 0], [0, 0, 0, 0]]
-    assert amounts.gather(FREE, Lines((0, 8)), 4).tolist() == [[0, 1, -5, 0], [0, 0, 0, 0]]
+    assert amounts.gather(ALLOCATABLE, ResourceColumns((3,)), 4).tolist() == [[30, 31, 32, 0]]
+    assert amounts.gather(REQUESTED, ResourceColumns((0, 8)), 4).tolist() == [[0, 0, 7, 0], [0, 0, 0, 0]]
+    assert amounts.gather(FREE, ResourceColumns((0, 8)), 4).tolist() == [[0, 1, -5, 0], [0, 0, 0, 0]]
 
 
 def test_amounts_too_large_for_exact_floats_are_gathered_as_integers() -> None:
     amounts = made()
     amounts.take(0, taken(1, 2))
-    assert amounts.gather(ALLOCATABLE, Lines((0, 1)), FIRST).dtype == np.float64
+    assert amounts.gather(ALLOCATABLE, ResourceColumns((0, 1)), FIRST).dtype == np.float64
 
     amounts.put_allocatable(0, {0: 5, 1: LARGEST + 1})
 
-    assert amounts.gather(ALLOCATABLE, Lines((0, 1)), FIRST).tolist() == [[5], [LARGEST + 1]]
+    assert amounts.gather(ALLOCATABLE, ResourceColumns((0, 1)), FIRST).tolist() == [[5], [LARGEST + 1]]
     for kind, expected in ((REQUESTED, [[1], [2]]), (FREE, [[4], [LARGEST - 1]]), (SPARE, [[4], [LARGEST - 1]])):
-        found = amounts.gather(kind, Lines((0, 1)), FIRST)
+        found = amounts.gather(kind, ResourceColumns((0, 1)), FIRST)
         assert found.dtype == np.int64
         assert found.tolist() == expected
-    assert amounts.gather(ALLOCATABLE, Lines((2, 3)), FIRST).dtype == np.float64
+    assert amounts.gather(ALLOCATABLE, ResourceColumns((2, 3)), FIRST).dtype == np.float64
 
 
 def test_pods_that_add_up_to_more_than_exact_floats_hold_are_noticed_at_once() -> None:
@@ -98,17 +98,17 @@ def test_pods_that_add_up_to_more_than_exact_floats_hold_are_noticed_at_once() -
     amounts.take(0, taken(1, half))
     amounts.take(1, taken(1, half))
     amounts.take(0, taken(1, half))
-    assert amounts.gather(REQUESTED, Lines((1,)), FIRST).dtype == np.float64
+    assert amounts.gather(REQUESTED, ResourceColumns((1,)), FIRST).dtype == np.float64
 
     amounts.take(0, taken(1, 1))
 
-    assert amounts.gather(REQUESTED, Lines((1,)), FIRST).tolist() == [[2 * half + 1]]
-    assert amounts.gather(REQUESTED, Lines((1,)), FIRST).dtype == np.int64
-    assert amounts.gather(REQUESTED, Lines((0,)), FIRST).dtype == np.float64
+    assert amounts.gather(REQUESTED, ResourceColumns((1,)), FIRST).tolist() == [[2 * half + 1]]
+    assert amounts.gather(REQUESTED, ResourceColumns((1,)), FIRST).dtype == np.int64
+    assert amounts.gather(REQUESTED, ResourceColumns((0,)), FIRST).dtype == np.float64
 
 
 def test_many_pods_at_once_that_add_up_to_too_much_are_noticed() -> None:
     amounts = made()
     amounts.take_many(np.array([0, 2]), np.array([1, 3]), taken(LARGEST // 2))
 
-    assert amounts.gather(REQUESTED, Lines((0,)), FIRST).dtype == np.int64
+    assert amounts.gather(REQUESTED, ResourceColumns((0,)), FIRST).dtype == np.int64

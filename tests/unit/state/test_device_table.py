@@ -2,7 +2,7 @@
 
 from mooring.model.devices.device import Capacity, Device, Pool
 from mooring.model.values.quantity import NANO, Nanos
-from mooring.state.devices.table import NOTHING, DeviceTable, PartlyTaken, Share, Taken
+from mooring.state.devices.table import NOTHING, DeviceShare, DeviceTable, PartlyTaken, Taken
 from mooring.state.undo import Trial, UndoLog
 
 
@@ -21,7 +21,7 @@ def test_rows_with_equal_devices_are_in_the_same_state_and_leave_it_when_one_is_
     table.put(1, [("b", pool)])
     same = table.of_row(0) is table.of_row(1)
 
-    table.take("claim", [Share("gpu.example.com", "b", "gpu-1")])
+    table.take("claim", [DeviceShare("gpu.example.com", "b", "gpu-1")])
 
     assert same
     assert table.of_row(0).taken == NOTHING
@@ -33,8 +33,8 @@ def test_amounts_of_a_card_add_up_and_come_back() -> None:
     table = DeviceTable(UndoLog())
     table.put(3, [("a", Pool("cards", "", (card(16),)))])
 
-    table.take("pod-1", [Share("cards", "a", "card-0", (("memory", Nanos(4)),))])
-    table.take("pod-2", [Share("cards", "a", "card-0", (("memory", Nanos(5)),))])
+    table.take("pod-1", [DeviceShare("cards", "a", "card-0", (("memory", Nanos(4)),))])
+    table.take("pod-2", [DeviceShare("cards", "a", "card-0", (("memory", Nanos(5)),))])
     both = table.of_row(3).taken
     table.give_back("pod-1")
 
@@ -46,15 +46,15 @@ def test_what_was_tried_out_is_as_it_was() -> None:
     log = UndoLog()
     table = DeviceTable(log)
     table.put(0, [("a", Pool("gpu.example.com", "", gpus(4)))])
-    table.take("old", [Share("gpu.example.com", "a", "gpu-3")])
+    table.take("old", [DeviceShare("gpu.example.com", "a", "gpu-3")])
     before = table.of_row(0)
 
     with Trial(log):
         table.give_back("old")
-        table.take("new", [Share("gpu.example.com", "a", "gpu-3"), Share("gpu.example.com", "a", "gpu-0")])
+        table.take("new", [DeviceShare("gpu.example.com", "a", "gpu-3"), DeviceShare("gpu.example.com", "a", "gpu-0")])
 
     assert table.of_row(0) is before
-    assert table.held == {"old": (Share("gpu.example.com", "a", "gpu-3"),)}
+    assert table.held == {"old": (DeviceShare("gpu.example.com", "a", "gpu-3"),)}
 
 
 def test_devices_that_many_nodes_reach_change_for_all_of_them() -> None:
@@ -64,7 +64,7 @@ def test_devices_that_many_nodes_reach_change_for_all_of_them() -> None:
         table.put(row, [("fabric", shared)])
     version = table.version
 
-    table.take("claim", [Share("nic.example.com", "fabric", "gpu-0")])
+    table.take("claim", [DeviceShare("nic.example.com", "fabric", "gpu-0")])
 
     assert [table.of_row(row).taken for row in (0, 1)] == [Taken(whole=1)] * 2
     assert table.version > version

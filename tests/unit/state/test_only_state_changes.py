@@ -17,7 +17,7 @@ READERS = ("engine", "plugins", "actions", "report", "drivers", "assembly.py", "
 
 OF_THE_STATE = {"cluster", "record", "records", "table", "pods", "nodes", "gangs", "tenants", "related", "shapes"}
 """How the state and its parts are called everywhere: what hangs on such a name is the state's."""
-OTHERS = {"actions/admit", "drivers/offline", "report", "actions/volcano", "actions/kai", "actions/yunikorn"}
+OTHERS = {"actions/admit", "drivers/offline", "report", "actions/shares"}
 """Rooms in which some of these names mean something of their own: there, only the cluster counts."""
 CHANGES = {"add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "setdefault", "update"}
 

@@ -6,37 +6,45 @@ decides is done to the state at once; that victims are gone, that pods are ready
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from mooring.actions.admit.cycle.cycle import Admission, CycleReport
+from mooring.actions.admit.cycle.entry_processing import MayStart, anybody
+from mooring.actions.admit.cycle.faults import blame, in_turn_of
 from mooring.actions.admit.cycle.pending import NamespaceLabels
-from mooring.actions.admit.cycle.turns import MayStart, anybody
-from mooring.actions.admit.lifecycle.faults import blame, in_turn_of
-from mooring.actions.admit.lifecycle.following import Following, make_structure
+from mooring.actions.admit.cycle.policies.own_rules import OwnRules
+from mooring.actions.admit.lifecycle.following import WorkloadSync, make_structure
 from mooring.actions.admit.lifecycle.gatekeeper import Gatekeeper, Rehearsal, Rehearse
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
 from mooring.actions.admit.lifecycle.pods import WorkloadPods, tell
-from mooring.actions.admit.lifecycle.stages import Eviction, Stage, WorkloadRecord
-from mooring.actions.admit.policies.own_rules import OwnRules
 from mooring.actions.admit.quota.resource_rules import ResourceRules
+from mooring.actions.admit.quota.windows import QuotaSchedule
+from mooring.actions.admit.section import AdmissionSection
 from mooring.actions.admit.topology.node_failures import NODE_FAILURES, NodeFailures
 from mooring.actions.admit.topology.survey import TopologySurvey
 from mooring.actions.admit.windows.gate import WindowGate
 from mooring.actions.admit.windows.keeping import WindowKeeper
-from mooring.actions.admit.windows.windows import QuotaSchedule
 from mooring.config.queueing import QueueingSettings
 from mooring.config.tenant_policy import TenantPolicy
-from mooring.engine.action import Action, Cycle
-from mooring.engine.evictions import evict
+from mooring.engine.action import Action, Cycle, Fault
+from mooring.engine.disruption import Forced, disrupt
 from mooring.engine.profile import Profile
-from mooring.errors import PluginError, TurnFailed
+from mooring.errors import InvariantBroken, PluginError, TurnFailed
+from mooring.model.decisions import Admit as Admitted
 from mooring.model.decisions import Decision
-from mooring.model.keys import PodKey, WorkloadKey
+from mooring.model.keys import WorkloadKey
 from mooring.model.memory import Memory
 from mooring.model.queued.workloads import ResumeError
 from mooring.state.cluster import Cluster
+from mooring.state.undo import Trial
+from mooring.state.workloads import Eviction, Stage, WorkloadRecord, WorkloadTable
 
 MOST_REBUILDS = 3
-"""So often lines and ledger are made anew at once, each time without the workload in whose turn something raised."""
+"""So often what is derived is made anew at once, each time without the workload in whose turn something raised."""
+ENDLESS = (
+    "admission tries these workloads again and again and decides nothing; it goes on when something changes in their "
+    "tree of cohorts"
+)
 
 
 class Admit(Action):
@@ -52,82 +60,83 @@ class Admit(Action):
         self._profiles = profiles
         self._settings = settings or QueueingSettings()
         self._policy = policy or TenantPolicy()
+        self._rehearse = rehearse or Rehearsal(profiles)
+        self._schedule = QuotaSchedule(self._policy.quota_windows)
+        self._recalled = Memory()
+        self._own: OwnRules | None = None
+        self._drop()
+
+    def _drop(self) -> None:
+        """Give up all that can be made anew from the state."""
         pods_ready = self._settings.pods_ready
         self._gatekeeper = Gatekeeper(
-            rehearse or Rehearsal(profiles),
+            self._rehearse,
             blocks_admission=pods_ready is not None and pods_ready.blocks_admission,
             check_placement=self._policy.check_placement,
         )
-        self._opened: tuple[Lifecycle, Following] | None = None
+        self._opened: tuple[Lifecycle, WorkloadSync] | None = None
         self._misplaced: set[WorkloadKey] = set()
         """Workloads whose queue does not select their namespace."""
-        self._failures = 0
-        """How many runs in a row were taken back."""
-        self._again_at: float | None = None
-        """When to run again after one that was."""
         self._seen_related = -1
         self._node_failures = NodeFailures()
-        self._schedule = QuotaSchedule(self._policy.quota_windows)
         self._windows: WindowKeeper | None = None
         self._survey: TopologySurvey | None = None
-        self._recalled = Memory()
 
     def run(self, cycle: Cycle) -> list[Decision]:
-        if self._opened is None and not cycle.cluster.tenants.workloads:
+        cluster = cycle.cluster
+        if self._opened is None and not cluster.tenants.workloads and not cluster.workloads.records:
             return []
         try:
-            lifecycle, following = self._open(cycle.cluster, cycle.now)
-            with cycle.cluster.what_if() as run:
+            with Trial(cluster.log, is_base=True) as run:
+                lifecycle, following = self._open(cluster, cycle.now)
                 decisions = self._run(cycle, lifecycle, following)
-                lifecycle.end_run()
+                cluster.workloads.end_run()
                 run.keep()
         except Exception as error:
-            self._take_back(cycle, error)
+            self._give_up(cycle, error)
             raise
-        self._failures, self._again_at = 0, None
+        cluster.workloads.note_run()
         return decisions
 
-    def _take_back(self, cycle: Cycle, error: Exception) -> None:
-        """Something raised outside anybody's turn for quota: nothing of this run counts, and nobody was told of it.
+    def _give_up(self, cycle: Cycle, error: Exception) -> None:
+        """Something raised outside the turn of a workload for quota: the run was undone, and no driver was told of it.
 
-        Whoever it was about is left alone for a while; the others go on in the next run.
+        What is derived is made anew from the state. The workload that it was about is left alone for a while; others go
+        on in the next run. Until then no pod may start whose workload is not admitted.
         """
-        self._failures += 1
-        self._again_at = cycle.queue.backoff.end(cycle.now, self._failures)
-        if self._opened is None:
-            return
-        lifecycle, following = self._opened
-        self._report_faults(cycle, lifecycle)
-        following.start_anew()
-        self._node_failures.look_again()
-        if self._windows is not None:
-            self._windows.take_back()
-        came = lifecycle.take_back()
-        self._leave_alone(cycle, lifecycle, error)
-        for _ in range(MOST_REBUILDS):
-            try:
-                following.rebuild(cycle.now)
-            except Exception as another:  # it is tried again in the next run
-                self._leave_alone(cycle, lifecycle, another)
+        cluster = cycle.cluster
+        cluster.workloads.note_undone(lambda times: cycle.queue.backoff.end(cycle.now, times))
+        if self._opened is not None:
+            self._report_faults(cycle, self._opened[0])
+        self._leave_alone(cycle, error)
+        cluster.workloads.end_run()
+        with cluster.log.for_good():
+            for _ in range(MOST_REBUILDS):
+                self._drop()
+                try:
+                    self._open(cluster, cycle.now)[1].rebuild(cycle.now)
+                except Exception as another:  # it is tried again in the next run
+                    self._leave_alone(cycle, another)
+                else:
+                    break
             else:
-                break
-        pods = WorkloadPods(cycle.cluster, cycle.queue, self._profiles, cycle.now)
-        self._hold_back((*came, *lifecycle.workloads.values()), pods)
+                self._drop()
+            pods = WorkloadPods(cluster, cycle.queue, self._profiles, cycle.now)
+            known, queued = cluster.workloads.records, cluster.tenants.workloads.items()
+            self._hold_back((known.get(key) or WorkloadRecord(found) for key, found in queued), pods)
 
-    def _leave_alone(self, cycle: Cycle, lifecycle: Lifecycle, error: Exception) -> None:
+    def _leave_alone(self, cycle: Cycle, error: Exception) -> None:
         if isinstance(error, TurnFailed):
-            key = WorkloadKey(error.turn)
-            workload = cycle.cluster.tenants.workloads.get(key)
-            lifecycle.aside.add(
+            key, backoff, now = WorkloadKey(error.turn), cycle.queue.backoff, cycle.now
+            cycle.cluster.workloads.aside.set_aside(
                 key,
-                error.error,
-                cycle.queue.backoff,
-                cycle.now,
-                workload=workload,
+                Fault(key, error.error).message,
+                lambda times: backoff.end(now, times),
+                workload=cycle.cluster.tenants.workloads.get(key),
                 moment=_moment(cycle.cluster),
             )
 
-    def _run(self, cycle: Cycle, lifecycle: Lifecycle, following: Following) -> list[Decision]:
+    def _run(self, cycle: Cycle, lifecycle: Lifecycle, following: WorkloadSync) -> list[Decision]:
         cluster, queue, now = cycle.cluster, cycle.queue, cycle.now
         lifecycle.admission.own.set_time(now)
         pods = WorkloadPods(cluster, queue, self._profiles, now)
@@ -158,8 +167,16 @@ class Admit(Action):
         if not self._report_faults(cycle, lifecycle):
             following.distrust()
         self._let_through(lifecycle)
-        following.skip()
-        return lifecycle.take_decisions() + evictions + told
+        return self._with_patches(lifecycle.take_decisions(), lifecycle, pods) + evictions + told
+
+    def _with_patches(self, decisions: list[Decision], lifecycle: Lifecycle, pods: WorkloadPods) -> list[Decision]:
+        """Let each admission carry what its flavors and checks give the pods of each pod set."""
+        found: list[Decision] = []
+        for decision in decisions:
+            if isinstance(decision, Admitted) and (key := WorkloadKey(decision.workload)) in lifecycle.workloads:
+                decision = replace(decision, pod_patches=pods.patches(lifecycle.workloads[key], decision.podsets))
+            found.append(decision)
+        return found
 
     def _look_who_is_ready(self, lifecycle: Lifecycle, pods: WorkloadPods) -> None:
         key = None
@@ -178,12 +195,21 @@ class Admit(Action):
             key for key, found in known.items() if found is None or found.stage not in (Stage.WAITING, Stage.OUTSIDE)
         )
 
-    def next_wake(self, now: float) -> float | None:
-        if self._opened is None:
-            return self._again_at
+    def resume(self, cluster: Cluster, now: float) -> None:
+        if not cluster.workloads.records:
+            return
+        try:
+            with cluster.log.for_good():
+                self._open(cluster, now)[1].rebuild(now)
+        except Exception:  # the next run meets it again, and sets the workload aside that it is about
+            self._drop()
+
+    def next_wake(self, cluster: Cluster, now: float) -> float | None:
+        if self._opened is None or not cluster.workloads.records:
+            return cluster.workloads.run_again_at
         lifecycle = self._opened[0]
-        times = [lifecycle.deadlines.next, lifecycle.admission.own.next_look(lifecycle.admission.pending)]
-        times += [lifecycle.aside.next, self._again_at]
+        times = [lifecycle.next_deadline(), lifecycle.admission.own.next_look(lifecycle.admission.pending)]
+        times += [lifecycle.aside.next, cluster.workloads.run_again_at]
         if self._windows is not None:
             times.append(self._windows.next_wake(now))
         return min((time for time in times if time is not None), default=None)
@@ -193,56 +219,71 @@ class Admit(Action):
         """Workloads, lines and ledger, to be read; None as long as nothing has queued."""
         return None if self._opened is None else self._opened[0]
 
-    def why_waits(self, cluster: Cluster, pod_key: PodKey) -> str:
-        """What is said of a pod whose workload waits for quota; empty of any other."""
-        lifecycle, key = self.lifecycle, cluster.tenants.workload_of.get(pod_key)
-        return (
-            ""
-            if lifecycle is None or key is None or key not in lifecycle.workloads
-            else lifecycle.workloads[key].told.message
+    def report(self, cycle: Cycle) -> AdmissionSection:
+        lifecycle = self.lifecycle
+        return AdmissionSection(
+            None if lifecycle is None else lifecycle.admission,
+            {} if lifecycle is None else lifecycle.workloads,
+            lambda: self.admission(cycle.cluster, cycle.now),
         )
 
-    def _open(self, cluster: Cluster, now: float) -> tuple[Lifecycle, Following]:
+    def admission(self, cluster: Cluster, now: float) -> Admission:
+        """Queues, lines and ledger, to be read: as they are, or as they would be if a workload came now."""
+        if self._opened is not None:
+            return self._opened[0].admission
+        table = WorkloadTable(cluster.log)
+        return self._make_admission(cluster, now, table, self._make_own(table))
+
+    def _make_admission(self, cluster: Cluster, now: float, table: WorkloadTable, own: OwnRules) -> Admission:
+        """The queues as they are, with the quotas that open windows give them, in which no workload waits yet."""
+        settings, tenants = self._settings, cluster.tenants
+        pods_ready = settings.pods_ready
+        own.set_time(now)
+        return Admission(
+            make_structure(tenants, cluster.log, self._schedule.overrides(now)),
+            local_queues=tenants.local_queues.values(),
+            namespace_labels=NamespaceLabels(cluster.related),
+            fair_sharing=settings.fair_sharing,
+            strategies=settings.preemption_strategies,
+            rules=ResourceRules(
+                settings.excluded_prefixes,
+                settings.transformations,
+                settings.ignores_undeclared,
+                settings.device_classes,
+                cluster.related.resource_claim_templates,
+            ),
+            orders_by_eviction=pods_ready is None or pods_ready.orders_by_eviction,
+            holds_freed_room=self._policy.hold_freed_room,
+            own=own,
+            balances_placement=settings.balances_placement,
+            table=table,
+        )
+
+    def _open(self, cluster: Cluster, now: float) -> tuple[Lifecycle, WorkloadSync]:
         if self._opened is None:
-            settings, policy, tenants = self._settings, self._policy, cluster.tenants
-            pods_ready = settings.pods_ready
-            admission = Admission(
-                make_structure(tenants, cluster.log, self._schedule.overrides(now)),
-                local_queues=tenants.local_queues.values(),
-                namespace_labels=NamespaceLabels(cluster.related),
-                fair_sharing=settings.fair_sharing,
-                strategies=settings.preemption_strategies,
-                rules=ResourceRules(
-                    settings.excluded_prefixes,
-                    settings.transformations,
-                    settings.ignores_undeclared,
-                    settings.device_classes,
-                    cluster.related.resource_claim_templates,
-                ),
-                orders_by_eviction=pods_ready is None or pods_ready.orders_by_eviction,
-                holds_freed_room=policy.hold_freed_room,
-                own=self._own_rules(now),
-                balances_placement=settings.balances_placement,
-            )
-            lifecycle = Lifecycle(settings, admission, tenants.finished_pods)
-            self._opened = lifecycle, Following(tenants, lifecycle, self._schedule, now)
+            tenants = cluster.tenants
+            if self._own is None:
+                self._own = self._make_own(cluster.workloads)
+            admission = self._make_admission(cluster, now, cluster.workloads, self._own)
+            lifecycle = Lifecycle(self._settings, admission, tenants.finished_pods, cluster.workloads)
+            self._opened = lifecycle, WorkloadSync(tenants, cluster.workloads, lifecycle, self._schedule, now)
             self._windows = WindowKeeper(self._schedule, tenants, lifecycle) if self._schedule else None
         return self._opened
 
-    def _own_rules(self, now: float) -> OwnRules:
+    def _make_own(self, table: WorkloadTable) -> OwnRules:
         settings, policy = self._settings, self._policy
         own = OwnRules(
+            table,
             policy.minimum_runtime_before_reclaim_seconds,
             policy.usage_half_life_seconds if settings.fair_sharing else 0,
             settings.usage_history,
         )
-        own.set_time(now)
         own.recall(self._recalled)
         return own
 
     def remember(self, memory: Memory) -> None:
-        if self._opened is not None:
-            self._opened[0].admission.own.remember(memory)
+        if self._own is not None:
+            self._own.remember(memory)
         else:
             memory.local_queues, memory.borrowed = self._recalled.local_queues, self._recalled.borrowed
 
@@ -340,7 +381,7 @@ class Admit(Action):
             self._misplaced.difference_update(report.conditions)
         self._misplaced.update(report.misplaced)
         for key in report.failed:
-            self._leave_alone(cycle, lifecycle, TurnFailed(key, lifecycle.admission.faults[key]))
+            self._leave_alone(cycle, TurnFailed(key, lifecycle.admission.faults[key]))
             lifecycle.leave_alone(workloads[key])
         for preempted in report.preempted:
             with in_turn_of(preempted.preemptor):
@@ -352,7 +393,10 @@ class Admit(Action):
                 blame(admitted.workload, error)
         queues = lifecycle.admission.structure.queues
         named = [*(found.queue for found in report.admitted), *(found.queue for found in report.preempted)]
-        lifecycle.settling.note_cycle(report.tried, {queues[name].root for name in named})
+        decided, pending = {queues[name].root for name in named}, lifecycle.admission.pending
+        for root in lifecycle.settling.note_cycle(report.tried, decided, report.held, pending.count_waiting):
+            tried = [found.key for found in report.tried if queues[found.queue_name].root == root]
+            cycle.report(", ".join(tried), InvariantBroken(ENDLESS))
 
     # Carrying out.
 
@@ -415,8 +459,4 @@ def _stop(workload: WorkloadRecord, pods: WorkloadPods) -> list[Decision]:
     eviction = workload.eviction
     preemptor = eviction.preemptor if eviction is not None else ""
     message = eviction.message if eviction is not None else workload.condition.message
-    return [
-        found
-        for record in pods.placed(workload)
-        for found in evict(pods.cluster, pods.queue, record, preemptor, message)
-    ]
+    return disrupt(pods.cluster, pods.queue, pods.placed(workload), Forced(message, preemptor)).decisions

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mooring.actions.gangs.explain_groups import GroupRoom, group_room
-from mooring.actions.gangs.members import all_members, grouped, members_to_start, unit_of
+from mooring.actions.gangs.members import all_members, grouped, unit_of
 from mooring.actions.gangs.placing import GangPlacer
-from mooring.actions.gangs.reservation import Reservation
-from mooring.engine.queue.gangs import what_is_missing
+from mooring.engine.queue.entries import what_is_missing
 from mooring.engine.queue.queue import GangEntry, Queue
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
@@ -42,9 +41,7 @@ class GangExplanation:
     ahead: list[Ahead] = field(default_factory=list)
 
 
-def explain_gang(
-    cluster: Cluster, queue: Queue, gang: GangEntry, placer: GangPlacer, reservation: Reservation | None = None
-) -> GangExplanation:
+def explain_gang(cluster: Cluster, queue: Queue, gang: GangEntry, placer: GangPlacer) -> GangExplanation:
     """Say what a gang waits for, as things stand."""
     declared = gang.root.gang
     parts = list(cluster.gangs.parts_of(gang.root))
@@ -55,12 +52,12 @@ def explain_gang(
         running=sum(len(part.bound()) for part in parts),
         message=what_is_missing(gang, cluster.gangs),
         wants=_wants(gang, parts, cluster.gangs),
-        ahead=_ahead(queue, gang, reservation),
+        ahead=_ahead(cluster, queue, gang),
     )
     if declared is None or explanation.message:
         return explanation
     explanation.message = placer.place_message(cluster, gang)
-    needed = {entry.record.key for entry in members_to_start(cluster, gang)}
+    needed = {entry.record.key for entry in placer.members_to_start(cluster, gang)}
     groups = grouped(all_members(gang, cluster.gangs), cluster.gangs)
     whole = unit_of(gang.root, groups, cluster.gangs)
     explanation.groups = [group_room(cluster, placer.located, whole, group, needed) for group in groups]
@@ -102,7 +99,7 @@ def _in_words(topology_request: TopologyRequest | None) -> str:
     return ("all " if topology_request.required else "") + ", ".join(topology_request.words)
 
 
-def _ahead(queue: Queue, gang: GangEntry, reservation: Reservation | None) -> list[Ahead]:
+def _ahead(cluster: Cluster, queue: Queue, gang: GangEntry) -> list[Ahead]:
     """The gangs before it, in order."""
     messages = {
         parked.gang.root.key: "; ".join(parked.verdict.reasons)
@@ -112,8 +109,9 @@ def _ahead(queue: Queue, gang: GangEntry, reservation: Reservation | None) -> li
     waiting = [found for found in queue.gangs if found is not gang and found.key is not None]
     if gang.key is not None:
         waiting = [found for found in waiting if (found.key, found.arrival) < (gang.key, gang.arrival)]
-    holder = reservation.holder if reservation is not None else None
+    forecast = cluster.forecasts.of_gang
+    holder = None if forecast is None else forecast.gang
     return [
-        Ahead(found.name, found.size, messages.get(found.root.key, ""), found is holder)
+        Ahead(found.name, found.size, messages.get(found.root.key, ""), found.root.key == holder)
         for found in sorted(waiting, key=lambda found: (found.key, found.arrival))
     ]

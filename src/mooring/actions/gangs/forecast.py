@@ -1,9 +1,8 @@
 """What would be if others were gone: whether a gang could ever fit, where, and when."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,37 +16,9 @@ from mooring.model.api.pods import Pod
 from mooring.model.keys import PodKey
 from mooring.model.values.durations import duration_seconds
 from mooring.state.cluster import Cluster
+from mooring.state.forecasts import GangForecast, Going, KnownEnd
 from mooring.state.nodes import MISSING
-from mooring.state.pods import UNBOUND, PodRecord
-
-
-class KnownEnd(NamedTuple):
-    """What a pod that runs says about its end."""
-
-    pod: Pod
-    first_seen: float
-    """Stands for its start while the world does not tell it."""
-    end: float | None
-
-
-Going: TypeAlias = tuple[float, PodRecord]
-"""When a pod that runs is expected to end, and the pod."""
-
-
-@dataclass
-class Plan:
-    """Where members of a gang will go."""
-
-    members: tuple[PodKey, ...]
-    rows: list[int]
-    """One a member."""
-    gone: list[Going]
-    """Who has to end before."""
-
-    @property
-    def start(self) -> float:
-        """When they can start, as far as durations are known; inf if somebody's who has to go before is not."""
-        return max((end for end, _ in self.gone), default=-math.inf)
+from mooring.state.pods import UNBOUND
 
 
 class Forecast:
@@ -55,8 +26,6 @@ class Forecast:
 
     def __init__(self, placer: GangPlacer) -> None:
         self._placer = placer
-        self._plan: Plan | None = None
-        self._ends: dict[str, KnownEnd] = {}
         self._could_fit: dict[str, tuple[Any, bool]] = {}
 
     def could_ever_fit(self, cluster: Cluster, gang: GangEntry) -> bool:
@@ -100,33 +69,34 @@ class Forecast:
         room[settled.rows] = counts
         return room
 
-    def saw_start(self, pod: Pod, now: float) -> None:
-        """A pod is bound now: it ends in time after this, whenever the world tells of its start."""
-        self._ends[pod.key] = _known_end(pod, None, now)
+    def saw_start(self, cluster: Cluster, pods: Iterable[Pod], now: float) -> None:
+        """Pods are bound now: they end in time after this, whenever the world tells of their start."""
+        for pod in pods:
+            said = _known_end(pod, None, now)
+            if said.end is not None:
+                cluster.forecasts.expect_end(pod.key, said)
 
     # Where and when.
 
-    def plan(self, cluster: Cluster, gang: GangEntry, now: float) -> Plan | None:
+    def plan(self, cluster: Cluster, gang: GangEntry, now: float) -> GangForecast | None:
         """Where a gang's members go once others have ended, and when that is; None if they do not fit even then.
 
         A plan is kept as long as it holds: those that have to go become fewer, and nobody comes to where they were.
         """
         needed = needed_members(gang, cluster.gangs)
-        members = tuple(entry.record.key for entry in needed)
-        if self._plan is None or self._plan.members != members or not self._still_holds(cluster, gang, needed):
-            self._plan = self._new_plan(cluster, gang, needed, now)
-        return self._plan
+        plan = self._as_it_still_holds(cluster, gang, needed) or self._new_plan(cluster, gang, needed, now)
+        cluster.forecasts.expect(plan)
+        return plan
 
-    def _still_holds(self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry]) -> bool:
-        plan = self._plan
-        assert plan is not None
-        records = cluster.pods.records
-        plan.gone = [going for going in plan.gone if records.get(going[1].key) is going[1] and going[1].row != UNBOUND]
-        rows = self._rows_without(cluster, gang, needed, plan.gone)
-        plan.rows = rows or []
-        return rows is not None
+    def _as_it_still_holds(self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry]) -> GangForecast | None:
+        plan, records = cluster.forecasts.of_gang, cluster.pods.records
+        if plan is None or plan.members != tuple(entry.record.key for entry in needed):
+            return None
+        gone = [going for going in plan.gone if records.get(going[1].key) is going[1] and going[1].row != UNBOUND]
+        rows = self._rows_without(cluster, gang, needed, gone)
+        return None if rows is None else GangForecast(gang.root.key, plan.members, tuple(rows), tuple(gone))
 
-    def _new_plan(self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry], now: float) -> Plan | None:
+    def _new_plan(self, cluster: Cluster, gang: GangEntry, needed: Sequence[Entry], now: float) -> GangForecast | None:
         """The fewest that have to go, in the order in which they are likely to."""
         going = self._in_order_of_going(cluster, gang, now)
         found: list[int] | None = None
@@ -146,7 +116,9 @@ class Forecast:
         taken = set(found)
         in_the_way = [(end, record) for end, record in going[:enough] if record.row in taken]
         rows = self._rows_without(cluster, gang, needed, in_the_way)
-        return Plan(members, found, going[:enough]) if rows is None else Plan(members, rows, in_the_way)
+        if rows is None:
+            rows, in_the_way = found, going[:enough]
+        return GangForecast(gang.root.key, members, tuple(rows), tuple(in_the_way))
 
     def _in_order_of_going(self, cluster: Cluster, gang: GangEntry, now: float) -> list[Going]:
         """Those that run: by their ends, as far as they are known; then the others, where there is least to go."""
@@ -154,11 +126,11 @@ class Forecast:
         below = gang.priority if gang.may_preempt else -math.inf
         known: list[Going] = []
         unknown: list[Going] = []
-        ends: dict[str, KnownEnd] = {}
+        before, ends = cluster.forecasts.ends, dict[PodKey, KnownEnd]()
         for key, record in cluster.pods.records.items():
             if record.row == UNBOUND or key in mine:
                 continue
-            said = self._ends.get(key)
+            said = before.get(key)
             if said is None or said.pod is not record.pod:
                 said = _known_end(record.pod, said, now)
             if said.end is not None:
@@ -169,7 +141,7 @@ class Forecast:
                 known.append((max(now, said.end), record))
             else:
                 unknown.append((math.inf, record))
-        self._ends = ends
+        cluster.forecasts.expect_ends(ends)
         if unknown:
             load = self._load(cluster, gang)
             unknown.sort(key=lambda going: (load[going[1].row], going[1].row))

@@ -6,46 +6,59 @@ to come back, up to the timeout. To release is to evict every member that has a 
 hold room that others could use. Of a gang of gangs only the part that fell short is released, if the others are enough.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
+from mooring.actions.gangs.members import needed_members
 from mooring.actions.gangs.placing import GangOutcome, GangPlacer, bind_all
 from mooring.engine.action import Action, Cycle
-from mooring.engine.evictions import evict
-from mooring.engine.queue.gangs import PLUGIN
+from mooring.engine.disruption import Forced, disrupt
+from mooring.engine.queue.entries import PLUGIN
+from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.model.decisions import Decision, Evict, Wait
 from mooring.model.keys import GangKey
+from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord, GangTable
+
+RETRY_SECONDS = 30.0
+"""How long a gang may be partial while binds of its members are refused and tried again: to release it is to delete the
+pods that are bound."""
+
+
+class QueueLimits(Protocol):
+    """What the queues of one family may hold at most."""
+
+    def why_beyond_limits(self, cycle: Cycle, gang: GangEntry, entries: Sequence[Entry]) -> str:
+        """Why the queue of a gang may not hold some more of its members; empty if it may, or is of another family."""
 
 
 class KeepWhole(Action):
     """The action; `timeout` is for gangs that name none of their own."""
 
-    def __init__(self, placer: GangPlacer, timeout: float) -> None:
+    def __init__(self, placer: GangPlacer, timeout: float, limits: Sequence[QueueLimits] = ()) -> None:
+        """`limits` are those of the families of shared queues."""
         self._placer = placer
+        self._limits = limits
         self._timeout = timeout
-        # All by the key of a gang of pods, of which some run.
-        self._short_since: dict[GangKey, float] = {}
-        """When it was first seen without all that it needs."""
-        self._starting_since: dict[GangKey, float] = {}
-        """When it was first seen whole with members that the world has not confirmed."""
-        self._ran = set[GangKey]()
-        """Those that have been whole in the world's eyes, too."""
+
+    def is_idle(self, cycle: Cycle) -> bool:
+        starts = cycle.cluster.gang_starts
+        return not cycle.cluster.gangs.touched and not starts.short_since and not starts.starting_since
 
     def run(self, cycle: Cycle) -> list[Decision]:
         cluster, queue, now = cycle.cluster, cycle.queue, cycle.now
-        table = cluster.gangs
+        table, starts = cluster.gangs, cluster.gang_starts
         touched = table.take_touched()
-        if not touched and not self._short_since and not self._starting_since:
-            return []
         for key in _with_those_around(touched, table):
             queue.gangs.look_again_after(key)
         late = (
             key
-            for key, since in self._starting_since.items()
+            for key, since in starts.starting_since.items()
             if key in table.records and now - since > self._timeout_of(table.records[key], table)
         )
         decisions: list[Decision] = []
-        for root in self._outermost({*touched, *self._short_since, *late}, table):
+        for root in self._outermost({*touched, *starts.short_since, *late}, cluster):
             queue.review(root)
             decided = self._look_at(root, cycle)
             if any(isinstance(found, Evict) for found in decided):
@@ -53,80 +66,86 @@ class KeepWhole(Action):
             elif decided:
                 queue.review(root)
             decisions += decided
+        starts.forget_recalled()  # a gang that is whole by now and falls short later has all of its time
         return decisions
 
-    def _outermost(self, keys: Iterable[GangKey], table: GangTable) -> list[GangRecord]:
+    def _outermost(self, keys: Iterable[GangKey], cluster: Cluster) -> list[GangRecord]:
         """The gangs that others are a part of, in order; what is known of gangs that are gone is forgotten."""
-        found: dict[GangKey, GangRecord] = {}
+        table, found = cluster.gangs, dict[GangKey, GangRecord]()
         for key in sorted(keys):
             if key in table.records:
                 root = table.root_of(table.records[key])
                 found[root.key] = root
             else:
-                self._forget(key)
+                cluster.gang_starts.forget(key)
         return list(found.values())
 
-    def next_wake(self, now: float) -> float | None:
+    def next_wake(self, cluster: Cluster, now: float) -> float | None:
         """When the first gang's time to start, or to be completed, is up."""
-        times = [since + self._timeout for since in (*self._short_since.values(), *self._starting_since.values())]
-        return min((time for time in times if time > now), default=None)
+        table, starts = cluster.gangs, cluster.gang_starts
+        since = (*starts.short_since.items(), *starts.starting_since.items())
+        times = [at + self._timeout_of(table.records[key], table) for key, at in since if key in table.records]
+        # A gang is released once its time is exceeded.
+        return min((math.nextafter(time, math.inf) for time in times if time >= now), default=None)
 
     def _look_at(self, root: GangRecord, cycle: Cycle) -> list[Decision]:
-        queue, table = cycle.queue, cycle.cluster.gangs
-        running = self._running_parts(root, table)
+        queue, table, starts = cycle.queue, cycle.cluster.gangs, cycle.cluster.gang_starts
+        running = self._running_parts(root, cycle.cluster)
         is_whole = table.is_whole(root)
         is_short = not is_whole or not all(part.is_whole() for part in running)
         if not all(part.is_whole() for part in (*table.parts_of(root), root)):
             queue.gather(root)  # whoever waits by itself is needed now
         if not running or not is_short:
             for part in (root, *running):
-                self._short_since.pop(part.key, None)
+                starts.is_complete(part.key)
                 queue.gangs.look_again_after(part.key)
             return [found for part in running for found in self._follow_start(part, cycle)]
         decisions = self._complete(root, cycle)
         is_whole = table.is_whole(root)
         for part in running:
             if is_whole and part.is_whole():
-                self._short_since.pop(part.key, None)
+                starts.is_complete(part.key)
             else:
                 decisions += self._release_in_time(part, cycle)
         return decisions
 
-    def _running_parts(self, root: GangRecord, table: GangTable) -> list[GangRecord]:
+    def _running_parts(self, root: GangRecord, cluster: Cluster) -> list[GangRecord]:
         running: list[GangRecord] = []
-        for part in table.parts_of(root):
+        for part in cluster.gangs.parts_of(root):
             if root.gang is not None and part.gang is not None and part.bound():
                 running.append(part)
             else:
-                self._forget(part.key)
+                cluster.gang_starts.forget(part.key)
         return running
 
     def _follow_start(self, part: GangRecord, cycle: Cycle) -> list[Decision]:
         """A gang that has all it needs runs once the world confirms it, and is released if that takes too long."""
         cluster, now = cycle.cluster, cycle.now
         if part.is_whole([member for member in part.bound() if not member.assumed]):
-            self._starting_since.pop(part.key, None)
-            self._ran.add(part.key)
+            cluster.gang_starts.runs(part.key)
             return []
         timeout = self._timeout_of(part, cluster.gangs)
-        if now - self._starting_since.setdefault(part.key, now) <= timeout:
+        if now - cluster.gang_starts.is_starting(part.key, now) <= timeout:
             return []
         return self._release(part, cycle, f"gang {_name(part)} did not start within {timeout:g}s")
 
     def _release_in_time(self, part: GangRecord, cycle: Cycle) -> list[Decision]:
         """Release a gang that could not be completed: at once, or when its time is up."""
-        cluster, now = cycle.cluster, cycle.now
-        since = self._short_since.setdefault(part.key, now)
+        cluster, now, starts = cycle.cluster, cycle.now, cycle.cluster.gang_starts
+        since = starts.is_short(part.key, now)
         bound = part.bound()
         if not bound:
             return []  # with another part of the same gang
         lineage = cluster.gangs.lineage(part)
         missing = _missing(part, lineage[-1], cluster.gangs)
         timeout = self._timeout_of(part, cluster.gangs)
-        is_starting = part.key in self._starting_since or any(member.assumed for member in bound)
-        if is_starting and part.key not in self._ran:
+        is_starting = part.key in starts.starting_since or any(member.assumed for member in bound)
+        if is_starting and part.key not in starts.ran:
+            retried = any(cycle.queue.is_held_back(key) for key in part.members)
+            if retried and now - since <= RETRY_SECONDS:
+                return []  # the bind of a member was refused, and is tried again soon
             return self._release(part, cycle, f"gang {_name(part)} could not start: {missing}")
-        if part.key in self._ran and part.gang is not None and not part.gang.evicted_whole:
+        if part.key in starts.ran and part.gang is not None and not part.gang.evicted_whole:
             return []  # its members may go one by one, and the others go on without them
         if any(found.gang is not None and found.gang.restarts_whole for found in lineage):
             return self._release(part, cycle, f"gang {_name(part)} restarts as a whole: {missing}")
@@ -146,7 +165,7 @@ class KeepWhole(Action):
             return []
         outcome = GangOutcome()
         with cycle.attempt(gang) as attempt:
-            outcome = self._placer.place(cycle.cluster, gang)
+            outcome = self._place(cycle, gang)
             attempt.keep()
         if attempt.error is not None:
             return []
@@ -155,29 +174,28 @@ class KeepWhole(Action):
             return [Wait(key, outcome.message, (PLUGIN,)) for key in gang.entries]
         return bind_all(cycle.cluster, queue, gang, outcome.placed)
 
+    def _place(self, cycle: Cycle, gang: GangEntry) -> GangOutcome:
+        """Place the members that are missing; those of a shared queue only within its limits."""
+        needed = needed_members(gang, cycle.cluster.gangs)
+        refusals = (limits.why_beyond_limits(cycle, gang, needed) for limits in self._limits)
+        why = next(filter(None, refusals), "")
+        return GangOutcome((), f"gang {gang.name}: {why}") if why else self._placer.place(cycle.cluster, gang)
+
     def _release(self, part: GangRecord, cycle: Cycle, reason: str) -> list[Decision]:
         """Evict every member that has a node; of the gangs that this one is a part of, those that need it, too."""
         cluster, queue = cycle.cluster, cycle.queue
         table = cluster.gangs
-        decisions: list[Decision] = []
         going = part
-        for member in part.bound():
-            decisions += evict(cluster, queue, member, "", reason)
+        decisions = disrupt(cluster, queue, part.bound(), Forced(reason)).decisions
         for outer in table.lineage(part)[1:]:
             if table.is_whole(outer):
                 break
             going = outer
         for other in list(table.parts_of(going)):
-            for member in other.bound():
-                decisions += evict(cluster, queue, member, "", reason)
-            self._forget(other.key)
-        self._forget(part.key)
+            decisions += disrupt(cluster, queue, other.bound(), Forced(reason)).decisions
+            cluster.gang_starts.forget(other.key)
+        cluster.gang_starts.forget(part.key)
         return decisions
-
-    def _forget(self, key: GangKey) -> None:
-        self._short_since.pop(key, None)
-        self._starting_since.pop(key, None)
-        self._ran.discard(key)
 
 
 def _with_those_around(keys: Iterable[GangKey], table: GangTable) -> list[GangKey]:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mooring.engine.profile import Profile
-from mooring.engine.queue.gangs import complete_parts, parts_to_start
+from mooring.engine.queue.entries import complete_parts, parts_to_start
 from mooring.engine.queue.queue import Entry, GangEntry
-from mooring.engine.queue.shared import Family, gang_queue
 from mooring.model.keys import GangKey, PodKey
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
@@ -57,11 +56,11 @@ def needed_members(gang: GangEntry, table: GangTable, besides: Container[GangKey
     return [entry for part in whole for entry in _waiting(gang, part)][:1]
 
 
-def members_to_start(cluster: Cluster, gang: GangEntry) -> list[Entry]:
-    """What has to fit for a gang to start. In queues of Volcano's, members without requests count first."""
-    root, queue = gang.root, gang_queue(cluster, gang.root)
-    if queue is None or queue.family is not Family.VOLCANO or root.gang is None or root.gang.of_gangs:
-        return needed_members(gang, cluster.gangs)
+def members_to_start(gang: GangEntry, table: GangTable, *, best_effort_first: bool = False) -> list[Entry]:
+    """What has to fit for a gang to start; `best_effort_first`: members without requests before all others."""
+    root = gang.root
+    if not best_effort_first or root.gang is None or root.gang.of_gangs:
+        return needed_members(gang, table)
     waiting = sorted(_waiting(gang, root), key=lambda entry: any(entry.record.shape.requests.values()))
     return completing_members(root, root.bound(), waiting) or waiting[:1]
 

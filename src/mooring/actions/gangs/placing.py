@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mooring.actions.batches import Batches
 from mooring.actions.gangs.members import (
     Group,
     KnownRefusals,
@@ -19,14 +20,14 @@ from mooring.actions.gangs.members import (
     needed_members,
 )
 from mooring.actions.gangs.room import RoomColumns
-from mooring.actions.gangs.search import Search, domain_keys, wants_others
+from mooring.actions.gangs.search import PlacementSearch, domain_keys, wants_others
 from mooring.actions.gangs.topology.located import Located
-from mooring.actions.place.batches import Batches
 from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.binding import Steps, decisions_to_bind, needs_steps
 from mooring.engine.permits import Hold
 from mooring.engine.plugin import Change
 from mooring.engine.queue.queue import Entry, GangEntry, Queue
+from mooring.engine.queue.shared import SharedQueues
 from mooring.model.api.meta import Resources
 from mooring.model.decisions import Decision
 from mooring.model.keys import NO_GANG, GangKey
@@ -55,8 +56,9 @@ class GangOutcome:
 class GangPlacer:
     """Places gangs, one at a time."""
 
-    def __init__(self, batches: Batches) -> None:
+    def __init__(self, batches: Batches, shared: SharedQueues | None = None) -> None:
         self.batches = batches
+        self._shared = shared or SharedQueues()
         self.rooms = RoomColumns(batches)
         self.located = Located(self.rooms)
         self._refusals = KnownRefusals()
@@ -139,8 +141,14 @@ class GangPlacer:
         message = _lacks_resources(cluster, gang)
         if not message:
             with cluster.what_if():
-                message = self.try_together(cluster, gang, members_to_start(cluster, gang)) or ""
+                message = self.try_together(cluster, gang, self.members_to_start(cluster, gang)) or ""
         return message and f"gang {gang.name}: {message}"
+
+    def members_to_start(self, cluster: Cluster, gang: GangEntry) -> list[Entry]:
+        """What has to fit for a gang to start."""
+        queue = self._shared.of_gang(cluster, gang.root)
+        is_first = queue is not None and queue.family.counts_best_effort_first
+        return members_to_start(gang, cluster.gangs, best_effort_first=is_first)
 
     def try_together(self, cluster: Cluster, gang: GangEntry, entries: Sequence[Entry]) -> str | None:
         """Assume a place for each of some members; None if that succeeded, else why not, with nothing left behind."""
@@ -182,7 +190,7 @@ class GangPlacer:
         if placed == total:
             return None
         if (len(groups) > 1 or domain_keys(groups[0].shape)) and not any(map(_has_steps, groups)):
-            search = Search(cluster, self.rooms, groups)
+            search = PlacementSearch(cluster, self.rooms, groups)
             if search.run():
                 return None
             placed = max(placed, search.most_placed)

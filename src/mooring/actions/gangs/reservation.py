@@ -12,16 +12,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from mooring.actions.gangs.forecast import Forecast, Plan
+from mooring.actions.gangs.forecast import Forecast
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.engine.action import Cycle
 from mooring.engine.plugin import Change
-from mooring.engine.queue.entry import Where
-from mooring.engine.queue.gangs import PLUGIN
+from mooring.engine.queue.entries import PLUGIN
 from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.engine.verdict import Rejection, Verdict
+from mooring.model.keys import NO_GANG, GangKey
 from mooring.model.values.durations import duration_seconds
 from mooring.state.cluster import Cluster
+from mooring.state.forecasts import GangForecast
+from mooring.state.plans import Held as HeldRow
+from mooring.state.plans import Plan, PlanId, Reason
+from mooring.state.waiting import Where
 
 T = TypeVar("T")
 
@@ -33,7 +37,8 @@ class Held:
     gang: GangEntry
     priority: int
     may_preempt: bool
-    plan: Plan
+    forecast: GangForecast
+    plan: PlanId
     kept_out: set[tuple[str, int]] = field(default_factory=set)
     """The profiles and shapes that were refused because of it, with nobody bound since."""
     gangs_kept_out: dict[Any, bool] = field(default_factory=dict)
@@ -48,16 +53,12 @@ class Reservation:
         self._after = after_seconds
         self._forecast = Forecast(placer)
         self.held: Held | None = None
-        self.keeps_out = False
-        """Whether anybody has been refused since room is held, who might have had it."""
-        self.holder: GangEntry | None = None
-        """The gang for which room was held last."""
 
     def begin(self, cycle: Cycle) -> None:
         """Give the gang that is to get the reservation its turn, if there is anybody to keep the room from."""
         cluster, queue, now = cycle.cluster, cycle.queue, cycle.now
-        if self.keeps_out and (self.holder is None or self.holder.where != Where.PARKED):
-            self.keeps_out = False
+        if cluster.waiting.room_kept_for and not self._waits(cycle, cluster.waiting.room_kept_for):
+            cluster.waiting.keep_room_for(NO_GANG)
             queue.note(Change.POD_GONE)  # the gang runs or is gone: what was held for it is anybody's
         if self._after < 0 or not len(queue):
             return
@@ -71,6 +72,10 @@ class Reservation:
             if can_fit and queue.bring_forward(gang):
                 return
 
+    def _waits(self, cycle: Cycle, key: GangKey) -> bool:
+        gang = cycle.queue.gangs.get(key)
+        return gang is not None and gang.where is Where.PARKED
+
     def _has_waited(self, gang: GangEntry, now: float) -> bool:
         """Whether a gang that was tried in vain has waited long enough: since then, or since the last member came."""
         if gang.first_tried is None:
@@ -81,25 +86,20 @@ class Reservation:
     def hold(self, cluster: Cluster, gang: GangEntry, now: float) -> None:
         """Hold what is free for a gang that was just refused, if it has waited long enough and nobody else holds."""
         if self.held is not None:
-            self.keeps_out = True  # it might have had that room
+            cluster.waiting.keep_room_for(self.held.gang.root.key)  # the refused gang might have had that room
         elif self._after >= 0 and self._has_waited(gang, now) and self._forecast.could_ever_fit(cluster, gang):
-            plan = self._forecast.plan(cluster, gang, now)
-            if plan is not None:
-                self._take(cluster, plan)
-                self.holder = gang
-                self.held = Held(gang, gang.priority, gang.may_preempt, plan)
-
-    @staticmethod
-    def _take(cluster: Cluster, plan: Plan) -> None:
-        """Let the members have their places, though others may still be there: nobody else fits in then."""
-        for key, row in zip(plan.members, plan.rows, strict=True):
-            cluster.hold(key, row)
+            forecast = self._forecast.plan(cluster, gang, now)
+            if forecast is not None:
+                # The members have their rows, though others may still be there: no other pod fits in then.
+                holds = tuple(HeldRow(key, row) for key, row in zip(forecast.members, forecast.rows, strict=True))
+                plan_id = cluster.adopt(Plan(Reason.RESERVATION, holds, subject=gang.root.key))
+                self.held = Held(gang, gang.priority, gang.may_preempt, forecast, plan_id)
 
     def end(self, cluster: Cluster) -> None:
         """Let go of everything that is held."""
         if self.held is not None:
-            for key in self.held.plan.members:
-                cluster.let_go(key)
+            if cluster.is_adopted(self.held.plan):
+                cluster.drop(self.held.plan)
             self.held = None
 
     def let_go_of(self, gang: GangEntry, cluster: Cluster) -> None:
@@ -117,26 +117,25 @@ class Reservation:
         if entry.record.priority < held.priority and held.may_preempt:
             return True
         duration = duration_seconds(entry.record.pod)
-        return duration is not None and now + duration <= held.plan.start
+        return duration is not None and now + duration <= held.forecast.start
 
     def lifted(self, cluster: Cluster, decide: Callable[[], T]) -> T:
-        """Decide for somebody who may see the room that is held."""
+        """Decide for a pod or gang that may see the room that is held."""
         held = self.held
         assert held is not None
-        self.end(cluster)
+        self.held = None
         try:
-            return decide()
+            with cluster.lifted(held.plan):
+                return decide()
         finally:
-            self._take(cluster, held.plan)
             self.held = held
 
-    def note_bound(self, entries: Sequence[Entry], now: float) -> None:
+    def note_bound(self, cluster: Cluster, entries: Sequence[Entry], now: float) -> None:
         """Others were bound: what was refused before may be another matter now."""
         if self.held is not None:
             self.held.kept_out.clear()
             self.held.gangs_kept_out.clear()
-            for entry in entries:
-                self._forecast.saw_start(entry.record.pod, now)
+            self._forecast.saw_start(cluster, [entry.record.pod for entry in entries], now)
 
     def message_for(self, cluster: Cluster, refused: GangEntry) -> str:
         """What to tell a gang that would have had its places but for the room that is held; empty if it would not."""
@@ -160,14 +159,12 @@ class Reservation:
         held = self.held
         assert held is not None
         if not self.is_kept_out(refused):
-            with cluster.what_if():
-                for key in held.plan.members:
-                    cluster.release(key)
+            with cluster.what_if(), cluster.lifted(held.plan):
                 row = self._placer.batches.choose(cluster, refused.profile, refused.record.shape)
             if row < 0:
                 return None
             held.kept_out.add((refused.profile.name, refused.record.shape.id))
-        self.keeps_out = True
+        cluster.waiting.keep_room_for(held.gang.root.key)
         return Verdict(PLUGIN, Rejection((_kept_for(held),)))
 
 

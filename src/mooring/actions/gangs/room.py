@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.place.batches import Batches
+from mooring.actions.batches import Batches
 from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.profile import Profile
 from mooring.engine.ranking.blocks import FEASIBLE_FROM
@@ -44,7 +44,9 @@ class RoomColumns:
         key = (profile.name, shape.id)
         known = self._known.pop(key, None) if self._batches.cached else None
         position = cluster.pod_changes.position
-        if known is not None and known[2].answers is answers and known[1] == answers.description:
+        # What gathering refused has no description: it is asked again each time.
+        is_known = known is not None and answers.description and known[1] == answers.description
+        if known is not None and is_known and known[2].answers is answers:
             room = known[2]
             changes = cluster.pod_changes.since(known[0])
             if changes is None:

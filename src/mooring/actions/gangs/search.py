@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.gangs.bonds import Bond
+from mooring.actions.gangs.colocation import Colocation
 from mooring.actions.gangs.members import Group
 from mooring.actions.gangs.room import RoomColumns
 from mooring.engine.queue.queue import Entry
@@ -45,7 +45,7 @@ class Step:
 
 
 @dataclass
-class Search:
+class PlacementSearch:
     """One search, on a cluster that is left as it was found unless all members have a place."""
 
     cluster: Cluster
@@ -57,7 +57,7 @@ class Search:
     most_placed: int = 0
     """How many members had a place at once, at best."""
     placed: list[Entry] = field(default_factory=list)
-    bonds: Sequence[Bond] = ()
+    colocations: Sequence[Colocation] = ()
     """Who has to share a domain with whom."""
 
     def __post_init__(self) -> None:
@@ -66,7 +66,9 @@ class Search:
         affordable = min(MOST_CHOICES, MOST_ROWS_LOOKED_AT // max(1, self.cluster.nodes.end)) // len(self.groups)
         self.choices_left = min(self.choices_left, max(2 * members, affordable))
         self._counts = [0] * len(self.groups)
-        self._bonds_of = [[bond for bond in self.bonds if group in bond.groups] for group in self.groups]
+        self._bonds_of = [
+            [colocation for colocation in self.colocations if group in colocation.groups] for group in self.groups
+        ]
         self._domain_keys = sorted({key for group in self.groups for key in domain_keys(group.shape)})
         self._demand = {PLACES: members}
         for group in self.groups:
@@ -148,16 +150,16 @@ class Search:
 
     def _within_bonds(self, index: int, rows: Rows) -> Rows:
         """The rows where a member of a group would be with those that it has to be with."""
-        for bond in self._bonds_of[index]:
-            there = bond.row if bond.row is not None else self._first_row(bond)
-            domains = bond.domain_of[rows]
-            rows = rows[domains != MISSING if there is None else domains == bond.domain_of[there]]
+        for colocation in self._bonds_of[index]:
+            there = colocation.row if colocation.row is not None else self._first_row(colocation)
+            domains = colocation.domain_of[rows]
+            rows = rows[domains != MISSING if there is None else domains == colocation.domain_of[there]]
         return rows
 
-    def _first_row(self, bond: Bond) -> int | None:
+    def _first_row(self, colocation: Colocation) -> int | None:
         """Where one of those that have to be together is, if any of them has a place."""
         begun = (group for group, count in zip(self.groups, self._counts, strict=True) if count)
-        return next((group.entries[0].record.row for group in begun if group in bond.groups), None)
+        return next((group.entries[0].record.row for group in begun if group in colocation.groups), None)
 
     def _telling_apart(self, rows: Rows) -> list[NDArray[Any]]:
         """What matters of rows to any member: their free amounts up to the whole demand, who may go there, domains."""
@@ -173,7 +175,10 @@ class Search:
             if group.shape.card_request is not None:
                 columns += nodes.cards.telling_apart(group.shape.card_request)
         columns += [nodes.label_codes(key) for key in self._domain_keys]
-        return columns + [codes[rows] for codes in {id(bond.domain_of): bond.domain_of for bond in self.bonds}.values()]
+        return columns + [
+            codes[rows]
+            for codes in {id(colocation.domain_of): colocation.domain_of for colocation in self.colocations}.values()
+        ]
 
     def _answers(self, index: int) -> Any:
         group = self.groups[index]

@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 from mooring.config.node_pools import NodePool
 from mooring.engine.node_pools import has_rows, owns
-from mooring.engine.queue.shared import pod_queue
+from mooring.engine.queue.shared import SharedQueues
 from mooring.model.api.pods import Pod
 from mooring.model.loading.expansion import controller_of
 from mooring.state.cluster import Cluster
+from mooring.state.nodes import PLACES
 from mooring.state.pods import UNBOUND, PodRecord
 from mooring.state.shapes import Shape
 
@@ -22,37 +23,39 @@ beginning; a DaemonSet's pod, or a node's own, is there for that node."""
 class Pools:
     """The pools of one profile, and by pod which of them are its own."""
 
-    def __init__(self, profile: str, pools: Sequence[NodePool]) -> None:
-        self.profile = profile
+    def __init__(self, scheduler: str, pools: Sequence[NodePool], shared: SharedQueues) -> None:
+        """`scheduler` is the name by which pods ask for the profile."""
+        self._scheduler = scheduler
+        self._shared = shared
         self._pools = pools
-        self._groups: list[tuple[NodePool, ...]] = [()]
-        """The sets of own pools that pods have; the first is for those who have no way back."""
 
     def own(self, shape: Shape) -> tuple[NodePool, ...]:
         """The pools that are a pod's own, if one of them has its pods back."""
         own = tuple(pool for pool in self._pools if owns(pool, shape))
         return own if any(pool.moves_back for pool in own) else ()
 
-    def _group(self, shape: Shape) -> int:
-        own = self.own(shape)
-        if own not in self._groups:
-            self._groups.append(own)
-        return self._groups.index(own)
-
     def spilled(self, cluster: Cluster) -> list[PodRecord]:
         """The pods outside of their own pools that may be told to go: the most urgent first."""
         pods = cluster.pods
         bound = np.flatnonzero(pods.row.values[: pods.end] != UNBOUND)
-        groups = cluster.effects(("MoveBack", self.profile), self._group).at(pods.shape.values[bound])
+        shapes = pods.shape.values[bound]
+        can_go = cluster.effects(("MoveBack", self._scheduler), lambda shape: bool(self.own(shape))).at(shapes) > 0
+        inside = dict[tuple[str, ...], NDArray[np.bool_]]()
         found: list[PodRecord] = []
-        for group in np.unique(groups[groups > 0]).tolist():
-            slots = bound[groups == group]
-            outside = ~rows_of(self._groups[group], cluster)[pods.row.values[slots]]
+        for shape in np.unique(shapes[can_go]).tolist():
+            own = self.own(cluster.shapes.all[shape])
+            names = tuple(pool.name for pool in own)
+            if names not in inside:
+                inside[names] = rows_of(own, cluster)
+            slots = bound[shapes == shape]
+            outside = ~inside[names][pods.row.values[slots]]
             found += [record for slot in slots[outside].tolist() if (record := pods.by_slot[slot]) is not None]
-        return sorted(
-            (record for record in found if record.pod.spec.scheduler_name == self.profile and may_go(record, cluster)),
-            key=lambda record: (-record.priority, record.key),
-        )
+        mine = (record for record in found if self._may_go(record, cluster))
+        return sorted(mine, key=lambda record: (-record.priority, record.key))
+
+    def _may_go(self, record: PodRecord, cluster: Cluster) -> bool:
+        is_mine = record.pod.spec.scheduler_name == self._scheduler
+        return is_mine and may_go(record, cluster) and self._shared.of_pod(cluster, record) is None
 
 
 def rows_of(pools: Sequence[NodePool], cluster: Cluster) -> NDArray[np.bool_]:
@@ -64,6 +67,13 @@ def rows_of(pools: Sequence[NodePool], cluster: Cluster) -> NDArray[np.bool_]:
     return found
 
 
+def room_in(pools: Sequence[NodePool], shape: Shape, cluster: Cluster) -> bytes:
+    """What the nodes of some pools have free of all that a pod asks for: a value that changes with it."""
+    nodes = cluster.rows(rows_of(pools, cluster).nonzero()[0])
+    columns = [nodes.free(resource) for resource in (*shape.requests, PLACES)]
+    return b"".join((nodes.index.tobytes(), *(column.tobytes() for column in columns)))
+
+
 def may_go(record: PodRecord, cluster: Cluster) -> bool:
     """Whether a pod runs, is on no way out, is made anew, and is part of nothing that starts or waits as a whole."""
     if record.assumed or record.nominated or _is_going(record):
@@ -71,9 +81,7 @@ def may_go(record: PodRecord, cluster: Cluster) -> bool:
     owner = controller_of(record.pod.metadata)
     if owner is None or owner.kind not in MADE_ANEW:
         return False
-    if cluster.gangs.of(record.key) is not None or record.key in cluster.tenants.workload_of:
-        return False
-    return pod_queue(cluster, record) is None
+    return cluster.gangs.of(record.key) is None and record.key not in cluster.tenants.workload_of
 
 
 def _is_going(record: PodRecord) -> bool:

@@ -7,9 +7,10 @@ to be taken from it a moment later, and those behind see what is promised to tho
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from mooring.actions.batches import DEFAULT_BATCHING, Outcome
 from mooring.actions.gangs.placing import GangOutcome, GangPlacer, bind_all
 from mooring.actions.gangs.reservation import Reservation
-from mooring.actions.place.batches import DEFAULT_BATCHING, Outcome
+from mooring.actions.place.section import PlacingSection
 from mooring.actions.preempt.action import Preemption
 from mooring.config.batching import BatchingArgs, batch_limit
 from mooring.engine.action import Action, Cycle
@@ -17,12 +18,12 @@ from mooring.engine.binding import decisions_to_bind
 from mooring.engine.evaluate import evaluate
 from mooring.engine.permits import hold_room
 from mooring.engine.plugin import Change
-from mooring.engine.queue.entry import Where
 from mooring.engine.queue.hints import queueing_hint
 from mooring.engine.queue.queue import Entry, GangEntry, Parked, Queue, Turn
 from mooring.model.decisions import Decision, Wait
 from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
+from mooring.state.waiting import Where
 
 
 class Place(Action):
@@ -46,6 +47,9 @@ class Place(Action):
         self._clock = clock or (lambda: 0.0)
         self._on_batch = on_batch or (lambda pods, seconds: None)
 
+    def is_idle(self, cycle: Cycle) -> bool:
+        return cycle.queue.is_quiet and not cycle.cluster.waiting.room_kept_for
+
     def run(self, cycle: Cycle) -> list[Decision]:
         cluster, queue = cycle.cluster, cycle.queue
         aside = [gang for gang in queue.gangs if gang.where in (Where.PARKED, Where.BACKOFF)]
@@ -55,6 +59,9 @@ class Place(Action):
             return self._take_turns(cycle, brought_forward)
         finally:
             self.reservation.end(cluster)
+
+    def report(self, cycle: Cycle) -> PlacingSection:
+        return PlacingSection(self.gangs, self.reservation)
 
     def _take_turns(self, cycle: Cycle, brought_forward: set[str]) -> list[Decision]:
         """Take so many turns; those of gangs that were brought forward to hold their room come on top.
@@ -101,7 +108,7 @@ class Place(Action):
             if outcome.placed:
                 decisions += decisions_to_bind(cycle.cluster, [entry.record for entry in outcome.placed])
                 queue.note(Change.POD_BOUND, shape)
-                self.reservation.note_bound(outcome.placed, cycle.now)
+                self.reservation.note_bound(cycle.cluster, outcome.placed, cycle.now)
                 left -= len(outcome.placed)
             # 5. The rest has room made for it, or waits for something that could help, or for its turn.
             if len(outcome.placed) < len(batch):
@@ -199,7 +206,7 @@ class Place(Action):
                     self.reservation.hold(cluster, gang, cycle.now)
                     attempt.keep()
             return 0, made
-        self.reservation.note_bound(outcome.placed, cycle.now)
+        self.reservation.note_bound(cluster, outcome.placed, cycle.now)
         made = bind_all(cluster, queue, gang, outcome.placed)
         return len(made), made
 

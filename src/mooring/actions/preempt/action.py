@@ -13,25 +13,24 @@ from typing import Any
 
 from mooring.actions.gangs.members import needed_members
 from mooring.actions.gangs.placing import GangPlacer
-from mooring.actions.preempt.cost import Preemptions
 from mooring.actions.preempt.gangs.search import BEFORE, GangFound
 from mooring.actions.preempt.gangs.turn import is_being_made_room_for, make_room_for_gang
-from mooring.actions.preempt.nominations import follow_up
 from mooring.actions.preempt.pods.eligible import ALREADY, why_not
-from mooring.actions.preempt.pods.search import Found, InVain, Search, refusals
+from mooring.actions.preempt.pods.search import Found, InVain, VictimSearch, refusals
 from mooring.actions.preempt.resumed import resume
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.action import Action, Cycle
 from mooring.engine.asking import faults_of
+from mooring.engine.disruption import Disrupted, Forced, check_progress, disrupt, holds_of
 from mooring.engine.evaluate import Evaluation
-from mooring.engine.evictions import evict, nominate
+from mooring.engine.follow_up import follow_up
 from mooring.engine.plugin import PostFilter
-from mooring.engine.queue.gangs import PLUGIN as GANGS
+from mooring.engine.queue.entries import PLUGIN as GANGS
 from mooring.engine.queue.queue import Entry, GangEntry, Parked, Queue, Turn
 from mooring.model.decisions import Decision, Evict, Wait
 from mooring.model.keys import PodKey
-from mooring.model.memory import Memory
 from mooring.state.gangs import GangRecord
+from mooring.state.plans import Plan, Reason
 from mooring.state.views import PodView
 
 PLUGIN = "DefaultPreemption"
@@ -47,13 +46,11 @@ class Preemption:
         """`costs` says by profile what preemption may cost; `gangs` places them, without it they evict nobody."""
         self._costs = {name: args for name, args in (costs or {}).items() if not args.is_off}
         windows = [args.window_seconds for args in self._costs.values() if args.most_preemptions_per_workload]
-        self.preemptions = Preemptions(max(windows, default=0))
+        self._window = max(windows, default=0)
+        """For so many seconds it counts that a workload was preempted."""
         self._placer = gangs
-        self._search: Search | None = None
-        self._turns: Turns | None = None
-        self._tried: dict[int, tuple[Parked, dict[int, float]]] = {}
-        """By id of a group of parked pods: the group, and when each of its pods is to be tried again, by arrival. A
-        group stays the same as long as nothing happens that could help it."""
+        self._search: VictimSearch | None = None
+        self._turns: SharedOutcomes | None = None
 
     def at_once(self, cycle: Cycle, refused: Sequence[Turn]) -> list[Decision]:
         """Make room for those that were refused a moment ago, as far as evicting others helps."""
@@ -66,19 +63,15 @@ class Preemption:
 
     def rest(self, cycle: Cycle) -> list[Decision]:
         """Make room for those that have not had their turn since they were refused, or for whom it is time again."""
+        cycle.cluster.preemptions.forget_until(cycle.now - self._window)
         decisions: list[Decision] = []
         for parked, turn in self._due(cycle.queue, cycle.now):
             decisions += self._take_turn(cycle, parked, turn)
         self._turns = None
         return decisions
 
-    def search(self, cycle: Cycle) -> Search:
+    def search(self, cycle: Cycle) -> VictimSearch:
         return self._turns_of_cycle(cycle).search
-
-    def next_wake(self, now: float) -> float | None:
-        """When somebody's turn comes again because those who are protected will not be any more."""
-        times = [time for _, known in self._tried.values() for time in known.values()]
-        return min((time for time in times if now < time < NEVER), default=None)
 
     def explain(self, cycle: Cycle, turn: Turn) -> str:
         """What evicting others would do for somebody who waits, as things stand; nothing is decided."""
@@ -95,14 +88,13 @@ class Preemption:
         can_help = len(answer.rows) and not len(answer.feasible)
         return search.find(answer, turn.record.pod, now, costs).message if can_help else ""
 
-    def _turns_of_cycle(self, cycle: Cycle) -> "Turns":
-        """What is known in this cycle; its first turn forgets what is over."""
+    def _turns_of_cycle(self, cycle: Cycle) -> "SharedOutcomes":
+        """What is known in this cycle."""
         turns, cluster, now = self._turns, cycle.cluster, cycle.now
         if turns is None or turns.search.cluster is not cluster or turns.now != now:
             if self._search is None or self._search.cluster is not cluster:
-                self._search = Search(cluster, self.preemptions, with_costs=bool(self._costs))
-            turns = self._turns = Turns(self._search, now)
-            self.preemptions.forget_before(now)
+                self._search = VictimSearch(cluster, with_costs=bool(self._costs))
+            turns = self._turns = SharedOutcomes(self._search, now)
         return turns
 
     def _take_turn(self, cycle: Cycle, parked: Parked, turn: Turn) -> list[Decision]:
@@ -112,6 +104,7 @@ class Preemption:
         made: list[Decision] = []
         again_after = NEVER
         with cycle.attempt(turn) as attempt:
+            check_progress(cycle.cluster, turn.turn_name, cycle.now)
             if isinstance(turn, GangEntry):
                 made, again_after = self._gang_turn(turns.search, turn, parked, cycle.queue, turns.now)
             else:
@@ -119,10 +112,7 @@ class Preemption:
             attempt.keep()
         if attempt.error is not None:
             return []
-        known = self._tried.get(id(parked))
-        if known is None or known[0] is not parked:
-            known = self._tried[id(parked)] = (parked, {})
-        known[1][_arrival(turn)] = turns.now + again_after
+        parked.preempt_at[turn.arrival] = turns.now + again_after
         if any(isinstance(found, Evict) for found in made):
             turns.made_room.add(turn.turn_name)
         return made
@@ -130,21 +120,20 @@ class Preemption:
     def _due(self, queue: Queue, now: float) -> list[tuple[Parked, Turn]]:
         """Those refused who have not had a turn since, or for whom it is time to try again, in queue order."""
         new: list[tuple[Parked, Turn]] = []
-        tried: dict[int, tuple[Parked, dict[int, float]]] = {}
         for parked in queue.parked():
             if not _may_preempt(parked):
                 continue
-            before = self._tried.get(id(parked))
-            known = before[1] if before is not None and before[0] is parked else {}
-            turns = parked.turns()
-            new += [(parked, turn) for turn in turns if known.get(_arrival(turn), -math.inf) <= now]
-            tried[id(parked)] = (parked, {_arrival(turn): known.get(_arrival(turn), NEVER) for turn in turns})
-        self._tried = tried
+            # A group stays the same as long as nothing happens that could help it.
+            known, turns = parked.preempt_at, parked.turns()
+            new += [(parked, turn) for turn in turns if known.get(turn.arrival, -math.inf) <= now]
+            parked.preempt_again({turn.arrival: known.get(turn.arrival, NEVER) for turn in turns})
         return sorted(new, key=lambda found: (found[1].key, found[1].arrival))
 
     # A pod.
 
-    def _pod_turn(self, turns: "Turns", entry: Entry, parked: Parked, queue: Queue) -> tuple[list[Decision], float]:
+    def _pod_turn(
+        self, turns: "SharedOutcomes", entry: Entry, parked: Parked, queue: Queue
+    ) -> tuple[list[Decision], float]:
         """What is decided for a pod, and after how many seconds it is to be tried again."""
         key, profile = entry.record.key, entry.profile
         known = turns.known(entry, parked)
@@ -161,18 +150,19 @@ class Preemption:
         if len(others) == len(profile.post_filter):
             return [], NEVER
         if why_not(answer, entry.record.pod) == ALREADY:
-            nomination = resume(search, queue, [entry], entry.record.priority)
-            if nomination is not None:
+            plan = resume(search, queue, [entry], entry.record.priority)
+            if plan is not None:
                 message = f"{answer.message()} preemption: {ALREADY}"
-                return [Wait(key, message, answer.refusing_plugins(), nomination.pods[0].node)], NEVER
+                return [Wait(key, message, answer.refusing_plugins(), plan.holds[0].node)], NEVER
         found = search.find(answer, entry.record.pod, turns.now, self._costs.get(profile.name))
         wait = _wait(key, answer, found)
         if isinstance(found, Found):
             turns.in_vain.clear()
             reason = f"Preempted by pod {entry.record.pod.metadata.uid or key} on node {found.node}"
-            evictions = self._evict(search, found, key, reason, queue, turns.now)
-            nominate(search.cluster, queue, [entry], [found.row], found.victims)
-            return [*evictions, wait], NEVER
+            plan = Plan(Reason.PREEMPTION, holds_of([entry], [found.row]))
+            made = self._evict(search, found, Forced(reason, key, found.gangs), plan, queue)
+            queue.set_aside(entry)
+            return [*made.decisions, wait], NEVER
         again_after = NEVER if found.again_after is None else found.again_after
         if not others:
             turns.note_in_vain(entry, parked, wait, again_after)
@@ -181,21 +171,21 @@ class Preemption:
     # A gang.
 
     def _gang_turn(
-        self, search: Search, gang: GangEntry, parked: Parked, queue: Queue, now: float
+        self, search: VictimSearch, gang: GangEntry, parked: Parked, queue: Queue, now: float
     ) -> tuple[list[Decision], float]:
         """What is decided for a gang, and after how many seconds it is to be tried again."""
         has_plugin = any(plugin.name == PLUGIN for plugin in gang.profile.post_filter)
-        is_nominated = any(known.gang == gang.root.key for known in search.cluster.nominations())
+        is_nominated = any(plan.gang == gang.root.key for _, plan in search.cluster.plans())
         if self._placer is None or not has_plugin or is_nominated:
             return [], NEVER
         why = ", ".join(parked.verdict.reasons) if parked.verdict is not None else ""
         if is_being_made_room_for(search.cluster, gang):
             needed = needed_members(gang, search.cluster.gangs)
-            nomination = resume(search, queue, needed, gang.priority, gang.root.key)
-            if nomination is not None:
+            plan = resume(search, queue, needed, gang.priority, gang.root.key)
+            if plan is not None:
                 queue.take(gang)
                 message = f"{why} {BEFORE}{ALREADY}".strip()
-                return [Wait(pod.key, message, (GANGS,), pod.node) for pod in nomination.pods], NEVER
+                return [Wait(held.key, message, (GANGS,), held.node) for held in plan.holds], NEVER
         found = make_room_for_gang(search, self._placer, gang, now, self._costs.get(gang.profile.name))
         message = f"{why} {found.message}".strip()
         if isinstance(found, InVain):
@@ -203,39 +193,37 @@ class Preemption:
             return waits, NEVER if found.again_after is None else found.again_after
         entries = dict(gang.entries)
         members = [entries[record.key] for record, _ in found.assignments]
-        reason = f"Preempted by pod group {gang.name}"
-        evictions = self._evict(search, found, members[0].record.key, reason, queue, now)
+        holds = holds_of(members, [row for _, row in found.assignments])
+        reason = Forced(f"Preempted by pod group {gang.name}", members[0].record.key, found.gangs)
+        made = self._evict(search, found, reason, Plan(Reason.PREEMPTION, holds, gang=gang.root.key), queue)
         queue.take(gang)
-        rows = [row for _, row in found.assignments]
-        nomination = nominate(search.cluster, queue, members, rows, found.victims, gang.root.key)
-        nodes = {pod.key: pod.node for pod in nomination.pods}
-        return [*evictions, *(Wait(key, message, (GANGS,), nodes.get(key, "")) for key in entries)], NEVER
+        for member in members:
+            queue.set_aside(member)
+        nodes = {held.key: held.node for held in made.plan.holds} if made.plan is not None else {}
+        return [*made.decisions, *(Wait(key, message, (GANGS,), nodes.get(key, "")) for key in entries)], NEVER
 
     # Both.
 
     def _evict(
-        self, search: Search, found: Found | GangFound, preemptor: str, reason: str, queue: Queue, now: float
-    ) -> list[Decision]:
+        self, search: VictimSearch, found: Found | GangFound, why: Forced, plan: Plan, queue: Queue
+    ) -> Disrupted:
         """Decide to evict the victims; those that hold room and do not run yet give it up instead."""
-        cluster, budgets = search.cluster, search.running.budgets
-        decisions: list[Decision] = []
+        cluster = search.cluster
+        made = disrupt(cluster, queue, found.victims, why, plan)
+        told = {decision.pod for decision in made.decisions if isinstance(decision, Evict)}
         workloads, roots = set[str](), dict[str, GangRecord]()
         for victim in found.victims:
-            gang = found.gangs.get(victim.key)
-            made = evict(cluster, queue, victim, preemptor, f"{reason}, gang {gang} as a whole" if gang else reason)
-            if not made:
+            if victim.key not in told:
                 continue
-            decisions += made
-            budgets.spend(budgets.set_of(victim.pod), victim.key)
             if (part := cluster.gangs.of(victim.key)) is not None:
                 root = cluster.gangs.root_of(part)
                 roots[root.key] = root
             workloads.add(search.running.workload_of(victim))
-        for workload in sorted(workloads):
-            self.preemptions.note(workload, now)
+        for workload in sorted(workloads) if self._window else ():
+            cluster.preemptions.note(workload, queue.now)
         for root in roots.values():
             queue.gang_shrank(root)
-        return decisions
+        return made
 
 
 class Preempt(Action):
@@ -245,33 +233,22 @@ class Preempt(Action):
         self._preemption = preemption
 
     def run(self, cycle: Cycle) -> list[Decision]:
-        decisions: list[Decision] = []
-        # 1. Bind those whose victims are gone, whoever evicted them.
-        if next(cycle.cluster.nominations(), None) is not None:
-            decisions += follow_up(cycle, self._preemption.search(cycle))
-        # 2. Make room for those that have not had their turn.
+        # 1. Bind pods that were given room in this cycle, and for which no running pod has to leave.
+        decisions = follow_up(cycle)
+        # 2. Make room for pods that have not had their turn.
         return decisions + self._preemption.rest(cycle)
-
-    def next_wake(self, now: float) -> float | None:
-        return self._preemption.next_wake(now)
 
     def explain(self, cycle: Cycle, turn: Turn) -> str:
         return self._preemption.explain(cycle, turn)
 
-    def remember(self, memory: Memory) -> None:
-        memory.preemptions = self._preemption.preemptions.remembered()
 
-    def recall(self, memory: Memory) -> None:
-        self._preemption.preemptions.recall(memory.preemptions)
-
-
-class Turns:
+class SharedOutcomes:
     """What pods of one cycle have in common: for whom it was in vain, it is for all that are alike.
 
     They are alike only as long as they are parked together: whoever was tried again since may fare better.
     """
 
-    def __init__(self, search: Search, now: float) -> None:
+    def __init__(self, search: VictimSearch, now: float) -> None:
         self.search = search
         self.now = now
         self.in_vain: dict[Any, tuple[Wait, float, Parked]] = {}
@@ -299,10 +276,6 @@ class Turns:
 
 def _may_preempt(parked: Parked) -> bool:
     return parked.preempts and not parked.is_capped and bool(parked.profile.post_filter)
-
-
-def _arrival(turn: Turn) -> int:
-    return turn.arrival
 
 
 def _wait(key: PodKey, answer: Evaluation, found: Found | InVain) -> Wait:

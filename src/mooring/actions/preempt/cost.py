@@ -4,9 +4,6 @@ All of it is column arithmetic over the matrices of `running`: an index there in
 """
 
 import math
-from collections import deque
-from collections.abc import Mapping
-from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,50 +11,10 @@ from numpy.typing import NDArray
 from mooring.actions.preempt.running import NOT_STARTED, Matrix, RunningPods
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.plugin import Mask
-from mooring.model.memory import moment
+from mooring.state.remembered import Preemptions
 
 SECOND = 1_000_000
 """Times are in microseconds."""
-
-
-class Preemptions:
-    """When which workload was preempted: one for each decision, however many of its pods had to go."""
-
-    def __init__(self, longest_window_seconds: int = 0) -> None:
-        self._window = longest_window_seconds
-        self._times: dict[str, deque[float]] = {}
-
-    def note(self, workload: str, now: float) -> None:
-        if self._window:
-            self._times.setdefault(workload, deque()).append(now)
-
-    def forget_before(self, now: float) -> None:
-        """Give up what is too long ago to matter."""
-        for workload, times in list(self._times.items()):
-            while times and times[0] <= now - self._window:
-                times.popleft()
-            if not times:
-                del self._times[workload]
-
-    def remembered(self) -> dict[str, list[datetime]]:
-        return {workload: [moment(time) for time in times] for workload, times in sorted(self._times.items())}
-
-    def recall(self, preemptions: Mapping[str, list[datetime]]) -> None:
-        """Count what was noted before a restart."""
-        if self._window:
-            self._times = {key: deque(sorted(time.timestamp() for time in times)) for key, times in preemptions.items()}
-
-    def spared(self, args: PreemptionCostArgs, now: float) -> dict[str, float]:
-        """The workloads that were preempted often enough, and until when they are spared."""
-        most = args.most_preemptions_per_workload
-        if not most:
-            return {}
-        found = {}
-        for workload, times in self._times.items():
-            recent = [time for time in times if time > now - args.window_seconds]
-            if len(recent) >= most:
-                found[workload] = recent[-most] + args.window_seconds
-        return found
 
 
 class Cost:

@@ -5,17 +5,17 @@ So a scheduler that was started anew goes on where another stopped: nobody else 
 
 from collections.abc import Sequence
 
-from mooring.actions.preempt.nominations import fits
-from mooring.actions.preempt.pods.search import Search
-from mooring.engine.evictions import nominate
+from mooring.actions.preempt.pods.search import VictimSearch
+from mooring.engine.disruption import nominate
+from mooring.engine.follow_up import all_fit
 from mooring.engine.queue.queue import Entry, Queue
 from mooring.model.keys import NO_GANG, GangKey
-from mooring.state.intentions import Nomination
+from mooring.state.plans import Plan
 
 
 def resume(
-    search: Search, queue: Queue, entries: Sequence[Entry], priority: int, gang: GangKey = NO_GANG
-) -> Nomination | None:
+    search: VictimSearch, queue: Queue, entries: Sequence[Entry], priority: int, gang: GangKey = NO_GANG
+) -> Plan | None:
     """Nominate pods to where the world has nominated them, if all fit there once those have left who are leaving."""
     cluster = search.cluster
     found = [cluster.nodes.row_of.get(entry.record.pod.status.nominated_node_name) for entry in entries]
@@ -33,7 +33,7 @@ def resume(
             cluster.release(other.key)
         for entry, row in zip(entries, rows, strict=True):
             cluster.assume(entry.record.key, row)
-        if not fits(search, list(entries)):
+        if not all_fit(cluster, entries):
             return None
     for other in leaving:
         cluster.mark_leaving(other.key)

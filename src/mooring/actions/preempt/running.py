@@ -12,15 +12,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.preempt.budgets import Budgets
 from mooring.actions.preempt.gangs.units import GangUnits
 from mooring.model.api.pods import Pod
-from mooring.model.keys import PodKey
 from mooring.model.loading.expansion import controller_of
 from mooring.model.values.checkpoints import LAST_CHECKPOINT
 from mooring.state.cluster import Cluster
 from mooring.state.columns import Interner
-from mooring.state.pods import UNBOUND, PodChanges, PodRecord
+from mooring.state.pods import PodChanges, PodRecord
 
 Matrix = NDArray[np.int64]
 
@@ -67,7 +65,7 @@ class RunningPods:
     def __init__(self, cluster: Cluster, *, with_costs: bool = False) -> None:
         """`with_costs` reads of each pod what policies about the cost of preemption ask for."""
         self.cluster = cluster
-        self.budgets = Budgets()
+        self.budgets = cluster.budgets
         self.gangs = GangUnits(cluster)
         self.counts = np.zeros(0, np.int64)
         """How many pods each row has; the matrices are (rows, most pods of any row)."""
@@ -81,6 +79,7 @@ class RunningPods:
         self._positions = (-1, -1)
         self._versions = (-1, -1)
         """Of shapes, and of gangs."""
+        self._budgets_version = -1
         self._lowest = NO_POD
         self._lowest_positions = (-1, -1)
 
@@ -106,7 +105,10 @@ class RunningPods:
     def refresh(self) -> None:
         """Read the rows again on which anything happened."""
         cluster = self.cluster
-        matched_anew = self.budgets.refresh(cluster.related) or len(self.workload_names) > MOST_WORKLOADS
+        self.budgets.refresh()
+        matched_anew = self.budgets.matching_version != self._budgets_version
+        self._budgets_version = self.budgets.matching_version
+        matched_anew |= len(self.workload_names) > MOST_WORKLOADS
         logs = (cluster.pod_changes, cluster.pod_updates)
         positions = (logs[0].position, logs[1].position)
         versions = (cluster.shapes_version, cluster.gangs.version)
@@ -130,12 +132,17 @@ class RunningPods:
 
     @contextmanager
     def supposing(self) -> Iterator[None]:
-        """Let pods come and go, and undo it all: nothing has to be read again for it. `refresh` comes before."""
+        """Let pods come and go, and undo it all: nothing has to be read again for it.
+
+        What happened before and was not read is still to be read after it.
+        """
+        is_read = self._positions[0] == self.cluster.pod_changes.position
         try:
             with self.cluster.what_if():
                 yield
         finally:
-            self._positions = (self.cluster.pod_changes.position, self._positions[1])
+            if is_read:
+                self._positions = (self.cluster.pod_changes.position, self._positions[1])
 
     def count_below(self, rows: NDArray[np.intp], priority: int) -> NDArray[np.int64]:
         """How many pods of less than this priority each of some rows has."""
@@ -146,17 +153,7 @@ class RunningPods:
 
     def allowed_disruptions(self) -> NDArray[np.int64]:
         """How many more pods each budget lets go now."""
-        return self.budgets.allowed(self._healthy_by_set, self._is_healthy)
-
-    def _healthy_by_set(self) -> NDArray[np.int64]:
-        is_pod = self.priorities != NO_POD
-        leaving = np.array([shape.terminating for shape in self.cluster.shapes.all], np.bool_)
-        sets = self.budget_sets[is_pod][~leaving[self.shapes[is_pod]]]
-        return np.bincount(sets, minlength=len(self.budgets.sets))
-
-    def _is_healthy(self, key: PodKey) -> bool:
-        record = self.cluster.pods.records.get(key)
-        return record is not None and record.row != UNBOUND and not record.shape.terminating
+        return self.budgets.allowed()
 
     def _read(self, row: int) -> None:
         priority_of = self.gangs.priority_of

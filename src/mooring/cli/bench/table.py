@@ -20,6 +20,7 @@ OTHER_DECISIONS = {
     "preemptions_per_second": "preemptions/s",
     "admissions_per_second": "admissions/s",
     "binds_per_second": "binds/s",
+    "trials_per_second": "trials/s",
 }
 """What is counted besides pods: the field, and how to say it."""
 
@@ -104,7 +105,8 @@ def _print_others(results: list[dict[str, Any]]) -> None:
     _show(table)
     typer.echo(
         "\nP50 and P99 are microseconds a decision: a whole gang, a preemption from the arrival to the victims, "
-        "or a whole\ncycle of admission; of binds, what the client sees of one over HTTPS. "
+        "or a whole\ncycle of admission; of binds, what the client sees of one over HTTPS; of trials, one "
+        "that is\nundone. "
         "WAITING pods had their decision, and no node."
     )
 

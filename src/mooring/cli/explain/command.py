@@ -12,7 +12,9 @@ from mooring.cli.options import (
     Context,
     Files,
     Format,
+    Metrics,
     MoreFiles,
+    Namespace,
     Now,
     Output,
     PluginFiles,
@@ -39,10 +41,12 @@ def explain(
     every: Annotated[bool, typer.Option("--all", "-a", help="Show every node, not just the foremost.")] = False,
     then: Then = None,
     now: Now = None,
+    metrics: Metrics = None,
     taken_on: TakenOn = None,
     validate: Validate = "strict",
     kubeconfig: Cluster = None,
     context: Context = None,
+    namespace: Namespace = "",
     log: Annotated[
         Path | None,
         typer.Option(
@@ -84,9 +88,11 @@ def explain(
         seed=seed,
         then=then,
         now=now,
+        metrics=metrics,
         taken_on=taken_on,
         validate=validate,
         context=context,
+        namespace=namespace,
     )
     with collector_paused():
         with ProgressBar(quiet=quiet) as progress:
@@ -97,6 +103,6 @@ def explain(
 
             print_explanation(make_console(), found, every=every)
         else:
-            print_data(found, output)
+            print_data(found, output, "Explanation")
         warn(loaded.warnings, quiet=quiet)
         remark_ignored(loaded.manifests.ignored, loaded.remarks, quiet=quiet)

@@ -12,6 +12,7 @@ from mooring.cli.options import (
     Files,
     Format,
     MoreFiles,
+    Namespace,
     Now,
     Output,
     PluginFiles,
@@ -45,6 +46,7 @@ def queues(
     validate: Validate = "strict",
     kubeconfig: Cluster = None,
     context: Context = None,
+    namespace: Namespace = "",
     quiet: Quiet = False,
 ) -> None:
     """Decide as `mooring schedule` does, then show how the queues stand.
@@ -64,6 +66,7 @@ def queues(
     from mooring.drivers.offline.story import moments
     from mooring.model.api.meta import timestamp_text
     from mooring.model.loading.manifests import collector_paused
+    from mooring.report.namespaces import within
     from mooring.report.queues.report import make_queues_result
     from mooring.report.queues.selection import check_queue_name, narrow
     from mooring.report.story import StepResult, Story
@@ -80,19 +83,23 @@ def queues(
         taken_on=taken_on,
         validate=validate,
         context=context,
+        namespace=namespace,
     )
     told = []
     with collector_paused():
         with ProgressBar(quiet=quiet) as progress:
             loaded = read(inputs, progress)
             for moment in moments(loaded, progress):
-                result = make_queues_result(moment.offline.scheduler, moment.decisions)
+                result = make_queues_result(moment.offline.scheduler, moment.decisions, moment.offline.now)
                 at = timestamp_text(moment.offline.now)
                 told.append(StepResult(moment.step.file, moment.step.after, at, moment.said, result))
         if queue is not None:
             check_queue_name([step.result for step in told], queue)
             for step in told:
                 step.result = narrow(step.result, queue)
+        if namespace:
+            for step in told:
+                step.result = within(step.result, namespace)
         if output is Format.TABLE:
             from mooring.cli.queues.table import print_queues
             from mooring.cli.tables import print_heading
@@ -103,6 +110,8 @@ def queues(
                     print_heading(console, number, step, with_time=loaded.tells_time)
                 print_queues(console, step.result, everyone=queue is not None)
         else:
-            print_data(Story(told) if inputs.then else told[-1].result, output)
+            print_data(
+                Story(told) if inputs.then else told[-1].result, output, "QueuesStory" if inputs.then else "Queues"
+            )
         warn(loaded.warnings, quiet=quiet)
         remark_ignored(loaded.manifests.ignored, loaded.remarks, quiet=quiet)

@@ -27,7 +27,7 @@ MOST_GIVING = 8
 """Workloads that would have to give back, listed before the rest is only counted."""
 
 
-class Line(NamedTuple):
+class TreeRow(NamedTuple):
     """A queue or a cohort at its place in the tree."""
 
     depth: int
@@ -71,17 +71,17 @@ def _summary(result: QueuesResult) -> Text:
     return text
 
 
-def tree_lines(result: QueuesResult) -> Iterator[Line]:
+def tree_lines(result: QueuesResult) -> Iterator[TreeRow]:
     """Cohorts with what is below them, then the queues that are in none, each by name."""
 
-    def below(cohort: str, depth: int) -> Iterator[Line]:
+    def below(cohort: str, depth: int) -> Iterator[TreeRow]:
         for child in sorted(result.cohorts, key=lambda found: found.name):
             if child.parent == cohort:
-                yield Line(depth, child)
+                yield TreeRow(depth, child)
                 yield from below(child.name, depth + 1)
         for queue in result.queues:
             if queue.cohort == cohort:
-                yield Line(depth, queue)
+                yield TreeRow(depth, queue)
 
     yield from below("", 0)
 
@@ -89,7 +89,7 @@ def tree_lines(result: QueuesResult) -> Iterator[Line]:
 # The tables.
 
 
-def _print_states(console: Console, lines: Sequence[Line]) -> None:
+def _print_states(console: Console, lines: Sequence[TreeRow]) -> None:
     console.print()
     table = make_table("QUEUE", ">WEIGHT", ">SHARE", ">ADMITTED", ">WAITING", "STRATEGY", "STATE")
     for line in lines:
@@ -103,7 +103,7 @@ def _print_states(console: Console, lines: Sequence[Line]) -> None:
     print_table(console, table)
 
 
-def _print_quotas(console: Console, lines: Sequence[Line]) -> None:
+def _print_quotas(console: Console, lines: Sequence[TreeRow]) -> None:
     console.print()
     table = make_table("QUEUE", "FLAVOR", "RESOURCE", ">NOMINAL", ">USED", ">BORROWED", ">LENT", ">FREE")
     for line in lines:

@@ -3,13 +3,14 @@
 import logging
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
 
 from mooring.cli.options import Config, PluginFiles, Seed
 from mooring.errors import InputError
+from mooring.observe.logs import start_logging
 
 Kubeconfig = Annotated[
     Path | None,
@@ -71,7 +72,8 @@ def run(
         ),
     ] = None,
     share_nodes: Annotated[
-        bool, typer.Option("--share-nodes", help="Other active schedulers of Mooring use the same nodes.")
+        bool,
+        typer.Option("--share-nodes", help="Experimental: other active schedulers of Mooring use these nodes."),
     ] = False,
     remember_as: Annotated[
         str,
@@ -82,12 +84,31 @@ def run(
         ),
     ] = "",
     health_address: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where /livez, /readyz and /metrics answer. Default: nowhere.")
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Where /livez, /readyz, /metrics and /configz answer to anybody, by plain HTTP. Default: nowhere.",
+        ),
     ] = "",
+    secure_address: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Where they answer by TLS; /metrics and /configz to those whom the API server lets read them.",
+        ),
+    ] = "",
+    tls_cert_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The certificate of --secure-address. Default: one made for this process."),
+    ] = None,
+    tls_private_key_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key.")] = None,
     decision_log: Annotated[
         str, typer.Option(metavar="FILE", help="Append every decision as a line of JSON; - for standard output.")
     ] = "",
     seed: Seed = 0,
+    logging_format: Annotated[
+        Literal["text", "json"], typer.Option(help="Log lines for people, or one JSON object a line.")
+    ] = "text",
     verbose: Annotated[
         int, typer.Option("-v", "--v", help="How much to log: 0 warnings, 1 what happens, 4 every decision too.")
     ] = 1,
@@ -101,10 +122,10 @@ def run(
     """
     from mooring.drivers.live.run import RunSettings
     from mooring.drivers.live.run import run as schedule
-    from mooring.drivers.live.watching.part import Part
+    from mooring.drivers.live.watching.shard import Shard
 
     level = logging.WARNING if verbose <= 0 else logging.INFO if verbose < 4 else logging.DEBUG
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s")
+    start_logging(level, logging_format)
     names = tuple(scheduler_name or ())
     if leader_elect_resource_lock not in (None, "leases"):
         raise InputError(f"--leader-elect-resource-lock: expected leases, found {leader_elect_resource_lock!r}")
@@ -125,7 +146,7 @@ def run(
             tuple(plugin or ()),
             names,
             {name: given for name, given in election.items() if given is not None},
-            part=Part(
+            shard=Shard(
                 frozenset(only_namespace or ()),
                 frozenset(only_priority_class or ()),
                 tuple(_label("--node-pool", text) for text in node_pool or ()),
@@ -133,6 +154,9 @@ def run(
             shares_nodes=share_nodes,
             remember_as=_name("--remember-as", remember_as),
             health_address=health_address,
+            secure_address=secure_address,
+            tls_certificate=tls_cert_file,
+            tls_key=tls_private_key_file,
             decision_log=decision_log,
             seed=seed,
         )

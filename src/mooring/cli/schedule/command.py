@@ -4,14 +4,16 @@ from typing import Annotated
 
 import typer
 
-from mooring.cli.inputs import make_inputs
+from mooring.cli.inputs import cluster_of, make_inputs
 from mooring.cli.options import (
     Cluster,
     Config,
     Context,
     Files,
     Format,
+    Metrics,
     MoreFiles,
+    Namespace,
     Now,
     Output,
     PluginFiles,
@@ -49,10 +51,12 @@ def schedule(
     ] = False,
     then: Then = None,
     now: Now = None,
+    metrics: Metrics = None,
     taken_on: TakenOn = None,
     validate: Validate = "strict",
     kubeconfig: Cluster = None,
     context: Context = None,
+    namespace: Namespace = "",
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Change nothing, which is always so: with --kubeconfig, say that you know."),
@@ -67,7 +71,7 @@ def schedule(
     \b
     Example:
       mooring schedule -f examples/ai-platform
-      kubectl get nodes,pods -A -o json | mooring schedule -f - -o json
+      mooring snapshot | mooring schedule -f - -o json
       mooring schedule -f cluster.yaml --then 10m:finished.yaml
       mooring schedule --kubeconfig ~/.kube/config --dry-run
     """
@@ -75,10 +79,11 @@ def schedule(
     from mooring.drivers.offline.story import moments
     from mooring.model.api.meta import timestamp_text
     from mooring.model.loading.manifests import collector_paused
+    from mooring.report.namespaces import within
     from mooring.report.schedule import make_result
     from mooring.report.story import StepResult, Story
 
-    if kubeconfig is not None and not dry_run:
+    if cluster_of(kubeconfig, [*(filename or ()), *(files or ())]) is not None and not dry_run:
         raise InputError("--kubeconfig: expected --dry-run with it (mooring run schedules a cluster), found none")
     inputs = make_inputs(
         filename,
@@ -89,9 +94,11 @@ def schedule(
         seed=seed,
         then=then,
         now=now,
+        metrics=metrics,
         taken_on=taken_on,
         validate=validate,
         context=context,
+        namespace=namespace,
     )
     told = []
     with collector_paused():
@@ -107,8 +114,12 @@ def schedule(
                     moment.ran,
                     offline.lost,
                     offline.ended,
+                    offline.resized,
                 )
                 told.append(StepResult(step.file, step.after, timestamp_text(offline.now), moment.said, result))
+        if namespace:
+            for shown in told:
+                shown.result = within(shown.result, namespace)
         last = told[-1].result
         if output is Format.TABLE:
             from mooring.cli.schedule.table import print_result
@@ -120,7 +131,7 @@ def schedule(
                     print_heading(console, number, shown, with_time=loaded.tells_time)
                 print_result(console, shown.result, wide=wide, with_time=loaded.tells_time)
         else:
-            print_data(Story(told) if inputs.then else last, output)
+            print_data(Story(told) if inputs.then else last, output, "ScheduleStory" if inputs.then else "Schedule")
         warn(loaded.warnings, quiet=quiet)
         remark_ignored(loaded.manifests.ignored, loaded.remarks, quiet=quiet)
     if fail_on_waiting and (last.waiting or last.summary.forbidden):

@@ -13,7 +13,7 @@ from mooring.cli.schedule.gpu_map import print_gpu_maps
 from mooring.cli.tables import count, make_table, natural_width, pool_policy, print_admissions, print_table
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.report.names import group_name
-from mooring.report.placements import Ended, Evicted, Lost, Placement
+from mooring.report.placements import DEFERRED, DONE, INFEASIBLE, Ended, Evicted, Lost, Placement, Resized
 from mooring.report.pools import NO_POOL, Pool, Usage
 from mooring.report.schedule import Result
 from mooring.report.waiting import Forbidden, NotOurs, Waiting
@@ -43,6 +43,7 @@ def print_result(console: Console, result: Result, *, wide: bool, with_time: boo
     _print_evicted(console, result.evicted)
     _print_waiting(console, "LOST", [_as_reason(pod) for pod in result.lost], wide=wide)
     _print_waiting(console, "ENDED", [_as_ended(pod, with_time=with_time) for pod in result.ended], wide=wide)
+    _print_waiting(console, "RESIZED", [_as_resized(pod) for pod in result.resized], wide=wide)
     _print_waiting(console, "WAITING", result.waiting, wide=wide)
     _print_forbidden(console, result.forbidden, wide=wide)
     _print_waiting(console, "GATED", result.gated, wide=wide)
@@ -59,7 +60,8 @@ def _summary(result: Result) -> Text:
     text.append(", ", style="default not bold").append(waits, style="bold yellow" if found.waiting else "bold green")
     rest = [
         (found.forbidden, "forbidden"),
-        (found.gated, "behind a gate"),
+        (found.waiting_for_quota, "waits for quota" if found.waiting_for_quota == 1 else "wait for quota"),
+        (found.gated - found.waiting_for_quota, "behind a gate"),
         (found.not_ours, "not ours"),
         (found.already_bound, "bound before"),
         (found.leaving, "being deleted"),
@@ -213,6 +215,15 @@ def _as_ended(pod: Ended, *, with_time: bool) -> Waiting:
     what = "its duration is" if pod.phase == "Succeeded" else "its activeDeadlineSeconds are"
     when = f" at {pod.at}" if with_time else ""
     return Waiting(pod.pod, pod.namespace, f"{pod.phase}{when}: {what} over", (), 0, pod.owner)
+
+
+def _as_resized(pod: Resized) -> Waiting:
+    how = {
+        DONE: f"resized on node {pod.node}",
+        DEFERRED: f"resize deferred: node {pod.node} has no room for it now",
+        INFEASIBLE: f"resize infeasible: node {pod.node} is too small for it, and the pod runs on with what it has",
+    }
+    return Waiting(pod.pod, pod.namespace, how[pod.outcome], (), 0, pod.owner)
 
 
 # What waits.

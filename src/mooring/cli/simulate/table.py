@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from mooring.cli.tables import make_table, print_table
 from mooring.report.simulation.metrics import JobTimes, Metrics
 from mooring.report.simulation.summary import Summary
-from mooring.report.simulation.texts import duration_text, key_figures
+from mooring.report.simulation.texts import at_least, duration_text, key_figures
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +48,9 @@ def _times_table(title: str, rows: list[JobTimes]) -> "Table":
             f"{row.jobs:,}",
             f"{row.finished:,}",
             f"{row.waiting:,}",
-            *(duration_text(value) for value in (queueing.mean, queueing.p95, queueing.p99, completion.mean)),
-            f"{row.slowdown.mean:.2f}",
+            at_least(duration_text(queueing.mean), queueing.censored),
+            *(duration_text(value) for value in (queueing.p95, queueing.p99)),
+            at_least(duration_text(completion.mean), completion.censored),
+            at_least(f"{row.slowdown.mean:.2f}", row.slowdown.censored),
         )
     return table

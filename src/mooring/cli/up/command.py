@@ -1,6 +1,7 @@
 """`mooring up`: a cluster to try, in one process, with nothing to install."""
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 USUAL_PORT = 7440
 USUAL_DATA = Path("mooring.db")
+LONGEST_NAME = 64
+"""Of a user: what a certificate has room for."""
 
 
 def up(
@@ -38,6 +41,14 @@ def up(
     kubeconfig: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write the kubeconfig. Default: beside the data.")
     ] = None,
+    users: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as",
+            metavar="NAME[=GROUP,...]",
+            help="A user without rights of its own, with a context of that name in the kubeconfig; may be repeated.",
+        ),
+    ] = None,
     scheduler: Annotated[
         bool, typer.Option("--scheduler/--no-scheduler", help="Whether Mooring schedules the cluster.")
     ] = True,
@@ -52,6 +63,7 @@ def up(
       mooring up
       mooring up --nodes 100 --in-memory --port 7441
       mooring up -f examples/ai-platform --config scheduler.yaml
+      mooring up --as alice=team-a && kubectl --context alice auth whoami
     """
     from mooring.errors import ConfigError
     from mooring.kubeapi.cluster import Place
@@ -60,14 +72,46 @@ def up(
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     if in_memory and data is not None:
         raise ConfigError("--in-memory", "", expected="--in-memory or --data, not both", found=f"--data {data}")
+    if config is not None:
+        _check_config(config, schedules=scheduler)
     kept = None if in_memory else (data or USUAL_DATA)
     where = kubeconfig or (kept or USUAL_DATA).with_suffix(".kubeconfig")
     settings = UpSettings(
-        Place(kept, host, port), where.resolve(), nodes, tuple(filename or ()), config, schedules=scheduler
+        Place(kept, host, port),
+        where.resolve(),
+        nodes,
+        tuple(filename or ()),
+        config,
+        schedules=scheduler,
+        users=_read_users(users or ()),
     )
     code = run(settings, lambda cluster: _tell(cluster, where, kept))
     if code:
         raise typer.Exit(code)
+
+
+def _read_users(texts: Iterable[str]) -> dict[str, list[str]]:
+    """Users with their groups: alice, or alice=team-a,team-b."""
+    from mooring.errors import ConfigError
+
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, _, groups = text.partition("=")
+        if not 0 < len(name) <= LONGEST_NAME or name in found or name.startswith("mooring"):
+            expected = f"the name of another user, of at most {LONGEST_NAME} letters"
+            raise ConfigError("--as", "", expected=expected, found=f'"{text}"')
+        found[name] = [group for group in groups.split(",") if group]
+    return found
+
+
+def _check_config(config: Path, *, schedules: bool) -> None:
+    """The scheduler reads its configuration in a process of its own: what is wrong with it is said before that."""
+    from mooring.assembly import assemble
+    from mooring.errors import ConfigError
+
+    if not schedules:
+        raise ConfigError("--config", "", expected="a scheduler to configure", found="--no-scheduler")
+    assemble(config)
 
 
 def _tell(cluster: "Cluster", kubeconfig: Path, data: Path | None) -> None:

@@ -9,9 +9,10 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from mooring.config.extenders import Extender
-from mooring.drivers.driver import Driver, failure_of
+from mooring.drivers.driver import Driver
 from mooring.drivers.live.api.client import Client
 from mooring.drivers.live.api.discovery import Served
 from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
@@ -19,17 +20,17 @@ from mooring.drivers.live.pacing import Pacing
 from mooring.drivers.live.pod_groups.phases import GroupPhases
 from mooring.drivers.live.pod_groups.status import PodGroupStatus
 from mooring.drivers.live.pods.binder import Answer, Outcome
-from mooring.drivers.live.pods.carrier import Carrier
 from mooring.drivers.live.pods.event_recorder import EventRecorder
+from mooring.drivers.live.pods.executor import PodExecutor
 from mooring.drivers.live.pods.extenders import ExtenderClient
-from mooring.drivers.live.pods.refusals import Refusals
+from mooring.drivers.live.pods.refusals import Refusals, RefusingNodes, refused_key
 from mooring.drivers.live.pods.volumes import reserved_claims
-from mooring.drivers.live.sharing.node_claims import Claim
-from mooring.drivers.live.sharing.sharing import Sharing
-from mooring.drivers.live.watching.mirror import Mirror
+from mooring.drivers.live.sharing.node_use import NodeUse
+from mooring.drivers.live.watching.cache import ObjectCache
 from mooring.drivers.live.workloads.admitting import WorkloadView, may_start
-from mooring.drivers.live.workloads.carrier import WorkloadCarrier, is_to_resume
-from mooring.engine.action import Fault
+from mooring.drivers.live.workloads.executor import WorkloadExecutor, is_to_resume
+from mooring.drivers.live.workloads.templates import pod_changes
+from mooring.engine.action import Deadline, Fault
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
@@ -41,51 +42,75 @@ from mooring.model.decisions import (
     Enqueue,
     Evict,
     KeepOut,
+    Launch,
     Notice,
     Partition,
+    Resize,
     Suspend,
+    Terminate,
     Wait,
 )
-from mooring.model.events import Event, PodLost, WorkloadLost, WorkloadSeen
+from mooring.model.events import Event, Failed, NodeSeen, PodLost, WorkloadLost, WorkloadSeen
 from mooring.model.keys import PodKey, WorkloadKey
+from mooring.state.cluster import Cluster
 
 LONGEST_WAIT = 60.0
+NOT_CARRIED_OUT = "it was decided before this scheduler admitted"
 LATE_AT_ONCE = 5
 """So often in a row a pod may come too late and be tried again at once: among many others, that happens."""
+LOOK_AGAIN_SECONDS = 1.0
+"""When it is tried again to change pods that could not be changed."""
 SETTLE_SECONDS = 30.0
 """How long a new configuration waits until what the old one decided is done and seen; it takes over what is not."""
 _log = logging.getLogger(__name__)
 
 
+ACTION_SECONDS = 0.2
+"""How long an action that can go on in a later cycle may hold up the pods that wait: five cycles a second are left."""
+
+
 class Live(Driver):
     """A scheduler on a cluster that is followed by watches."""
 
-    def __init__(self, scheduler: Scheduler, mirror: Mirror, client: Client, dispatcher: Dispatcher) -> None:
+    def __init__(self, scheduler: Scheduler, cache: ObjectCache, client: Client, dispatcher: Dispatcher) -> None:
         super().__init__(scheduler, time.time())
-        self._mirror, self._dispatcher = mirror, dispatcher
+        self._cache, self._dispatcher = cache, dispatcher
         self._wake = asyncio.Event()
+        self._is_called = True
+        """Whether a turn is asked for, whatever the watches tell."""
+        self._due_at = 0.0
+        """When time alone gives a cycle something to do, as of the last look."""
+        self.last_turn = 0.0
+        """When the loop last came round, by the monotonic clock; 0 before it runs."""
         self._is_stopping = self._is_paused = False
         self.pacing = Pacing()
-        self._sharing: Sharing | None = None
         self.extenders: ExtenderClient | None = None
         self._to_ask: dict[str, list[Evict]] = {}
         """What extenders are to be asked about first, by preemptor."""
         self._asking: set[asyncio.Task[None]] = set()
         self._left: dict[str, Evict] = {}
-        """Evictions that were left to whoever admits, by pod: the core counts these pods as leaving."""
+        """Evictions that were left to the scheduler that admits, by pod: the core counts these pods as leaving."""
+        self._not_suspended: dict[str, Suspend] = {}
+        """Workloads that the scheduler which admits was to suspend: the core counts them as told."""
         self._refusals = Refusals()
+        self._refusing = RefusingNodes()
+        self._amended_of: Cluster | None = None
+        self._amended: set[PodKey] = set()
+        """The pods that changed in this cluster since the last cycle, once anything queues."""
         self.recorder = EventRecorder(client, dispatcher)
         self._view = WorkloadView()
-        self._workloads = WorkloadCarrier(
+        self._workloads = WorkloadExecutor(
             client,
             dispatcher,
             scheduler.cluster.tenants,
             failed=self._fail,
             tell=self._tell,
-            find_pod=mirror.pod,
-            find_job=mirror.find,
+            find_pod=cache.pod,
+            find_job=cache.find,
+            refusals=self._refusals,
+            not_amended=self._amend_again,
         )
-        self._carrier = Carrier(
+        self._pod_executor = PodExecutor(
             client,
             dispatcher,
             self.recorder,
@@ -95,8 +120,9 @@ class Live(Driver):
             admitted=self._workloads.settled,
             profiles=lambda: self.scheduler.profiles,
         )
+        self.use_nodes(NodeUse())
         self._pod_groups = PodGroupStatus(client, dispatcher)
-        self._phases = GroupPhases(client, dispatcher, mirror.volcano_group)
+        self._phases = GroupPhases(client, dispatcher, cache.volcano_group, failed=self._fail)
         dispatcher.expects_binds = self._expects_binds
         self.on_cycle: Callable[[dict[str, float], list[Decision]], None] = lambda steps, decisions: None
         self.on_bound: Callable[[Bind, Pod, Answer], None] = lambda decision, pod, answer: None
@@ -109,13 +135,13 @@ class Live(Driver):
     @served.setter
     def served(self, served: Served) -> None:
         """The kinds that the cluster has."""
-        self._workloads.served = self._pod_groups.served = self._phases.served = self._carrier.served = served
+        self._workloads.served = self._pod_groups.served = self._phases.served = self._pod_executor.served = served
 
     # The loop.
 
     def begin(self) -> None:
         """Take in the whole cluster, and finish what whoever scheduled it before has left half done."""
-        self._see(self._mirror.everything())
+        self._see(self._cache.everything())
         self._resume()
         self.wake()
 
@@ -127,18 +153,20 @@ class Live(Driver):
         self._take_in()
         for workload, raw in listed:
             if self._view.is_older(workload):
-                self._mirror.put(self._workloads.resource, raw)
+                self._cache.put(self._workloads.resource, raw)
                 self._workloads.versions.wrote(workload.key, int(workload.metadata.resource_version))
         self._take_in()
         self._workloads.may_admit = is_sure
         self._see(self._view.take_over())
         self._resume()
         self._evict_what_was_left()
+        self._suspend_what_was_left()
         self._workloads.finish(workload for workload, _ in listed)
         self.wake()
 
     def _evict_what_was_left(self) -> None:
-        """Who admitted before may have ended between stopping a workload and evicting its pods."""
+        """The scheduler that admitted before may have ended between stopping a workload and evicting its pods; pods of
+        workloads that were not stopped are told again, if they are to go."""
         left, self._left = self._left, {}
         cluster = self.scheduler.cluster
         for decision in left.values():
@@ -147,6 +175,17 @@ class Live(Driver):
             is_stopped = key is not None and not may_start(cluster.tenants.workloads[key].workload)
             if is_stopped and record is not None and record.node_name:
                 self._evict(decision)
+            else:
+                self.scheduler.handle(Failed(decision, NOT_CARRIED_OUT))
+
+    def _suspend_what_was_left(self) -> None:
+        """What was decided before it was for us to admit was not carried out, unless another scheduler has done it."""
+        left, self._not_suspended = self._not_suspended, {}
+        workloads = self.scheduler.cluster.tenants.workloads
+        for key, decision in left.items():
+            queued = workloads.get(WorkloadKey(key))
+            if queued is not None and may_start(queued.workload):
+                self.scheduler.handle(Failed(decision, NOT_CARRIED_OUT))
 
     def _resume(self) -> None:
         """Let those go on who were admitted, and not let go, by whoever admitted before."""
@@ -154,13 +193,18 @@ class Live(Driver):
             return
         self.scheduler.catch_up(time.time())
         for queued in self.scheduler.cluster.tenants.workloads.values():
-            pods = (self._mirror.pod(key) for keys in queued.pods.values() for key in keys)
-            if is_to_resume(queued, self._mirror.find(*queued.owner_key), pods):
+            if is_to_resume(queued, self._cache.find(*queued.owner_key)):
                 self._workloads.resume(queued)
 
     def wake(self) -> None:
-        """Something happened: look at it soon."""
+        """Decide soon."""
+        self._is_called = True
         self._wake.set()
+
+    def look(self) -> None:
+        """A watch told something: look at it soon, unless it changes nothing, such as a node's heartbeat."""
+        if self._cache.has_changes or self._node_use.follows_watches:
+            self._wake.set()
 
     def stop(self) -> None:
         self._is_stopping = True
@@ -169,45 +213,52 @@ class Live(Driver):
     async def run(self) -> None:
         """Decide for as long as nobody stops it."""
         while not self._is_stopping:
+            self.last_turn = time.monotonic()
             await self._wait()
             if self._is_stopping:
                 break
             self._wake.clear()
             if self._is_paused:
                 continue
-            took = self._turn()
+            started = time.perf_counter()
+            self._take_in()
+            if not self._has_to_decide():
+                continue
+            took = self._turn(started)
             await asyncio.sleep(self.pacing.pause(took, self._dispatcher.latency))
 
-    def _turn(self) -> float:
-        """Take in what happened, and decide once; the seconds that this took."""
-        started = time.perf_counter()
-        self._take_in()
+    def _has_to_decide(self) -> bool:
+        """Whether a cycle could have anything to do."""
+        is_called, self._is_called = self._is_called, False
+        return is_called or self.scheduler.has_news or len(self.scheduler.queue) > 0 or time.time() >= self._due_at
+
+    def _turn(self, started: float) -> float:
+        """Decide once on what was taken in; the seconds that both took."""
         taken_in = time.perf_counter()
         self.now = time.time()
         room = self._room()
         # Without room, the loop is woken again when the binds that wait are on their way.
+        self.scheduler.new_deadline = _new_deadline
         decisions = self.run_cycle(room) if room > 0 else []
         self.pacing.note_cycle(time.perf_counter() - taken_in, len(decisions))
         if not self._view.is_admitting:
             decisions = [found for found in decisions if not self._is_anothers(found)]
         self._ask_about_evictions()
+        self._amend_pods()
         decided = time.perf_counter()
         self.on_cycle({"take-in": taken_in - started, "decide": decided - taken_in}, decisions)
         return decided - started
 
     def _room(self) -> int:
         """How many pods may be decided on: not more than can be bound soon, and nothing on a picture that is old."""
-        most, held = self.pacing.slice, 0
-        if self._sharing is not None:
-            held = len(self._sharing) if self._sharing.is_current else most
-        return most - self._dispatcher.backlog(Lane.BIND) - held
+        return self._node_use.room(self.pacing.slice) - self._dispatcher.backlog(Lane.BIND)
 
     def _expects_binds(self) -> bool:
-        """Whether pods are about to be bound, by us or others: some wait for their claims, or for their turn."""
-        return (self._sharing is not None and self._sharing.expects_binds) or bool(len(self.scheduler.queue))
+        """Whether pods are about to be bound: some wait for their turn."""
+        return bool(len(self.scheduler.queue))
 
     def _take_in(self) -> None:
-        self._see(self._mirror.changes())
+        self._see(self._cache.changes())
 
     def _see(self, events: Iterable[Event]) -> None:
         """Tell the scheduler what happened: pods that another scheduler is about to bind are on their nodes already,
@@ -223,14 +274,16 @@ class Live(Driver):
         if self._left:
             for gone in [event.key for event in events if isinstance(event, PodLost)]:
                 self._left.pop(gone, None)
-        if self._sharing is not None:
-            events = self._sharing.take_in(events)
+        events = self._node_use.take_in(events)
+        if self._refusing:
+            as_seen = self._refusing.as_seen
+            events = [NodeSeen(as_seen(each.node)) if isinstance(each, NodeSeen) else each for each in events]
         if self.extenders is not None:
             events = [kept for event in events if (kept := self.extenders.take(event)) is not None]
         self.scheduler.handle(*events)
         for event in queued:
             if isinstance(event, WorkloadSeen):
-                self._workloads.words.arrived(event.workload)
+                self._workloads.condition_writer.arrived(event.workload)
 
     async def _wait(self) -> None:
         if (
@@ -241,10 +294,11 @@ class Live(Driver):
         ):
             return
         wake = self.scheduler.next_wake(time.time())
-        pause = min((math.inf if wake is None else wake) - time.time(), LONGEST_WAIT)
+        self._due_at = math.inf if wake is None else wake
+        pause = min(self._due_at - time.time(), LONGEST_WAIT)
         if pause <= 0:
             return
-        timer = asyncio.get_running_loop().call_later(pause, self._wake.set)
+        timer = asyncio.get_running_loop().call_later(pause, self.wake)
         await self._wake.wait()
         timer.cancel()
 
@@ -284,12 +338,12 @@ class Live(Driver):
         if not self._view.is_admitting and self._is_anothers(decision):
             if isinstance(decision, Evict):
                 self._left[decision.pod] = decision
+            elif isinstance(decision, Suspend):
+                self._not_suspended[decision.workload] = decision
             return ""
         match decision:
-            case Bind() if self._sharing is not None:
-                self._sharing.hold(decision, cluster.pods.records[PodKey(decision.pod)].pod)
             case Bind():
-                self._bind(decision)
+                self._node_use.hold(decision, cluster.pods.records[PodKey(decision.pod)].pod)
             case Evict():
                 preemptor = self.find(decision.preemptor)
                 if self.extenders is not None and preemptor is not None and self.extenders.preempts(preemptor):
@@ -299,14 +353,19 @@ class Live(Driver):
             case Wait(key):
                 waiting = self.find(key)
                 if waiting is not None:
-                    self._carrier.say(decision, waiting, in_status=not self._is_incomplete(key))
+                    self._pod_executor.say(decision, waiting, in_status=not self._is_incomplete(key))
+                    self._free_devices(decision, waiting)
                     self._pod_groups.waiting(waiting, decision.message)
             case Admit() | Defer() | Suspend() | Notice():
                 self._workloads.carry_out(decision)
             case Enqueue() | KeepOut():
                 self._phases.carry_out(decision)
             case Partition():
-                self._carrier.cut(decision)
+                self._pod_executor.cut(decision)
+            case Launch() | Terminate():
+                return "there is no provider of nodes: nodes are neither launched nor terminated"
+            case Resize():
+                return "running pods are not resized yet"
         return ""
 
     def _is_anothers(self, decision: Decision) -> bool:
@@ -325,14 +384,44 @@ class Live(Driver):
         cluster = self.scheduler.cluster
         pod = cluster.pods.records[PodKey(decision.pod)].pod
         workload = cluster.tenants.workload_of.get(PodKey(decision.pod), "")
-        self._carrier.bind(decision, pod, reserved_claims(pod, cluster.related), workload)
+        self._pod_executor.bind(decision, pod, reserved_claims(pod, cluster.related), workload)
 
     def _evict(self, decision: Evict) -> None:
         cluster = self.scheduler.cluster
         pod = self.find(decision.pod)
         if pod is not None:
             workload = cluster.tenants.workload_of.get(PodKey(decision.pod), "")
-            self._carrier.evict(decision, pod, self.find(decision.preemptor), workload)
+            self._pod_executor.evict(decision, pod, self.find(decision.preemptor), workload)
+
+    def _amend_pods(self) -> None:
+        """Write to the pods of admitted workloads what the scheduler has assumed of them since the last cycle."""
+        cluster = self.scheduler.cluster
+        if not self._view.is_admitting or not cluster.tenants.workload_of:
+            return
+        if self._amended_of is not cluster:
+            self._amended_of, self._amended = cluster, cluster.pods.watch()
+            self._amended.update(cluster.tenants.workload_of)
+        changes: dict[WorkloadKey, dict[str, tuple[Pod, dict[str, Any]]]] = {}
+        for key in self._amended:
+            workload, record, world = cluster.tenants.workload_of.get(key), self.find(key), self._cache.pod(key)
+            if workload is None or record is None or world is None or world.spec.node_name:
+                continue
+            if world.metadata.uid == record.metadata.uid and (change := pod_changes(world, record)):
+                changes.setdefault(workload, {})[key] = world, change
+        self._amended.clear()
+        for workload, pods in changes.items():
+            self._workloads.amend_pods(workload, pods)
+
+    def _amend_again(self, pods: Iterable[str]) -> None:
+        """These pods could not be changed: look at them again, later if that goes on."""
+        now, found = time.monotonic(), list(map(PodKey, pods))
+        penalty = max((self._refusals.note(f"changes of {key}", now) for key in found), default=0.0)
+
+        def look() -> None:
+            self._amended.update(found)
+            self.wake()
+
+        asyncio.get_running_loop().call_later(max(penalty, LOOK_AGAIN_SECONDS), look)
 
     def _ask_about_evictions(self) -> None:
         """Evict for pods that extenders have a say in when they have agreed."""
@@ -354,6 +443,20 @@ class Live(Driver):
             else:
                 self._fail(each, "an extender did not agree")
 
+    def _free_devices(self, decision: Wait, pod: Pod) -> None:
+        """Free one claim of a pod whose devices keep it from every node, if they are no other pod's: a scheduler may
+        have allocated it and died before it bound the pod. kube-scheduler does so after its filters."""
+        if "DynamicResources" not in decision.plugins or decision.nominated_node or pod.spec.node_name:
+            return
+        cluster = self.scheduler.cluster
+        for key, _ in cluster.claims.claims_of(pod):
+            claim = cluster.related.resource_claims.get(key)
+            if claim is None or claim.status.allocation is None:
+                continue
+            if all(found.uid == pod.metadata.uid for found in claim.status.reserved_for or ()):
+                self._pod_executor.deallocate(pod, key)
+                return
+
     def _is_incomplete(self, key: str) -> bool:
         """Whether a pod names claims that are not there yet: kube-scheduler keeps such pods from its queue, and whoever
         is about to make the claims writes them into the status of a pod that nobody else has written to."""
@@ -374,17 +477,37 @@ class Live(Driver):
 
     def _bound(self, decision: Bind, pod: Pod, answer: Answer) -> None:
         if answer.outcome is Outcome.BOUND:
-            self._refusals.forget(pod.metadata.uid)
+            self._refusals.forget(refused_key(decision, pod.metadata.uid))
+            self._refusing.bound(decision.node)
             self._pod_groups.bound(pod)
         else:
             _log.warning("pod %s was not bound to %s: %s", decision.pod, decision.node, answer.message)
+        if answer.outcome is Outcome.REFUSED:
+            self._leave_out(decision.node, self._refusing.refused(decision.node, pod.metadata.uid, time.monotonic()))
         self.pacing.note_bind(answer.outcome is Outcome.CONFLICT)
         self.on_bound(decision, pod, answer)
+
+    def _leave_out(self, name: str, seconds: float) -> None:
+        """Let the scheduler see a node that refuses every bind as cordoned, for a while."""
+        if seconds <= 0:
+            return
+        _log.warning("node %s refuses binds and is left out for %g s", name, seconds)
+        self._show_node(name)
+        asyncio.get_running_loop().call_later(seconds, self._try_node_again, name)
+
+    def _try_node_again(self, name: str) -> None:
+        self._refusing.try_again(name)
+        self._show_node(name)
+
+    def _show_node(self, name: str) -> None:
+        node = self._cache.node(name)
+        if node is not None:
+            self._tell(NodeSeen(self._refusing.as_seen(node)))
 
     def ask_extenders(self, extenders: Sequence[Extender]) -> None:
         """Ask these about pods before anything is decided on them."""
         self.extenders = ExtenderClient(extenders, self._nodes, self._is_ours) if extenders else None
-        self._carrier.extenders = self.extenders
+        self._pod_executor.extenders = self.extenders
         if self.extenders is not None:
             self.extenders.tell = self._tell
 
@@ -398,19 +521,10 @@ class Live(Driver):
 
     # Nodes that other schedulers use as well.
 
-    def share_nodes(self, sharing: Sharing) -> None:
-        """Claim what is to be bound before it is."""
-        self._sharing = sharing
-        sharing.bind, sharing.conflict, sharing.tell = self._bind, self._came_late, self._tell
-        sharing.claims.on_vanished = self.wake
-        self._carrier.sharing = sharing
-
-    def bound_at(self, claim: Claim) -> int | None:
-        """At which version a pod that somebody claimed was seen on a node; 0 if on none, None if there is none."""
-        pod = self._mirror.pod(claim.pod)
-        if pod is None or pod.metadata.uid != claim.uid:
-            return None
-        return int(pod.metadata.resource_version) if pod.spec.node_name else 0
+    def use_nodes(self, use: NodeUse) -> None:
+        """Bind pods as this says: it is the only one that knows of other schedulers on the same nodes."""
+        self._node_use = self._pod_executor.node_use = use
+        use.bind, use.conflict, use.tell = self._bind, self._came_late, self._tell
 
     def _came_late(self, decision: Bind, pod: Pod) -> None:
         answer = Answer(Outcome.CONFLICT, "another scheduler has claimed room on its node")
@@ -419,23 +533,35 @@ class Live(Driver):
         self._fail(decision, answer.message, at_once=LATE_AT_ONCE)
 
     def _fail(self, decision: Decision, message: str, at_once: int = 1) -> None:
-        """The world refused a decision: the scheduler is told, after a while if this happens again and again."""
-        failure = failure_of(decision, message)
-        if failure is None or isinstance(decision, Enqueue | KeepOut | Partition):
-            return
-        key = decision.workload if isinstance(decision, Admit | Defer | Suspend | Notice) else decision.pod
-        pod = self.find(key)
-        if self._sharing is not None and isinstance(decision, Bind) and pod is not None:
-            self._sharing.withdraw(decision, pod)
-        penalty = self._refusals.note(pod.metadata.uid if pod is not None else key, time.monotonic(), at_once)
-        if isinstance(decision, Suspend):  # who goes on to use its quota holds it: that must be known at once
-            self._workloads.could_not_stop(decision.workload, penalty)
-            self._tell(failure)
-        elif penalty:
-            asyncio.get_running_loop().call_later(penalty, self._tell, failure)
-        else:
-            self._tell(failure)
+        """The world refused a decision: the scheduler is told, and when to try again if this happens repeatedly."""
+        key = _subject(decision)
+        pod = self.find(key) if isinstance(decision, Bind | Evict | Wait) else None
+        if isinstance(decision, Bind) and pod is not None:
+            self._node_use.withdraw(decision, pod)
+        about = refused_key(decision, pod.metadata.uid if pod is not None else key)
+        penalty = self._refusals.note(about, time.monotonic(), at_once)
+        self._tell(Failed(decision, message, penalty))
 
     def _tell(self, event: Event) -> None:
         self.scheduler.handle(event)
         self.wake()
+
+
+def _new_deadline() -> Deadline:
+    end = time.monotonic() + ACTION_SECONDS
+    return lambda: time.monotonic() >= end
+
+
+def _subject(decision: Decision) -> str:
+    """The key of the pod, workload, gang or node that a decision is about."""
+    match decision:
+        case Bind() | Evict() | Wait() | Resize():
+            return decision.pod
+        case Admit() | Defer() | Suspend() | Notice():
+            return decision.workload
+        case Enqueue() | KeepOut():
+            return decision.gang
+        case Partition():
+            return f"{decision.node}/{decision.gpu}"
+        case Launch() | Terminate():
+            return decision.node

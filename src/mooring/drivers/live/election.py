@@ -79,8 +79,13 @@ class Election:
 
     @property
     def is_sure(self) -> bool:
-        """Whether nobody else can lead at this moment, even if we were stopped for long and have yet to find out."""
-        return self.is_leader and time.monotonic() < self._renewed_at + self._settings.lease_duration
+        """Whether no other candidate can lead now, nor by the time that a request which leaves now is carried out; also
+        if this process was stopped for long and has yet to find out."""
+        return self.is_leader and now() < self._renewed_at + self._settings.renew_deadline
+
+    def overdue_seconds(self, now: float) -> float:
+        """For how long the lease of a leader has been over; negative while it lasts, or without one."""
+        return now - self._renewed_at - self._settings.lease_duration if self.is_leader else -1.0
 
     async def acquire(self) -> None:
         """Wait until we lead."""
@@ -97,7 +102,7 @@ class Election:
             if await self._try():
                 continue
             holder = self._seen.get("holderIdentity")
-            late = time.monotonic() - self._renewed_at
+            late = now() - self._renewed_at
             if late > self._settings.renew_deadline or (holder and holder != self.identity):
                 self.is_leader = False
                 raise LeadershipLost(f"the lease {self._settings.namespace}/{self._settings.name} was lost")
@@ -111,7 +116,7 @@ class Election:
             lease = msgspec.json.decode(await self._client.get(self._path))
             if lease["spec"].get("holderIdentity") == self.identity:
                 lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
-                await self._client.request("PUT", self._path, encode(lease))
+                await self._client.request("PUT", self._path, encode(lease), is_fenced=False)
         except ApiError as error:
             _log.warning("the lease was not released: %s", error.message)
 
@@ -129,23 +134,23 @@ class Election:
         return False
 
     async def _acquire_or_renew(self) -> bool:
-        started = time.monotonic()
+        started = now()
         try:
             lease = msgspec.json.decode(await self._client.get(self._path))
         except ApiError as error:
             if error.code != 404:
                 raise
             lease = None
-        now = _now()
+        at = _now()
         ours = {
             "holderIdentity": self.identity,
             "leaseDurationSeconds": round(self._settings.lease_duration),
-            "acquireTime": now,
-            "renewTime": now,
+            "acquireTime": at,
+            "renewTime": at,
             "leaseTransitions": 0,
         }
         if lease is None:
-            await self._client.post(self._root, encode(self._new(ours)))
+            await self._client.request("POST", self._root, encode(self._new(ours)), is_fenced=False)
         else:
             spec = lease.get("spec") or {}
             if spec != self._seen:
@@ -160,7 +165,7 @@ class Election:
                 ours["leaseTransitions"] = spec.get("leaseTransitions", 0) + 1
             lease["spec"] = {**spec, **ours}
             try:
-                await self._client.request("PUT", self._path, encode(lease))
+                await self._client.request("PUT", self._path, encode(lease), is_fenced=False)
             except ApiError as error:
                 if error.code == 409:  # somebody was faster
                     return False
@@ -176,6 +181,14 @@ class Election:
         settings = self._settings
         metadata = {"name": settings.name, "namespace": settings.namespace}
         return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def now() -> float:
+    """Seconds that pass while this process is stopped, and while the machine is, where it can tell."""
+    return time.clock_gettime(_CLOCK)
+
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def _now() -> str:

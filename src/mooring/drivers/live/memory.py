@@ -20,8 +20,10 @@ from mooring.model.api.meta import timestamp_seconds, timestamp_text
 from mooring.model.memory import Memory
 
 NAME = "mooring-memory"
-WRITTEN = "written"
-"""Beside the sections: when."""
+WRITTEN, CONFIGURATION = "written", "configuration"
+"""Beside the sections: when, and the configuration by which this scheduler decides, for commands that ask about it."""
+SCHEDULER = "mooring.dev/scheduler"
+"""The label by which such ConfigMaps are found."""
 LOOK_SECONDS, PAUSE_SECONDS = 1.0, 10.0
 """How often it is looked for changes, and how long nothing more is written after a write."""
 READ_SECONDS = 10.0
@@ -31,6 +33,7 @@ WRONG_CLOCK_SECONDS = 60.0
 MOST_BYTES = 900_000
 """The API server takes a megabyte."""
 _SECTIONS = {field.encode_name: field for field in msgspec.structs.fields(Memory)}
+_TEXTS = {*_SECTIONS, CONFIGURATION}
 _log = logging.getLogger(__name__)
 
 
@@ -46,8 +49,12 @@ class _ConfigMap(msgspec.Struct):
 class KeptMemory:
     """The ConfigMap, as the scheduler whose memory it is reads and writes it."""
 
-    def __init__(self, client: Client, namespace: str, scheduler: str) -> None:
+    def __init__(
+        self, client: Client, namespace: str, scheduler: str, configuration: Callable[[], str] = lambda: ""
+    ) -> None:
+        """`configuration` gives what is published of it, nothing if it is the default or must not be."""
         self._client, self._namespace, self._name = client, namespace, f"{NAME}-{scheduler}"
+        self._labels, self._configuration = {SCHEDULER: scheduler}, configuration
         self._root = f"/api/v1/namespaces/{namespace}/configmaps"
         self._version = ""
         self._written: dict[str, str] = {}
@@ -66,7 +73,7 @@ class KeptMemory:
                     continue
                 _log.warning("going on without what was remembered: %s", error.message)
                 return Memory()
-        self._written = {name: text for name, text in found.data.items() if name in _SECTIONS}
+        self._written = {name: text for name, text in found.data.items() if name in _TEXTS}
         if not found.data:
             return Memory()
         written = timestamp_seconds(found.data.get(WRITTEN))
@@ -105,7 +112,7 @@ class KeptMemory:
         return True
 
     async def _send(self, sections: dict[str, str]) -> None:
-        metadata: dict[str, Any] = {"name": self._name, "namespace": self._namespace}
+        metadata: dict[str, Any] = {"name": self._name, "namespace": self._namespace, "labels": self._labels}
         data: dict[str, str | None] = {WRITTEN: timestamp_text(time.time()), **sections}
         if not self._version:
             await self._get()  # after a failure, it may be another one's, or not there at all
@@ -113,8 +120,9 @@ class KeptMemory:
             body = encode({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
             answer = await self._client.post(self._root, body)
         else:
-            changes = {**dict.fromkeys(_SECTIONS.keys() - sections.keys()), **data}
-            body = encode({"metadata": {"resourceVersion": self._version}, "data": changes})
+            changes = {**dict.fromkeys(_TEXTS - sections.keys()), **data}
+            metadata = {"resourceVersion": self._version, "labels": self._labels}
+            body = encode({"metadata": metadata, "data": changes})
             self._version = ""  # until the answer is there
             answer = await self._client.request("PATCH", f"{self._root}/{self._name}", body, MERGE_PATCH)
         self._version = msgspec.json.decode(answer, type=_ConfigMap).metadata.resource_version
@@ -143,6 +151,8 @@ class KeptMemory:
         """Each section as JSON for people; those that would be too much are left out, the largest first."""
         sections = {name: getattr(memory, field.name) for name, field in _SECTIONS.items()}
         texts = {name: msgspec.json.format(encode(each), indent=2).decode() for name, each in sections.items() if each}
+        if configuration := self._configuration():
+            texts[CONFIGURATION] = configuration
         while sum(map(len, texts.values())) > MOST_BYTES:
             largest = max(texts, key=lambda name: len(texts[name]))
             if not self._is_failing:

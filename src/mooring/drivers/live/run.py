@@ -5,6 +5,7 @@ import contextlib
 import gc
 import logging
 import signal
+import time
 import uuid
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -13,29 +14,35 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import structs
 
 from mooring.assembly import Assembly, assemble
 from mooring.config.scheduler import LeaderElection
+from mooring.drivers.live.access import AccessReviews
 from mooring.drivers.live.api.backoff import Backoff
 from mooring.drivers.live.api.client import ApiError, Client
 from mooring.drivers.live.api.connection import Connection, connect
 from mooring.drivers.live.api.discovery import REQUIRED, Served, discover
 from mooring.drivers.live.api.dispatcher import Dispatcher
-from mooring.drivers.live.driver import Live
+from mooring.drivers.live.certificate import serving_context
+from mooring.drivers.live.driver import LONGEST_WAIT, Live
 from mooring.drivers.live.election import Election, ElectionSettings, election_settings, lease_timings
 from mooring.drivers.live.health import Check, HealthServer
+from mooring.drivers.live.health import Served as ServedHealth
 from mooring.drivers.live.measuring import Measuring
 from mooring.drivers.live.memory import KeptMemory
 from mooring.drivers.live.notify import notify_ready
 from mooring.drivers.live.rights import Rights
 from mooring.drivers.live.sharing.node_claims import NodeClaims
-from mooring.drivers.live.sharing.sharing import Sharing
-from mooring.drivers.live.watching.following import Following
-from mooring.drivers.live.watching.mirror import Mirror
-from mooring.drivers.live.watching.part import NodesOfPart, Part
+from mooring.drivers.live.sharing.sharing import Sharing, bound_at
+from mooring.drivers.live.watching.cache import ObjectCache
+from mooring.drivers.live.watching.following import Informers
+from mooring.drivers.live.watching.shard import NodesOfShard, Shard
 from mooring.drivers.live.workloads.admitting import LEASE, QUEUES, Admitting
+from mooring.drivers.live.workloads.queue_status import QueueStatusWriter
 from mooring.engine.cycle import Scheduler
 from mooring.errors import InputError, MooringError
 from mooring.observe.decision_log import DecisionLog
@@ -45,6 +52,9 @@ DRAIN_SECONDS = 20.0
 """How long requests in flight are waited for when we are told to stop."""
 YOUNG_OBJECTS = (20_000, 20, 20)
 """How many new objects there are before cycles among them are looked for: few of ours ever are in one."""
+LATE_SECONDS = 20.0
+"""How much longer than it ever waits the loop may take before it counts as hung; and than its lease lasts an election,
+as kube-scheduler's watchdog has it."""
 FIRST_ANSWER_SECONDS = 10.0
 """How long a server may be unreachable at the start before we give up."""
 LOOK_AT_CONFIG_SECONDS = 5.0
@@ -64,15 +74,27 @@ class RunSettings:
     scheduler_names: tuple[str, ...] = ()
     election: Mapping[str, str | bool] = field(default_factory=dict)
     """Fields of the configuration's `leaderElection` that the user gave on the command line."""
-    part: Part = field(default_factory=Part)
+    shard: Shard = field(default_factory=Shard)
     """The pods and nodes to take on, of several schedulers'."""
     shares_nodes: bool = False
     """Whether other active schedulers use the same nodes."""
     remember_as: str = ""
     """The name under which what must outlive us is kept, if the user gave one."""
     health_address: str = ""
+    """Where health and metrics are served by plain HTTP, to anybody."""
+    secure_address: str = ""
+    """Where they are served by TLS, metrics to those whom the API server lets read them."""
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
     decision_log: str = ""
     seed: int = 0
+
+
+def _keep_for_good() -> None:
+    """Leave out of garbage collection what is there now: a cluster is a million objects that stay."""
+    gc.freeze()
+    gc.set_threshold(*YOUNG_OBJECTS)
+    gc.enable()
 
 
 def run(settings: RunSettings) -> None:
@@ -117,6 +139,7 @@ class Run:
         self._stopping, self._reloading = asyncio.Event(), asyncio.Event()
         self._election: Election | None = None
         self._identity = f"mooring-{uuid.uuid4()}"
+        self._published = self._read_published()
 
     async def run(self) -> None:
         settings = self._settings
@@ -127,6 +150,8 @@ class Run:
         loop.add_signal_handler(signal.SIGHUP, self._reloading.set)
         self._dispatcher = Dispatcher()
         self._measuring = Measuring(self._dispatcher)
+        self._measuring.host = urlsplit(connection.server).netloc
+        self._measuring.metrics.version.info({"version": _version()})
         self._log = DecisionLog(settings.decision_log)
         try:
             async with Client(connection, f"mooring/{_version()}", self._measuring.answered) as client:
@@ -149,45 +174,47 @@ class Run:
 
     async def _follow(self, client: Client, served: Served) -> None:
         """Follow the cluster, and schedule as long as we lead."""
-        mirror = Mirror(self._settings.part)
-        live = Live(self._new_scheduler(), mirror, client, self._dispatcher)
+        cache = ObjectCache(self._settings.shard)
+        live = Live(self._new_scheduler(), cache, client, self._dispatcher)
         live.ask_extenders(self._assembly.config.extenders or ())
         self._dispatcher.on_room = live.wake
-        following = Following(client, mirror, live.wake)
-        self._measuring.watch(live, following, mirror, self._log)
-        rights = Rights(client, self._settings.part.namespaces)
+        following = Informers(client, cache, live.look)
+        self._measuring.watch(live, following, cache, self._log)
+        rights = Rights(client, self._settings.shard.namespaces)
         self._measuring.on_code = rights.note
-        nodes = NodesOfPart(self._settings.part, lambda: len(live.scheduler.cluster.nodes.row_of))
-        health = self._health(lambda: following.checks() + rights.checks() + nodes.checks())
+        nodes = NodesOfShard(self._settings.shard, lambda: len(live.scheduler.cluster.nodes.row_of))
+        servers = self._health(client, live, lambda: following.checks() + rights.checks() + nodes.checks())
         watching = (following.look_again(), self._watch_config(), rights.run())
         background = [asyncio.ensure_future(each) for each in watching]
         try:
-            if health is not None:
-                await health.start()
+            for server in servers:
+                await server.start()
+            gc.disable()  # to walk a growing cluster again and again takes as long as reading it
             following.follow(served)
             live.served = following.served
-            if await self._unless_stopped(following.synced()) and await self._elected(client):
+            is_synced = await self._unless_stopped(following.synced())
+            _keep_for_good()
+            if is_synced and await self._elected(client):
                 background.append(asyncio.ensure_future(nodes.run()))
-                await self._schedule(live, mirror, following, client)
+                await self._schedule(live, cache, following, client)
         finally:
             for task in background:
                 task.cancel()
             await following.stop()
             if live.extenders is not None:
                 await live.extenders.close()
-            if health is not None:
-                await health.stop()
+            for server in servers:
+                await server.stop()
 
-    async def _schedule(self, live: Live, mirror: Mirror, following: Following, client: Client) -> None:
-        sharing = await self._share_nodes(live, mirror, following, client)
+    async def _schedule(self, live: Live, cache: ObjectCache, following: Informers, client: Client) -> None:
+        sharing = await self._share_nodes(live, cache, following, client)
         memory = self._memory(client)
         if memory is not None:
             live.scheduler.recall(await memory.read())
+        gc.disable()
         live.begin()
         load_if_worthwhile(live.scheduler.cluster)
-        gc.collect()
-        gc.freeze()  # a cluster is a million objects that stay
-        gc.set_threshold(*YOUNG_OBJECTS)
+        _keep_for_good()
         notify_ready()
         _log.info("scheduling for %s on %s", ", ".join(self._assembly.profiles), client.server)
         if following.missing:
@@ -211,21 +238,33 @@ class Run:
         async def begin(is_sure: Callable[[], bool]) -> None:
             await live.admit(is_sure)
             self._measuring.metrics.leading.labels(LEASE).set(1)
+            await QueueStatusWriter(client, lambda: live.scheduler, lambda: live.served).run()
 
         def has_queues() -> bool:
             return QUEUES in live.served
 
         return Admitting(client, self._admission_lease, group=group, has_queues=has_queues, begin=begin)
 
-    async def _share_nodes(self, live: Live, mirror: Mirror, following: Following, client: Client) -> Sharing | None:
+    async def _share_nodes(
+        self, live: Live, cache: ObjectCache, following: Informers, client: Client
+    ) -> Sharing | None:
         """Before the first decision, read what other active schedulers are about to bind."""
         if not self._settings.shares_nodes:
             return None
         version = following.pods_version
-        claims = NodeClaims(client, self._identity, self._namespace, bound_at=live.bound_at, pods_version=version)
+        claims = NodeClaims(
+            client,
+            self._identity,
+            self._namespace,
+            bound_at=lambda claim: bound_at(cache.pod(claim.pod), claim),
+            pods_version=version,
+        )
         await claims.read()
-        sharing = Sharing(claims, lambda: live.scheduler, version, mirror.pod)
-        live.share_nodes(sharing)
+        sharing = Sharing(claims, lambda: live.scheduler, version, cache.pod)
+        live.use_nodes(sharing)
+        claims.on_vanished = live.wake
+        waits_its_turn = self._dispatcher.expects_binds
+        self._dispatcher.expects_binds = lambda: sharing.expects_binds or waits_its_turn()
         return sharing
 
     def _memory(self, client: Client) -> KeptMemory | None:
@@ -233,13 +272,25 @@ class Run:
         other active one can have it."""
         settings, lease = self._settings, self._wanted.name if self._wanted is not None else ""
         name = settings.remember_as or lease
-        if not name and (settings.shares_nodes or settings.part != Part()):
+        if not name and (settings.shares_nodes or settings.shard != Shard()):
             _log.info(
                 "what is remembered ends with this process: of several schedulers, only those keep it that have a "
                 "lease, or a name of their own by --remember-as"
             )
             return None
-        return KeptMemory(client, self._namespace, name or next(iter(self._assembly.profiles)))
+        scheduler = name or next(iter(self._assembly.profiles))
+        return KeptMemory(client, self._namespace, scheduler, lambda: self._published)
+
+    def _read_published(self) -> str:
+        """The configuration for commands that ask about this scheduler: without plugins of files, which they do not
+        have, and without extenders, whose keys are nobody else's."""
+        settings = self._settings
+        if settings.config is None or settings.plugins or self._assembly.config.extenders:
+            return ""
+        try:
+            return settings.config.read_text()
+        except (OSError, UnicodeDecodeError):  # it may have gone since it was read
+            return ""
 
     # Leading.
 
@@ -253,6 +304,7 @@ class Run:
         leading.set(0)
         is_leading = await self._unless_stopped(self._election.acquire())
         leading.set(int(is_leading))
+        client.fence(lambda: self._election is not None and self._election.is_sure)
         return is_leading
 
     async def _lead(self, live: Live, sharing: Sharing | None, memory: KeptMemory | None, admitting: Admitting) -> None:
@@ -309,23 +361,49 @@ class Run:
             except MooringError as error:
                 _log.error("the configuration stays as it was: %s", error)
                 continue
+            self._published = self._read_published()
             await live.replace(self._new_scheduler, self._assembly.config.extenders or ())
             _log.info("the configuration was read again; scheduling for %s", ", ".join(self._assembly.profiles))
 
     # Health.
 
-    def _health(self, looked_at: Callable[[], list[Check]]) -> HealthServer | None:
-        if not self._settings.health_address:
-            return None
+    def _health(self, client: Client, live: Live, looked_at: Callable[[], list[Check]]) -> list[HealthServer]:
+        settings = self._settings
 
-        def checks() -> list[Check]:
+        def ready() -> list[Check]:
             found = looked_at()
             if self._election is not None:
                 standby = "" if self._election.is_leader else "another scheduler leads"
                 found.append(Check("leader-election", standby, is_needed=False))
             return found
 
-        return HealthServer(self._settings.health_address, checks, self._measuring.text)
+        served = ServedHealth(lambda: self._alive(live), ready, self._measuring.text, self._configuration)
+        servers = []
+        if settings.health_address:
+            servers.append(HealthServer("--health-address", settings.health_address, served))
+        if settings.secure_address:
+            tls, reviews = serving_context(settings.tls_certificate, settings.tls_key), AccessReviews(client)
+            address = settings.secure_address
+            servers.append(HealthServer("--secure-address", address, served, tls=tls, may_read=reviews.of))
+        return servers
+
+    def _alive(self, live: Live) -> list[Check]:
+        """What is wrong with a process that does not decide any more, or should not believe that it leads."""
+        now, last = time.monotonic(), live.last_turn
+        stuck = f"no cycle for {now - last:.0f} s" if last and now > last + LONGEST_WAIT + LATE_SECONDS else ""
+        found = [Check("scheduling-loop", stuck)]
+        if self._election is not None:
+            late = self._election.overdue_seconds(now)
+            problem = f"the lease ended {late:.0f} s ago" if late > LATE_SECONDS else ""
+            found.append(Check("leader-election", problem))
+        return found
+
+    def _configuration(self) -> bytes:
+        """The configuration in use, without keys, as kube-scheduler shows its own."""
+        document = msgspec.to_builtins(self._assembly.config)
+        for extender in document.get("extenders") or ():
+            (extender.get("tlsConfig") or {}).pop("keyData", None)
+        return msgspec.json.encode({document["apiVersion"].partition("/")[0]: document})
 
 
 async def first_answer(ask: Callable[[], Awaitable[Served]], connection: Connection) -> Served:

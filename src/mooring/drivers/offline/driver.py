@@ -5,28 +5,34 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from mooring.actions.admit.lifecycle.pods import unbound
 from mooring.drivers.driver import Driver
-from mooring.drivers.offline.clock import KnownEnds, TaintEvictions
 from mooring.drivers.offline.differences import differences
+from mooring.drivers.rounds import Rounds
+from mooring.drivers.world.ends import KnownEnds
+from mooring.drivers.world.pods import is_for_its_node, made_anew, on_node, over, started, with_what_was_written
+from mooring.drivers.world.taints import TaintEvictions
 from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
-from mooring.model.api.meta import timestamp_text
+from mooring.errors import InputError
 from mooring.model.api.nodes import Taint
-from mooring.model.api.pods import Pod
-from mooring.model.decisions import Admit, Bind, Decision, Evict, Suspend
-from mooring.model.events import NodeLost, NodeSeen, PodLost, PodSeen
+from mooring.model.api.pods import Pod, PodSpec
+from mooring.model.decisions import Admit, Bind, Decision, Evict, Launch, Resize, Suspend, Terminate
+from mooring.model.events import NodeLost, NodeSeen, ObjectSeen, PodLost, PodSeen
 from mooring.model.keys import PodKey
 from mooring.model.loading.expansion import controller_of
 from mooring.model.loading.manifests import Manifests
+from mooring.model.pod_patch import PodPatch
+from mooring.model.validation.pod_updates import RESIZABLE, RESIZED_PARTS, forbidden_change, updated_spec
+from mooring.model.values.quantity import parse_quantity
+from mooring.model.values.requests import pod_requests
 from mooring.observe.progress import Progress
-from mooring.report.placements import EndedPod, LostPod
+from mooring.report.placements import DEFERRED, DONE, INFEASIBLE, EndedPod, LostPod, ResizedPod
 from mooring.state.pods import PodRecord
 
 SLICE = 1024
 """Pods a cycle: a bar that moves a few times a second. Where nobody preempts, decisions are the same for any size."""
-MOST_SUSPENSIONS = 3
-"""How often one workload may be suspended before we take it that admission never comes to rest."""
+LEADS_TO_MORE = Evict | Suspend | Launch | Terminate | Resize
+"""Decisions after which something else may be decided at once."""
 MOST_MOMENTS = 10_000
 """At how many moments something may fall due while time passes, before the rest is left to the end."""
 
@@ -46,13 +52,19 @@ class Offline(Driver):
         """The pods that lost their nodes since the last step of a story."""
         self.ended: list[EndedPod] = []
         """The pods that ended by themselves since then."""
+        self.resized: list[ResizedPod] = []
+        """The pods that were given other amounts of CPU or memory since then."""
         self._returning: list[Pod] = []
         """Those that are made anew as soon as it has been seen that the ones before them are gone."""
+        self._over: set[str] = set()
+        """Those that ended by themselves: whatever their manifests say later, they do not run again."""
         self._suspended: set[str] = set()
         self._made_anew: Counter[str] = Counter()
-        self._just_placed: list[str] = []
+        self._just_placed: list[Bind] = []
+        self._rounds = Rounds()
         self._ends, self._taints = KnownEnds(), TaintEvictions()
-        self._tainted_since: dict[tuple[PodKey, str], float] = {}
+        self._tainted_since: dict[tuple[PodKey, str, str], float] = {}
+        self._nodes = {node.metadata.name for node in manifests.nodes}
         for node in manifests.nodes:
             self._taints.watch(node)
         for pod in manifests.pods:
@@ -63,35 +75,36 @@ class Offline(Driver):
 
     def decide(self, progress: Progress, at_most: int | None = None) -> list[Decision]:
         """Run cycles until nothing is left to try, or for so many pods."""
-        queue = self.scheduler.queue
-        total = len(queue) if at_most is None else at_most
+        scheduler = self.scheduler
+        total = len(scheduler.queue) if at_most is None else at_most
         progress.phase("placing pods", total)
         decisions: list[Decision] = []
         done = 0
-        suspensions = Counter[str]()
         is_due = True
-        while (len(queue) or is_due) and (at_most is None or done < at_most):
+        while (len(scheduler.queue) or is_due) and (at_most is None or done < at_most):
             size = SLICE if at_most is None else min(SLICE, at_most - done)
             made, is_due = self.step(size)
             decisions += made
             done += size
-            suspensions.update(found.workload for found in made if isinstance(found, Suspend))
-            if suspensions and max(suspensions.values()) > MOST_SUSPENSIONS:
-                break  # workloads that preempt each other would go on for ever
-            progress.reached(total - len(queue) if at_most is None else done)
+            progress.reached(total - len(scheduler.queue) if at_most is None else done)
         return decisions
 
     def step(self, at_most: int) -> tuple[list[Decision], bool]:
-        """Run one cycle; tell whether a next one is due for what it changed in the world."""
+        """Run one cycle; tell whether a next one is due for what it changed in the world.
+
+        Cycles that decide the same again and again end in an error that names the pods."""
         decisions = self.run_cycle(at_most)
         self._evict_by_device_taints()
         returning, self._returning = self._returning, []
         self.scheduler.handle(*map(PodSeen, returning))
+        self._rounds.note(self.now, decisions, len(self.scheduler.queue), [pod.key for pod in returning])
+        if at_most >= SLICE:  # fewer may be too few for a gang
+            self._rounds.check()
         is_left = bool(self._returning) or bool(returning)
-        return decisions, is_left or any(isinstance(found, Evict | Suspend) for found in decisions)
+        return decisions, is_left or any(isinstance(found, LEADS_TO_MORE) for found in decisions)
 
     def carry_out(self, decision: Decision) -> str:
-        """Do it at once; nothing fails here.
+        """Do it at once. What cannot be done to what is here fails.
 
         Pods that ran before are gone when they are evicted. Those that got their place only here, those of a workload
         that is suspended, and those that move wait again, as their controllers would see to.
@@ -99,10 +112,10 @@ class Offline(Driver):
         match decision:
             case Bind(pod, node):
                 self.placed[pod] = node
-                self._just_placed.append(pod)
+                self._just_placed.append(decision)
                 self._ends.start(self.given[PodKey(pod)], self.now)
-            case Evict(pod, moves_to=moves_to):
-                is_seen_to = self.placed.pop(pod, None) is not None or bool(moves_to) or self._is_suspended(pod)
+            case Evict(pod, successor=successor):
+                is_seen_to = self.placed.pop(pod, None) is not None or bool(successor) or self._is_suspended(pod)
                 self._ends.forget(pod)
                 self.scheduler.handle(PodLost(pod))
                 if is_seen_to:
@@ -111,22 +124,60 @@ class Offline(Driver):
                 self._suspended.add(workload)
             case Admit(workload):
                 self._suspended.discard(workload)
+            case Launch():
+                return self._launch(decision)
+            case Terminate(node):
+                return self._terminate(node)
+            case Resize():
+                return self._resize(decision)
+        return ""
+
+    def _launch(self, decision: Launch) -> str:
+        """A node of the kind on offer appears, with its devices."""
+        if decision.node in self._nodes:
+            return f"there is a node {decision.node} already"
+        node = decision.offer.node_named(decision.node)
+        self._nodes.add(decision.node)
+        self._taints.watch(node)
+        self.scheduler.handle(NodeSeen(node), *map(ObjectSeen, decision.offer.slices_named(decision.node)))
+        return ""
+
+    def _terminate(self, node: str) -> str:
+        """A node goes, and what is left on it goes with it."""
+        if node not in self._nodes:
+            return f"there is no node {node}"
+        self._nodes.discard(node)
+        self._taints.forget(node)
+        self.scheduler.handle(NodeLost(node))
+        self._lose_pods_on(node)
+        return ""
+
+    def _resize(self, decision: Resize) -> str:
+        """A kubelet gives a pod other amounts, unless its node could never hold that much."""
+        record = self.scheduler.cluster.pods.records.get(PodKey(decision.pod))
+        if record is None or not record.node_name:
+            return f"pod {decision.pod} does not run"
+        pod = PodPatch(resources=decision.resources).apply(record.pod)
+        pod = replace(pod, spec=replace(pod.spec, node_name=record.node_name))
+        outcome = self._resize_outcome(pod, record)
+        self.resized.append(ResizedPod(pod, record.node_name, outcome))
+        if outcome == INFEASIBLE:
+            return f"node {record.node_name} could never hold that much"
+        self.scheduler.handle(PodSeen(pod))
         return ""
 
     def _is_suspended(self, pod: str) -> bool:
         return self.scheduler.cluster.tenants.workload_of.get(PodKey(pod)) in self._suspended
 
     def _make_anew(self, pod: Pod) -> Pod:
-        """A pod as its controller makes it again: of the same name, and yet another."""
         self._made_anew[pod.key] += 1
-        again = unbound(pod)
-        return replace(again, metadata=replace(again.metadata, uid=f"{pod.key}#{self._made_anew[pod.key]}"))
+        return made_anew(pod, self._made_anew[pod.key])
 
     # Time.
 
     def pass_time(self, seconds: float, progress: Progress) -> list[Decision]:
         """Let time pass: what falls due happens at its time, and what is to be decided then is decided then."""
-        self.lost, self.ended = [], []
+        self.lost, self.ended, self.resized = [], [], []
         until = self.now + seconds
         decisions: list[Decision] = []
         self._start_placed()
@@ -157,14 +208,14 @@ class Offline(Driver):
         raise faults[0].error
 
     def _start_placed(self) -> None:
-        """Whoever was placed has started."""
+        """Pods that were placed have started."""
         placed, self._just_placed = self._just_placed, []
-        for key in placed:
-            record = self.scheduler.cluster.pods.records.get(PodKey(key))
-            if record is not None and record.assumed and key in self.placed:
-                spec = replace(record.pod.spec, node_name=self.placed[key])
-                status = replace(record.pod.status, start_time=timestamp_text(self.now))
-                self.scheduler.handle(PodSeen(replace(record.pod, spec=spec, status=status)))
+        for bind in placed:
+            record = self.scheduler.cluster.pods.records.get(PodKey(bind.pod))
+            if record is not None and record.assumed and self.placed.get(bind.pod) == bind.node:
+                status = started(record.pod, self.now)
+                seen = on_node(record.pod, bind.node, status, bind.annotations, bind.labels)
+                self.scheduler.handle(PodSeen(seen))
 
     def _let_end(self) -> None:
         """Pods that have run for as long as they said are over."""
@@ -172,8 +223,9 @@ class Offline(Driver):
             record = self.scheduler.cluster.pods.records.get(PodKey(key))
             if record is not None and record.node_name:
                 self.placed.pop(key, None)
+                self._over.add(key)
                 self.ended.append(EndedPod(record.pod, record.node_name, phase, self.now))
-                self.scheduler.handle(PodSeen(replace(record.pod, status=replace(record.pod.status, phase=phase))))
+                self.scheduler.handle(PodSeen(over(record.pod, record.node_name, phase)))
 
     def _taint_deadlines(self) -> dict[PodKey, tuple[float, Taint]]:
         nodes, pods = self.scheduler.cluster.nodes, self.scheduler.cluster.pods
@@ -198,8 +250,10 @@ class Offline(Driver):
         found: dict[PodKey, tuple[float, str]] = {}
         for pod, words, seconds in self.scheduler.cluster.claims.driven_away():
             key = PodKey(pod)
-            self._tainted_since[key, words] = since.get((key, words), self.now)
-            deadline = self._tainted_since[key, words] + seconds
+            record = self.scheduler.cluster.pods.records.get(key)
+            one = (key, "" if record is None else record.pod.metadata.uid, words)
+            self._tainted_since[one] = since.get(one, self.now)
+            deadline = self._tainted_since[one] + seconds
             if deadline < found.get(key, (math.inf, ""))[0]:
                 found[key] = (deadline, words)
         return found
@@ -218,16 +272,21 @@ class Offline(Driver):
         known, self.given = self.given, {pod.key: pod for pod in after.pods}
         for event in differences(before, after):
             if isinstance(event, PodSeen):
+                if self._is_over(event.pod, known.get(event.pod.key)) or self._is_returning(event.pod):
+                    continue
                 event = self._as_it_is_here(event.pod, known.get(event.pod.key))
             self.scheduler.handle(event)
             match event:
                 case NodeSeen(node):
+                    self._nodes.add(node.metadata.name)
                     self._taints.watch(node)
                 case NodeLost(name):
+                    self._nodes.discard(name)
                     self._taints.forget(name)
                     self._lose_pods_on(name)
                 case PodLost(key):
                     self.placed.pop(key, None)
+                    self._over.discard(key)
                     self._ends.forget(key)
                 case PodSeen(pod):
                     self._ends.forget(pod.key) if pod.is_terminal else self._ends.watch(pod, self.now)
@@ -235,9 +294,21 @@ class Offline(Driver):
                         self.placed.pop(pod.key, None)
         self._evict_by_taints()
 
+    def _is_over(self, pod: Pod, before: Pod | None) -> bool:
+        """Whether this is a pod that has ended by itself, and not another one of its name."""
+        if before is None or before.metadata.uid != pod.metadata.uid:
+            self._over.discard(pod.key)
+        return pod.key in self._over
+
+    def _is_returning(self, pod: Pod) -> bool:
+        """Whether a pod has lost its node in this step, and is about to be made anew as its manifest says now."""
+        return any(found.key == pod.key for found in self._returning)
+
     def _as_it_is_here(self, pod: Pod, before: Pod | None) -> PodSeen | PodLost:
         """What the manifests say of a pod, put in terms of the one that is here: it may have a place by now, or have
-        been made anew. One that has only the name in common with it comes when it has been seen that it is gone."""
+        been made anew. One that has only the name in common with it comes when it has been seen that it is gone.
+
+        A manifest without spec.nodeName leaves a pod where it is; one that names another node knows better."""
         record = self.scheduler.cluster.pods.records.get(pod.key)
         if record is None or before is None:
             return PodSeen(pod)
@@ -245,12 +316,49 @@ class Offline(Driver):
             self._returning.append(pod)
             return PodLost(pod.key)
         spec, status = pod.spec, pod.status
-        if pod.key in self.placed and spec == before.spec and not pod.is_terminal:
-            spec = replace(spec, node_name=self.placed[pod.key])
+        node = self.placed.get(pod.key) or ("" if record.assumed else record.node_name)
+        is_elsewhere = spec.node_name not in ("", before.spec.node_name, node)
+        if node and not pod.is_terminal and not is_elsewhere:
+            spec = self._updated(pod, before, record, node)
             status = replace(status, start_time=status.start_time or record.pod.status.start_time)
-        return PodSeen(
-            replace(pod, metadata=replace(pod.metadata, uid=record.pod.metadata.uid), spec=spec, status=status)
-        )
+        metadata = replace(pod.metadata, uid=record.pod.metadata.uid)
+        if node:
+            metadata = with_what_was_written(metadata, before.metadata, record.pod.metadata)
+        return PodSeen(replace(pod, metadata=metadata, spec=spec, status=status))
+
+    def _updated(self, pod: Pod, before: Pod, record: PodRecord, node: str) -> PodSpec:
+        """The spec of a pod on a node after its manifest changed, by as much as the API server lets an update change.
+
+        The kubelet resizes the pod. Where the node could never hold that much, the pod runs on with what it has."""
+        problem = forbidden_change(before.spec, pod.spec)
+        if problem is not None:
+            raise InputError(f"Pod {pod.key}, which is on node {node}: {problem}")
+        running = record.pod.spec
+        spec = replace(updated_spec(running, before.spec, pod.spec), node_name=node)
+        if all(getattr(spec, part) == getattr(running, part) for part in RESIZED_PARTS):
+            return spec
+        outcome = self._resize_outcome(replace(pod, spec=spec), record)
+        self.resized.append(ResizedPod(pod, node, outcome))
+        if outcome == INFEASIBLE:
+            spec = replace(spec, **{part: getattr(running, part) for part in RESIZED_PARTS})
+        return spec
+
+    def _resize_outcome(self, pod: Pod, record: PodRecord) -> str:
+        """What a kubelet says of other amounts of CPU and memory for a pod that it runs."""
+        cluster, asked = self.scheduler.cluster, pod_requests(pod)
+        row = cluster.nodes.row_of.get(record.node_name)
+        if row is None:
+            return DONE
+        allocatable = cluster.nodes.node(row).status.allocatable or {}
+        others = [pod_requests(other.pod) for other in cluster.pods.on(row) if other is not record]
+        outcome = DONE
+        for name in sorted(RESIZABLE):
+            room, wanted = parse_quantity(allocatable.get(name, "0")), asked.get(name, 0)
+            if wanted > room:
+                return INFEASIBLE
+            if wanted > room - sum(found.get(name, 0) for found in others):
+                outcome = DEFERRED
+        return outcome
 
     def _lose_pods_on(self, node: str) -> None:
         """A node is gone, and its pods with it."""
@@ -266,11 +374,10 @@ class Offline(Driver):
         self.scheduler.handle(PodLost(key))
         self._ends.forget(key)
         was_placed_here = self.placed.pop(key, None) is not None
-        owner = controller_of(pod.metadata)
-        is_for_its_node = owner is not None and owner.kind in ("DaemonSet", "Node")
-        if is_for_its_node and not taint:
+        is_daemon = is_for_its_node(pod)
+        if is_daemon and not taint:
             return  # it was there for that node alone
-        comes_back = was_placed_here or (owner is not None and not is_for_its_node)
+        comes_back = was_placed_here or (controller_of(pod.metadata) is not None and not is_daemon)
         self.lost.append(LostPod(pod, record.node_name, comes_back, taint))
         if comes_back:
             self._returning.append(self._make_anew(pod))

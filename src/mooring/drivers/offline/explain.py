@@ -34,7 +34,7 @@ def explain_pod(loaded: Loaded, wanted: str, progress: Progress) -> PodExplanati
 
 
 def _find_out(loaded: Loaded, wanted: str, progress: Progress) -> Finding:
-    pods = find_pods(loaded.manifests, wanted)
+    pods = find_pods(loaded.manifests, wanted, loaded.inputs.namespace)
     reasons = {refusal.key: refusal.reason for refusal in loaded.manifests.refused if isinstance(refusal.found, Pod)}
     offline = loaded.start()
     pod = pods[0]

@@ -7,15 +7,18 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
-from mooring.actions.admit.windows.windows import QuotaSchedule
+from mooring.actions.admit.quota.windows import QuotaSchedule
 from mooring.assembly import Assembly, assemble
 from mooring.config.scheduler import suggestion
+from mooring.drivers.load.reading import read_loads
 from mooring.drivers.offline.driver import Offline
 from mooring.errors import ConfigError, InputError
 from mooring.model.api.kueue import ClusterQueue, Workload
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.decisions import Decision
+from mooring.model.events import NodeLoadSeen
 from mooring.model.jobs.kinds import JOB_KINDS
+from mooring.model.load.reports import LoadReport
 from mooring.model.loading.fields import FieldChecks, Validation
 from mooring.model.loading.manifests import Manifests, load_manifests
 from mooring.model.loading.steps import load_steps
@@ -27,6 +30,10 @@ from mooring.state.loading import imply_namespaces
 
 BETWEEN_STEPS = 60.0
 """Seconds that pass before a step that does not say how many."""
+NO_CONFIGURATION = (
+    "decided by the default configuration, as the scheduler of this cluster has published none: if it has one of its "
+    "own (quota windows, policies, plugins), give it by --config; a ConfigMap as kubectl prints it will do"
+)
 _STEP = re.compile(r"(?:(?P<after>[-+]?[0-9.]*[0-9][0-9.a-zA-Zµ]*):)?(?P<file>.+)", re.DOTALL)
 """What begins with a number is meant as a duration: `5x` is a slip of the hand, not the beginning of a file's name."""
 
@@ -72,6 +79,10 @@ class Inputs:
     """A cluster in place of files."""
     context: str | None = None
     """Of the kubeconfig, if not its current one."""
+    namespace: str = ""
+    """Where the names are that a user asks about; everywhere, if it is empty."""
+    metrics: tuple[Path, ...] = ()
+    """Files of what was measured."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +95,10 @@ class Loaded:
     """The whole cluster as it is at first, and after each step."""
     warnings: list[str]
     """Unknown fields and duplicate keys, if they are not mistakes."""
+    loads: tuple[LoadReport, ...] = ()
+    """What was measured, as far as it is known at first."""
+    is_published: bool = False
+    """Whether the configuration is the one that the cluster's scheduler has published."""
 
     @property
     def manifests(self) -> Manifests:
@@ -93,7 +108,9 @@ class Loaded:
     @property
     def remarks(self) -> list[str]:
         """What was configured or written, is understood, and changes nothing: a line each."""
-        return [*self.assembly.remarks, *not_built(self.pictures)]
+        is_known = self.inputs.kubeconfig is None or self.inputs.config is not None or self.is_published
+        asked = [] if is_known else [NO_CONFIGURATION]
+        return [*self.assembly.remarks, *not_built(self.pictures), *asked]
 
     @property
     def tells_time(self) -> bool:
@@ -105,15 +122,24 @@ class Loaded:
         """A driver that has the first picture, and has decided nothing yet."""
         first = self.pictures[0]
         scheduler = self.assembly.new_scheduler(seed=self.inputs.seed)
-        now = latest_moment(first) if self.inputs.now is None else self.inputs.now
+        now = self._first_moment() if self.inputs.now is None else self.inputs.now
         scheduler.load(first, now)
+        scheduler.handle(*map(NodeLoadSeen, self.loads))
         load_if_worthwhile(scheduler.cluster)
         return Offline(scheduler, now, first)
 
+    def _first_moment(self) -> float:
+        """The last moment that manifests or measurements speak of."""
+        return max([latest_moment(self.pictures[0]), *(report.at or 0.0 for report in self.loads)])
+
     def let_happen(self, offline: Offline, number: int, progress: Progress) -> list[Decision]:
         """Let a driver see the step of this number, from 1; what was decided while time passed until then."""
-        meanwhile = offline.pass_time(self.inputs.then[number - 1].after, progress)
-        offline.change(self.pictures[number - 1], self.pictures[number])
+        step = self.inputs.then[number - 1]
+        meanwhile = offline.pass_time(step.after, progress)
+        try:
+            offline.change(self.pictures[number - 1], self.pictures[number])
+        except InputError as error:
+            raise InputError(f"{step.file}: {error}") from error
         return meanwhile
 
     def start(self) -> Offline:
@@ -126,7 +152,12 @@ class Loaded:
 
 
 def read(inputs: Inputs, progress: Progress) -> Loaded:
-    assembly = assemble(inputs.config, plugin_files=inputs.plugins).taking_on(inputs.schedulers)
+    published = None
+    if inputs.kubeconfig is not None and inputs.config is None:
+        from mooring.drivers.live.watching.published import published_settings  # as below
+
+        published = published_settings(inputs.kubeconfig, inputs.context)
+    assembly = assemble(published or inputs.config, plugin_files=inputs.plugins).taking_on(inputs.schedulers)
     if assembly.config.extenders:
         expected, found = "none here (mooring run asks them)", f"{len(assembly.config.extenders)}"
         raise ConfigError(str(inputs.config), "extenders", expected=expected, found=found)
@@ -148,7 +179,8 @@ def read(inputs: Inputs, progress: Progress) -> Loaded:
     check_window_targets(assembly, inputs.config, pictures)
     check_schedulers(inputs.schedulers, pictures)
     progress.phase("taking in the cluster")
-    return Loaded(inputs, assembly, pictures, checks.warnings)
+    loads = tuple(read_loads(inputs.metrics, inputs.now if inputs.now is not None else latest_moment(pictures[0])))
+    return Loaded(inputs, assembly, pictures, checks.warnings, loads, is_published=published is not None)
 
 
 def parse_now(text: str) -> float:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from mooring.drivers.sim.amounts import Held
 from mooring.model.api.nodes import Node, Taint
+from mooring.report.simulation.results import CORDONED, DOWN, UP
 
 if TYPE_CHECKING:
     from mooring.drivers.sim.pods import SimulatedPod
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 UNREACHABLE = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 GONE = (Taint(key=UNREACHABLE, effect="NoSchedule"), Taint(key=UNREACHABLE, effect="NoExecute"))
-UP, DOWN, CORDONED = "Up", "Down", "Cordoned"
 
 
 class Machine:

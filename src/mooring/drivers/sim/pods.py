@@ -8,19 +8,15 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace as changed
-
 from mooring.drivers.sim.submissions import Member, Submitted
-from mooring.model.api.pods import Pod, PodStatus
+from mooring.drivers.world.pods import made_anew
+from mooring.model.api.pods import Pod
 from mooring.model.kubelet.distributions import Distribution
 from mooring.model.kubelet.life import PodLife
 from mooring.model.kubelet.plan import PodPlan
-from mooring.model.loading.expansion import controller_of
 
 if TYPE_CHECKING:
     from mooring.drivers.sim.machines import Machine
-
-DAEMON_KINDS = ("DaemonSet", "Node")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +95,6 @@ class SimulatedPod:
         """How often it was made anew."""
         self.is_leaving = self.has_run = False
 
-    @property
-    def is_for_its_node(self) -> bool:
-        """Whether it is there for one node alone, and nobody makes it anew elsewhere."""
-        owner = controller_of(self.pod.metadata)
-        return owner is not None and owner.kind in DAEMON_KINDS
-
     def begin(self, now: float, seed: int, machine: "Machine") -> PodLife:
         """Start the life of the pod on its node, with the work that is left."""
         plan = self.member.plan
@@ -144,9 +134,7 @@ class SimulatedPod:
     def made_anew(self) -> Pod:
         """The pod as its controller makes it again: of the same name, and yet another."""
         self.attempts += 1
-        metadata = changed(self.pod.metadata, uid=f"{self.key}#{self.attempts}")
-        spec = changed(self.pod.spec, node_name="") if self.pod.spec.node_name else self.pod.spec
-        self.pod = changed(self.pod, metadata=metadata, spec=spec, status=PodStatus())
+        self.pod = made_anew(self.pod, self.attempts)
         return self.pod
 
     def begin_anew(self) -> None:

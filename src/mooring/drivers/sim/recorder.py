@@ -162,14 +162,17 @@ class Recorder:
 
     # Jobs and their pods.
 
-    def add_job(self, name: str, queue: str, priority: int, asked: list[Asked], at: float) -> int:
+    def add_job(
+        self, name: str, queue: str, priority: int, asked: list[Asked], at: float, duration: float = NEVER
+    ) -> int:
+        """A job was submitted; its row."""
         gpus = sum(each.gpu for each in asked) / 1000
         cpus, memory = sum(each.cpu for each in asked) / 1000, float(sum(each.memory for each in asked))
         self.jobs_waiting += 1
         self.queue(queue).jobs_waiting += 1
         return self.jobs.add(
             *(name, queue, priority, size_class(gpus), len(asked), gpus, cpus, memory),
-            *(at, NEVER, NEVER, WAITING, NEVER, 0, 0.0, 0.0),
+            *(at, NEVER, NEVER, WAITING, duration, 0, 0.0, 0.0),
         )
 
     def job_runs(self, queue: str, by: int) -> None:
@@ -192,14 +195,20 @@ class Recorder:
 
     def bound(self, at: float, job: int, pod: int, node: int, asked: Asked) -> int:
         """A pod came to a node; the row of its stay."""
-        for kind, amount in self._kinds_of(asked, self._models[node]):
-            kind.allocated.change(at, amount)
-        self._count(self.jobs.of["queue"][job], asked, 1)
         self.pods_running += 1
         return self.stays.add(
             *(job, pod, node, at, NEVER, NEVER, "Running"),
             *(asked.gpu / 1000, asked.cpu / 1000, float(asked.memory)),
         )
+
+    def holds(self, at: float, stay: int, asked: Asked, by: int) -> None:
+        """A pod holds what it asks for of a node that is up (1), or no more (-1)."""
+        for kind, amount in self._kinds_of(asked, self._models[self.stays.of["node"][stay]]):
+            kind.allocated.change(at, by * amount)
+        levels = self.queue(self.jobs.of["queue"][self.stays.of["job"][stay]])
+        levels.cpu += by * asked.cpu
+        levels.memory += by * asked.memory
+        levels.gpu += by * asked.gpu
 
     def started(self, at: float, stay: int, asked: Asked) -> None:
         """The containers of a pod run."""
@@ -212,20 +221,11 @@ class Recorder:
         for kind, amount in self._kinds_of(asked, self._models[self.stays.of["node"][stay]]):
             kind.used.change(at, -amount)
 
-    def left(self, at: float, stay: int, asked: Asked, outcome: str) -> None:
+    def left(self, at: float, stay: int, outcome: str) -> None:
         """A pod is on its node no more."""
-        for kind, amount in self._kinds_of(asked, self._models[self.stays.of["node"][stay]]):
-            kind.allocated.change(at, -amount)
-        self._count(self.jobs.of["queue"][self.stays.of["job"][stay]], asked, -1)
         self.pods_running -= 1
         self.stays.of["ended"][stay] = at
         self.stays.of["outcome"][stay] = outcome
-
-    def _count(self, queue: str, asked: Asked, by: int) -> None:
-        levels = self.queue(queue)
-        levels.cpu += by * asked.cpu
-        levels.memory += by * asked.memory
-        levels.gpu += by * asked.gpu
 
     def evicted(self, job: int) -> None:
         """A pod of a job lost its node."""

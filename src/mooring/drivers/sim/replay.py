@@ -8,7 +8,7 @@ from typing import Any
 from mooring.drivers.sim.submissions import Document, Given
 from mooring.errors import ConfigError
 
-BINDS, LEAVES = ("Bind", "Bound"), ("Evict", "BindFailed")
+BINDS, LEAVES = ("Bind", "Bound"), ("Evict", "Conflict", "Gone", "Refused")
 
 
 def bound_by_log(documents: Iterable[Given], content: bytes, path: Path) -> tuple[Given, ...]:

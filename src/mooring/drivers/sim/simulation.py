@@ -8,17 +8,21 @@ import math
 from collections.abc import Callable, Iterator
 
 from mooring.drivers.driver import Driver
+from mooring.drivers.rounds import Rounds
 from mooring.drivers.sim.recorder import Recorder
 from mooring.drivers.sim.settings import SimulationSettings
 from mooring.drivers.sim.world import Coming, World
 from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
-from mooring.model.decisions import Bind, Decision, Evict, Suspend
+from mooring.model.decisions import Bind, Decision, Evict, Launch, Resize, Suspend, Terminate
 from mooring.observe.progress import Progress
 
-MOST_ROUNDS = 20
-"""Cycles at one moment, before those that evict each other have to wait for the next second."""
+MOST_ROUNDS, IDLE_ROUNDS = 20, 10
+"""Cycles at one moment, before those that evict each other have to wait for the next second; how many of the last that
+decide nothing new show that they lead nowhere."""
 AGAIN_SECONDS = 1.0
+MOST_RESTLESS = 10
+"""Such moments in a row at which nothing new was decided, before the simulation ends with an error."""
 ROUNDING = 1e-6
 """Moments that are nearer to each other are the same one: seconds since 1970 have no more digits."""
 PROGRESS_STEPS = 1000
@@ -38,6 +42,9 @@ class Simulation(Driver):
         self._wake = settings.start
         """When to decide next, if nothing else happens."""
         self._samples = 0
+        self._rounds = Rounds()
+        self._restless = 0
+        """At how many moments in a row decisions did not come to rest, and led nowhere."""
 
     def run(self, arrivals: Iterator[Coming], progress: Progress) -> None:
         """Let time pass from the start to the horizon; work arrives in the order of its times."""
@@ -98,7 +105,12 @@ class Simulation(Driver):
                 self.watch(self.now, decisions)
             is_more = any(self._may_lead_to_more(found) for found in decisions)
             if not (is_more or world.has_changed or len(self.scheduler.queue)):
+                self._restless = 0
                 return
+            self._rounds.note(self.now, decisions, len(self.scheduler.queue))
+        self._restless = self._restless + 1 if self._rounds.idle >= IDLE_ROUNDS else 0
+        if self._restless >= MOST_RESTLESS:
+            raise self._rounds.fault()
         self._wake = self.now + AGAIN_SECONDS
         world.has_changed = False
 
@@ -114,6 +126,12 @@ class Simulation(Driver):
                 if decision.preemptor:
                     self._recorder.preemptions += 1
                 return self.world.evict(pod)
+            case Launch(node, offer):
+                return self.world.launch(offer.node_named(node), offer.slices_named(node))
+            case Terminate(node):
+                return self.world.terminate(node)
+            case Resize():
+                return "pods are not resized in simulations"
         return ""
 
     def take_faults(self, faults: list[Fault]) -> None:

@@ -6,8 +6,10 @@ one comes and goes again is kept, and told when that happens in virtual time.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import msgspec
@@ -15,7 +17,7 @@ import msgspec
 from mooring.drivers.sim.amounts import Asked, asked_by
 from mooring.drivers.sim.arrival import Arrival
 from mooring.drivers.sim.forms import FORMS, priority_class
-from mooring.drivers.sim.stencil import CREATED, DURATION, NAME, Stencil, blanks
+from mooring.drivers.sim.template import CREATED, DURATION, NAME, Template, blanks
 from mooring.errors import ManifestError
 from mooring.model.api.pods import Pod
 from mooring.model.events import Event, GangLost, GangSeen, PodLost, PodSeen, WorkloadLost, WorkloadSeen
@@ -49,6 +51,7 @@ class Submitted:
     name: str
     """namespace/name"""
     queue: str
+    """A LocalQueue is `namespace/name`; without a queue it is the namespace."""
     priority: int
     arrive: tuple[Event, ...]
     leave: tuple[Event, ...]
@@ -68,13 +71,13 @@ class Submissions:
 
     def __init__(self, catalog: Catalog, timings: Timings) -> None:
         self._catalog, self._timings = catalog, timings
-        self._stencils: dict[tuple[Any, ...], Stencil[Submitted]] = {}
+        self._templates: dict[tuple[Any, ...], Template[Submitted]] = {}
         self._priorities: set[int] = set()
         self._number = 0
 
     def forget(self) -> None:
         """The cluster's queues or priorities changed: what was translated before may not hold any more."""
-        self._stencils.clear()
+        self._templates.clear()
 
     def of_arrival(self, arrival: Arrival, form: str, place: Place) -> tuple[list[Event], Submitted]:
         """One job as objects of a form; before it, what it needs that is not there yet."""
@@ -88,22 +91,22 @@ class Submissions:
             *(tuple(found.items()) for found in (arrival.requests, arrival.labels, arrival.annotations)),
             tuple(arrival.node_labels.items()),
         )
-        stencil = self._stencils.get(kind)
+        template = self._templates.get(kind)
         before: list[Event] = []
-        if stencil is None:
+        if template is None:
             before = self._need_priority(arrival.priority)
             duration = DURATION if arrival.duration < math.inf else math.inf
             example = replace(arrival, name=NAME, time=CREATED, duration=duration)
             given = [(document, place) for document in FORMS[form](example)]
             try:
-                stencil = Stencil(self._whole(given, arrival.queue))
+                template = Template(self._whole(given, arrival.queue))
             except ManifestError as error:  # its name is the stencil's
                 raise place.error(error.field, expected=error.expected, found=error.found) from None
-            if len(self._stencils) >= MOST_STENCILS:
-                self._stencils.clear()
-            self._stencils[kind] = stencil
+            if len(self._templates) >= MOST_STENCILS:
+                self._templates.clear()
+            self._templates[kind] = template
         self._number += 1
-        return before, stencil.fill(blanks(arrival.name, arrival.time, arrival.duration, self._number))
+        return before, template.fill(blanks(arrival.name, arrival.time, arrival.duration, self._number))
 
     def of_documents(self, given: Sequence[Given]) -> list[Submitted]:
         """All jobs among some documents, each by itself; what belongs to no job comes with the first."""
@@ -115,9 +118,10 @@ class Submissions:
         arrive = self._come_and_go(given)
         found = list(split(arrive, documents, self._timings))
         namespace = documents[0]["metadata"]["namespace"]
+        is_local = any(isinstance(event, WorkloadSeen) for event in arrive)
         return Submitted(
             name=f"{namespace}/{NAME}",
-            queue=queue or namespace,
+            queue=(f"{namespace}/{queue}" if is_local else queue) or namespace,
             priority=max((each.priority for each in found), default=0),
             arrive=tuple(arrive),
             leave=tuple(event for each in found for event in each.leave),
@@ -171,10 +175,12 @@ def split(arrive: Sequence[Event], documents: Sequence[Document], timings: Timin
         mine = {workloads[pod.key].workload.workload.key: workloads[pod.key] for pod in pods if pod.key in workloads}
         groups = dict.fromkeys(found.gang for pod in pods if (found := membership(pod)) is not None)
         gang = next((gangs[key] for key in groups if key in gangs), None)
-        queue = next((event.workload.workload.spec.queue_name for event in mine.values()), "")
+        namespace = pods[0].metadata.namespace
+        local = next((event.workload.workload.spec.queue_name for event in mine.values()), "")
+        queue = f"{namespace}/{local}" if local else gang.queue if gang is not None else ""
         yield Submitted(
             name=name,
-            queue=queue or (gang.queue if gang is not None else "") or pods[0].metadata.namespace,
+            queue=queue or namespace,
             priority=max(pod.spec.priority or 0 for pod in pods),
             arrive=(*others, *seen, *mine.values()),
             leave=(
@@ -208,21 +214,19 @@ class Plans:
 
     def __init__(self, documents: Sequence[Document], timings: Timings) -> None:
         self._timings = timings
-        self._specs = {
-            tuple(container.get("name") for container in spec["containers"]): spec
-            for document in documents
-            for spec in pod_specs(document)
-        }
-        self._jobs = {
-            document["metadata"].get("name"): document["spec"]
-            for document in documents
-            if document.get("kind") == "Job" and str(document.get("apiVersion")).startswith("batch/")
-        }
+        self._specs: dict[tuple[str, ...], list[tuple[str, str, Document]]] = {}
+        """By the names of its containers: namespace and name of an object, and the pod spec in it, in order."""
+        self._jobs: dict[tuple[str, str], Document] = {}
+        for document in documents:
+            for item in document["items"] if isinstance(document.get("items"), list) else [document]:
+                self._read(item)
+        for found in self._specs.values():
+            found.sort(key=itemgetter(0, 1))
         self._known: dict[bytes, PodPlan] = {}
 
     def of(self, pod: Pod) -> PodPlan:
         metadata: Document = msgspec.to_builtins(pod.metadata)
-        written = self._specs.get(tuple(container.name for container in pod.spec.containers))
+        written = self._written(pod)
         document = {
             "metadata": {key: metadata.get(key) for key in ("annotations", "ownerReferences")},
             "spec": written if written is not None else msgspec.to_builtins(pod.spec),
@@ -233,14 +237,41 @@ class Plans:
             plan = self._known[key] = plan_of(document, self._timings)
         return plan
 
+    def _read(self, document: Document) -> None:
+        metadata = document.get("metadata") or {}
+        name = str(metadata.get("name") or metadata.get("generateName") or "").partition("{")[0]
+        place = str(metadata.get("namespace") or "default"), name
+        for spec in pod_specs(document):
+            containers = tuple(container.get("name") for container in spec["containers"])
+            self._specs.setdefault(containers, []).append((*place, spec))
+        if document.get("kind") == "Job" and str(document.get("apiVersion")).startswith("batch/"):
+            self._jobs[place] = document["spec"]
+
+    def _written(self, pod: Pod) -> Document | None:
+        """The spec that a pod was made of: of those with its containers the one whose name begins as its own does."""
+        found = self._specs.get(tuple(container.name for container in pod.spec.containers))
+        if found is None:
+            return None
+        mine = (pod.metadata.namespace, pod.metadata.name)
+        index = bisect_right(found, mine, key=itemgetter(0, 1))
+        near = found[max(0, index - 1) : index + 1]  # in this order it is next to what begins alike
+        return max(near, key=lambda each: (each[0] == mine[0], _common(each[1], mine[1])))[2]
+
     def more(self, pod: Pod) -> int:
         """How many pods a Job makes beyond those that run at a time."""
         owner = controller_of(pod.metadata)
-        spec = self._jobs.get(owner.name) if owner is not None and owner.kind == "Job" else None
+        name = owner.name if owner is not None and owner.kind == "Job" else ""
+        spec = self._jobs.get((pod.metadata.namespace, name))
         if spec is None:
             return 0
         completions, parallelism = spec.get("completions"), spec.get("parallelism")
         return max(0, int(completions or 0) - int(1 if parallelism is None else parallelism))
+
+
+def _common(one: str, other: str) -> int:
+    """With how many equal characters two names begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((index for index, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
 
 
 def is_work(document: Document) -> bool:

@@ -10,8 +10,8 @@ from typing import Any
 
 from mooring.drivers.sim.arrival import Arrival, Options
 from mooring.drivers.sim.pods import NO_CHECKPOINTS, Checkpoints
-from mooring.drivers.sim.stencil import blanks
 from mooring.drivers.sim.submissions import Given, Submissions
+from mooring.drivers.sim.template import blanks
 from mooring.drivers.sim.traces import TRACES
 from mooring.drivers.sim.world import Coming, Work
 from mooring.model.kubelet.distributions import NEVER, Distribution, draw

@@ -1,35 +1,30 @@
 """The simulated world: what happens to machines and pods, and what the scheduler is told of it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
-from mooring.drivers.offline.clock import tolerated_seconds
-from mooring.drivers.sim.agenda import Agenda
 from mooring.drivers.sim.amounts import held_by
 from mooring.drivers.sim.machines import Machine
 from mooring.drivers.sim.pods import NO_CHECKPOINTS, Checkpoints, SimulatedJob, SimulatedPod
 from mooring.drivers.sim.recorder import Recorder
 from mooring.drivers.sim.settings import SimulationSettings
 from mooring.drivers.sim.submissions import Submitted
+from mooring.drivers.world.agenda import Agenda
+from mooring.drivers.world.pods import NOT_READY, READY, is_for_its_node, on_node, over
 from mooring.engine.cycle import Scheduler
-from mooring.model.api.meta import Condition, timestamp_seconds, timestamp_text
+from mooring.model.api.devices import ResourceSlice
+from mooring.model.api.meta import timestamp_seconds, timestamp_text
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.decisions import Bind, Written
-from mooring.model.events import Event, NodeLost, NodeSeen, PodLost, PodSeen
+from mooring.model.events import Event, NodeLost, NodeSeen, ObjectSeen, PodLost, PodSeen
+from mooring.model.kubelet.backoff import BACKOFF_LIMIT, backoff_seconds
 from mooring.model.kubelet.life import PENDING, SUCCEEDED
 from mooring.model.loading.expansion import controller_of
-from mooring.report.simulation.results import EVICTED, FAILED, FINISHED, NODE_LOST, RUNNING, WAITING
-
-READY, NOT_READY = ([Condition(type="Ready", status=said)] for said in ("True", "False"))
-BACKOFF_LIMIT = 6
-"""How often a job makes failed pods anew before it fails, as a Job that does not say."""
-BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 10.0, 360.0
-"""Before a failed pod is made anew: ten seconds, then twice as long each time, up to six minutes."""
+from mooring.model.values.tolerations import tolerated_seconds
+from mooring.report.simulation.results import DOWN, EVICTED, FAILED, FINISHED, NODE_LOST, RUNNING, WAITING
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +83,33 @@ class World:
             self.bring_back(machine)
             return
         machine.node = node
+        held = held_by(node)
+        if held != machine.held and machine.is_up:
+            self._recorder.node_counts(self.elapsed, machine.row, machine.held, -1)
+            self._recorder.node_counts(self.elapsed, machine.row, held, 1)
+        machine.held = held
         if machine.is_there:
             self._show(machine)
             self._drive_away(machine)
+
+    def launch(self, node: Node, slices: Iterable[ResourceSlice]) -> str:
+        """A machine comes that was asked for; why not, if it cannot."""
+        known = self.machines.get(node.metadata.name)
+        if known is not None and known.is_there:
+            return f"there is a node {node.metadata.name} already"
+        self.see_node(node)
+        if known is not None:
+            self.bring_back(known)
+        self.tell(*map(ObjectSeen, slices))
+        return ""
+
+    def terminate(self, name: str) -> str:
+        """A machine is given back; why not, if it cannot."""
+        machine = self.machines.get(name)
+        if machine is None or not machine.is_there:
+            return f"there is no node {name}"
+        self.take_away(machine)
+        return ""
 
     def fail(self, machine: Machine) -> None:
         """A machine stops working. The cluster finds out later."""
@@ -100,7 +119,10 @@ class World:
         self._count(machine, -1)
         for pod in machine.pods.values():
             self._stop_work(pod, can_save=False)
+            self._hold(pod, -1)
             pod.turn += 1
+        if machine.pods:
+            self._recorder.nodes_used(self.elapsed, -1)
         self.agenda.note(self.now + self._settings.detection, self._miss, machine)
 
     def _miss(self, machine: Machine) -> None:
@@ -155,7 +177,7 @@ class World:
 
     def _count(self, machine: Machine, by: int) -> None:
         self._recorder.node_counts(self.elapsed, machine.row, machine.held, by)
-        self._recorder.node_changed(self.elapsed, machine.row, machine.state if by > 0 else "Down")
+        self._recorder.node_changed(self.elapsed, machine.row, machine.state if by > 0 else DOWN)
 
     def _start_daemons(self, machine: Machine) -> None:
         daemons, machine.daemons = machine.daemons, []
@@ -166,7 +188,7 @@ class World:
         """Pods that do not tolerate a node's taints leave: at once, or when they do so no longer."""
         taints = [taint for taint in machine.seen().spec.taints or () if taint.effect == "NoExecute"]
         for pod in machine.pods.values() if taints else ():
-            seconds, _ = tolerated_seconds(pod.pod, taints)
+            seconds, _ = tolerated_seconds(pod.pod.spec.tolerations or (), taints)
             self.agenda.note(self.now + seconds, self._give_up, (pod, pod.turn))
 
     def _give_up(self, which: tuple[SimulatedPod, int]) -> None:
@@ -182,7 +204,7 @@ class World:
         submitted = work.submitted
         asked = [member.asked for member in submitted.members]
         row = self._recorder.add_job(
-            submitted.name, submitted.queue, submitted.priority, asked, work.at - self._settings.start
+            submitted.name, submitted.queue, submitted.priority, asked, work.at - self._settings.start, work.duration
         )
         job = SimulatedJob(submitted, row, work.checkpoints)
         for index, (pod, member) in enumerate(zip(submitted.pods, submitted.members, strict=True)):
@@ -243,8 +265,10 @@ class World:
         pod.machine, pod.bound_at = machine, self.now
         pod.stay = self._recorder.bound(self.elapsed, pod.job.row, pod.index, machine.row, pod.member.asked)
         self._recorder.pods_waiting -= 1
-        if not machine.pods:
-            self._recorder.nodes_used(self.elapsed, 1)
+        if not machine.is_dead:
+            self._hold(pod, 1)
+            if not machine.pods:
+                self._recorder.nodes_used(self.elapsed, 1)
         machine.pods[pod.key] = pod
         pod.job.bound += 1
         self._note_job(pod.job)
@@ -259,20 +283,12 @@ class World:
         known: Pod = pod.pod if record is None else record.pod
         assert pod.machine is not None
         life = pod.life
-        metadata = known.metadata
-        if annotations or labels:
-            metadata = replace(
-                metadata,
-                annotations={**(metadata.annotations or {}), **dict(annotations)},
-                labels={**(metadata.labels or {}), **dict(labels)},
-            )
         status = PodStatus(
             phase=PENDING if life is None else life.phase,
             start_time=timestamp_text(pod.bound_at),
             conditions=READY if life is not None and life.is_ready else NOT_READY,
         )
-        spec = replace(known.spec, node_name=pod.machine.name)
-        self._scheduler.handle(PodSeen(replace(known, metadata=metadata, spec=spec, status=status)))
+        self._scheduler.handle(PodSeen(on_node(known, pod.machine.name, status, annotations, labels)))
 
     def _begin(self, pod: SimulatedPod) -> None:
         """Start a pod's life on its node with the work that is left."""
@@ -353,7 +369,7 @@ class World:
                 return
             record = self._scheduler.cluster.pods.records.get(pod.key)
             if record is not None:
-                self.tell(PodSeen(replace(record.pod, status=replace(record.pod.status, phase=SUCCEEDED))))
+                self.tell(PodSeen(over(record.pod, record.node_name, SUCCEEDED)))
             self._note_job(job)
 
     def _fail(self, pod: SimulatedPod) -> None:
@@ -366,8 +382,7 @@ class World:
             return
         self.tell(PodLost(pod.key))
         self._note_job(job)
-        delay = min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2 ** (job.failures - 1))
-        self.agenda.note(self.now + delay, self._return, (pod, pod.turn))
+        self.agenda.note(self.now + backoff_seconds(job.failures), self._return, (pod, pod.turn))
 
     def _return(self, which: tuple[SimulatedPod, int]) -> None:
         pod, turn = which
@@ -399,7 +414,7 @@ class World:
         pod.leave()
         self._note_job(pod.job)
         self.tell(PodLost(pod.key))
-        if pod.is_for_its_node and machine is not None and outcome == NODE_LOST:
+        if is_for_its_node(pod.pod) and machine is not None and outcome == NODE_LOST:
             machine.daemons.append(pod)
         else:
             self._make_anew(pod)
@@ -408,12 +423,18 @@ class World:
         """A pod is on its node no more."""
         machine = pod.machine
         assert machine is not None
-        self._recorder.left(self.elapsed, pod.stay, pod.member.asked, outcome)
+        self._recorder.left(self.elapsed, pod.stay, outcome)
         del machine.pods[pod.key]
-        if not machine.pods:
-            self._recorder.nodes_used(self.elapsed, -1)
+        if not machine.is_dead:
+            self._hold(pod, -1)
+            if not machine.pods:
+                self._recorder.nodes_used(self.elapsed, -1)
         pod.job.bound -= 1
         pod.machine = None
+
+    def _hold(self, pod: SimulatedPod, by: int) -> None:
+        """A pod holds what it asks for (1), or no more (-1): it leaves its node, or that has failed."""
+        self._recorder.holds(self.elapsed, pod.stay, pod.member.asked, by)
 
     def _make_anew(self, pod: SimulatedPod) -> None:
         self._recorder.pods_waiting += 1

@@ -22,6 +22,7 @@ from mooring.engine.answers.usage import UsageAnswers, UsageFilter, UsageScore
 from mooring.engine.asking import ask_filter, ask_pre_filter, ask_pre_score, ask_score, normalized
 from mooring.engine.binding import needs_steps
 from mooring.engine.evaluate import NodeLimit
+from mooring.engine.held_pods import HeldPods
 from mooring.engine.plugin import SKIP, Change, Depends, Plugin, PreScore, Scores
 from mooring.engine.profile import Profile
 from mooring.engine.ranking.blocks import FEASIBLE_FROM, INFEASIBLE, Keys
@@ -44,13 +45,14 @@ OBJECTS_BYTES = 8 * 1024
 """About what the objects take that hold the answers of one shape, besides columns."""
 
 _TIE_BITS = np.array(TIE_BITS, np.int64)  # an array: a plain number is converted each time
-_MOVING = (Depends.NODE_USAGE | Depends.PODS).value
-_USAGE = Depends.NODE_USAGE.value
+_ROW = (Depends.NODE_USAGE | Depends.NODE_LOAD).value
+_PODS = Depends.PODS.value
 
 
 def is_by_usage(plugin: Plugin) -> bool:
-    """Whether a plugin's answers change with what runs on the row itself, and with nothing else that moves."""
-    return bool(plugin.depends_on._value_ & _MOVING == _USAGE)
+    """Whether a plugin's answers change with what runs or is measured on the row itself, and with nothing else."""
+    depends_on = plugin.depends_on._value_
+    return bool(depends_on & _ROW) and not depends_on & _PODS
 
 
 def is_by_amounts(plugin: Plugin) -> bool:
@@ -85,6 +87,8 @@ class ShapeAnswers:
     _is_by_usage_alone: bool = False
     """Nothing moves but usage."""
     _skipped: set[str] = field(default_factory=set)
+    _guards: int = -1
+    """The version of the held pods that others could harm."""
 
     # Keeping up.
 
@@ -106,6 +110,8 @@ class ShapeAnswers:
         if self.description != cluster.description:
             self._build()
             return True
+        if self._guards != cluster.guards_version:
+            self._follow_guards()
         if since == self.position:
             return False
         if self._is_by_usage_alone:
@@ -122,6 +128,7 @@ class ShapeAnswers:
     def _build(self) -> None:
         cluster = self.cluster
         self.description = cluster.description
+        self._guards = cluster.guards_version
         self.has_steps = needs_steps(self.profile, self.shape)
         self.settled = self.settled_cache.of(self.profile, cluster, self.shape)
         self._slots = np.full(cluster.nodes.end + 1, INFEASIBLE, np.int64)
@@ -137,6 +144,21 @@ class ShapeAnswers:
         self._is_by_usage_alone = not self.domain_filters and not moving
         if len(self.settled.rows):
             self._ask_usage(self.settled.rows)
+
+    def _follow_guards(self) -> None:
+        """Ask again about the rows that are to be left to held pods."""
+        self._guards = self.cluster.guards_version
+        self.domain_filters = [domain for domain in self.domain_filters if not isinstance(domain.plugin, HeldPods)]
+        for plugin in self.profile.filters:
+            if isinstance(plugin, HeldPods):
+                prepared = ask_pre_filter(plugin, self.shape, self.cluster)
+                if prepared is SKIP:
+                    self._skipped.add(plugin.name)
+                else:
+                    self._skipped.discard(plugin.name)
+                    self.domain_filters.append(DomainFilter(plugin, prepared))
+        moving = any(score.raw is None for score in self.normalized_scores)
+        self._is_by_usage_alone = not self.domain_filters and not moving
 
     def _prepare_filters(self) -> bool:
         """Gather for the filters that are not settled; False if one refuses the pod outright."""

@@ -13,8 +13,11 @@ MOST_BYTES = 256 * 1024 * 1024
 class KeptAnswers:
     """Answers by profile and shape, within a budget of memory."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES, *, is_supposed: bool = False) -> None:
         self._most_bytes = most_bytes
+        self._is_supposed = is_supposed
+        self._supposed: KeptAnswers | None = None
+        """About rows that are opened or closed in a trial, until it ends."""
         self._settled = SettledCache()
         self._known: dict[tuple[str, int], ShapeAnswers] = {}
         self._sizes: dict[tuple[str, int], int] = {}
@@ -24,7 +27,12 @@ class KeptAnswers:
         """How often answers that were kept would do, and how often they had to be asked for anew."""
 
     def fresh(self, profile: Profile, cluster: Cluster, shape: Shape) -> ShapeAnswers:
-        """A shape's answers, up to date."""
+        """A shape's answers, up to date. Where rows are open that no node has, those for the nodes stay as they are."""
+        if not cluster.series:
+            self._supposed = None
+        elif not self._is_supposed:
+            self._supposed = self._supposed or KeptAnswers(self._most_bytes, is_supposed=True)
+            return self._supposed.fresh(profile, cluster, shape)
         key = (profile.name, shape.id)
         if self._epoch != cluster.shapes.epoch:
             self._forget_the_dead(cluster)
@@ -41,6 +49,9 @@ class KeptAnswers:
 
     def get(self, profile: Profile, shape: Shape) -> ShapeAnswers | None:
         """A shape's answers as they were left, if they are kept."""
+        supposed = None if self._supposed is None else self._supposed.get(profile, shape)
+        if supposed is not None and supposed.cluster.series:
+            return supposed
         answers = self._known.get((profile.name, shape.id))
         return answers if answers is not None and answers.shape is shape else None
 

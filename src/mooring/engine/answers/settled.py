@@ -21,7 +21,9 @@ from mooring.state.nodes import TIE_BITS
 from mooring.state.rows import Rows
 from mooring.state.shapes import Shape
 
-_MOVING = (Depends.NODE_USAGE | Depends.PODS).value  # plain integers: this is asked for every plugin and shape
+_MOVING = (
+    Depends.NODE_USAGE | Depends.NODE_LOAD | Depends.PODS
+).value  # plain integers: this is asked for every plugin and shape
 
 
 def is_settled(plugin: Plugin) -> bool:

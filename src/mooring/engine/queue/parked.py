@@ -1,48 +1,32 @@
 """Those that were tried in vain, and what could help them."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from mooring.engine.plugin import Change, Changed
 from mooring.engine.profile import Profile
-from mooring.engine.queue.entry import Entry
-from mooring.engine.queue.gangs import GangEntry
+from mooring.engine.queue.entries import Entry, GangEntry
 from mooring.engine.queue.hints import Hint
 from mooring.engine.verdict import Verdict
 from mooring.model.keys import PodKey
 from mooring.state.shapes import Shape
+from mooring.state.waiting import GroupKey, WaitingGroup
 
 Turn: TypeAlias = Entry | GangEntry
 """Who has a turn of its own: a pod, or a gang."""
 
 
 @dataclass(slots=True)
-class Parked:
-    """Pods of one shape that no node would take, or the members of a gang that does not fit."""
+class Parked(WaitingGroup):
+    """Those that wait together until something happens that could help them, with what the queue asks of them."""
 
     profile: Profile
     helped_by: Change
-    moved_by: Callable[[Shape], bool] = lambda shape: True
     by_pod: dict[PodKey, Entry] = field(default_factory=dict)
     verdict: Verdict | None = None
-    """Set if it was not the nodes that refused them."""
     gang: GangEntry | None = None
-    since: float = 0.0
-    """When the first of them was set aside."""
-    is_capped: bool = False
-    """It is their queue's share that refused them, or a permit: evicting others from nodes would not help."""
-    gave_back: bool = False
-    """They held room and were not permitted in time: that others have a turn brings them back no sooner."""
-    again_at: float = math.inf
-    """When they are to be tried again though nothing has happened."""
-    is_fault: bool = False
-    """Something raised in their turn."""
     hint: Hint | None = None
-    """What those that refused them say about single objects that change; None if they look at none."""
-    preempts: bool = True
-    """Whether they may evict others by priority; those of shared queues have ways of their own."""
 
     @property
     def entries(self) -> list[Entry]:
@@ -59,29 +43,34 @@ class Parked:
         return self.entries if self.gang is None else [self.gang]
 
 
-Key: TypeAlias = tuple[str | int, ...]
+Key: TypeAlias = GroupKey
 _POD_BOUND = Change.POD_BOUND._value_
 
 
 class ParkingLot:
     """Everybody who was tried in vain: pods by profile and shape, some by themselves, and gangs."""
 
-    def __init__(self) -> None:
-        self._groups: dict[Key, Parked] = {}
-        self._group_of: dict[PodKey, Parked] = {}
+    def __init__(self, groups: dict[Key, Parked]) -> None:
+        """`groups` are the records of the state."""
+        self._groups = groups
+        alone = [parked for parked in groups.values() if parked.gang is None]
+        self._group_of: dict[PodKey, Parked] = {pod: parked for parked in alone for pod in parked.by_pod}
         """By pod, for those that are not there with their gang."""
         self._could_help = 0
         """What anybody here waits for: a Change as a plain integer, since every pod that is bound asks."""
+        self._count_changes()
 
     def __iter__(self) -> Iterator[Parked]:
         return iter(self._groups.values())
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._groups
+
     def add(self, key: Key, new: Parked, entries: Sequence[Entry]) -> None:
         """Set pods aside, with those that are there under the same key."""
         parked = self._groups.setdefault(key, new)
-        parked.helped_by |= new.helped_by
-        parked.verdict = new.verdict
-        parked.hint = new.hint
+        parked.wait_for_more(new.helped_by, new.verdict, new.hint)
         self._could_help |= new.helped_by._value_
         for entry in entries:
             parked.by_pod[entry.record.key] = entry
@@ -139,10 +128,13 @@ class ParkingLot:
             if isinstance(turn, Entry):
                 self._group_of.pop(turn.record.key, None)
         if keys:
-            self._could_help = 0
-            for parked in self._groups.values():
-                self._could_help |= parked.helped_by._value_
+            self._count_changes()
         return found
+
+    def _count_changes(self) -> None:
+        self._could_help = 0
+        for parked in self._groups.values():
+            self._could_help |= parked.helped_by._value_
 
 
 def shape_key(entry: Entry) -> Key:

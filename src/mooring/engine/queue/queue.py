@@ -5,14 +5,12 @@ The pods of a gang wait as one. What becomes of those who were tried in vain is 
 
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from mooring.engine.asking import blame
 from mooring.engine.plugin import Change, Changed
 from mooring.engine.profile import Profile
 from mooring.engine.queue.backoff import Backoff
-from mooring.engine.queue.entry import Entry, Where, sort_key
-from mooring.engine.queue.gangs import GangEntry, GangRoom
+from mooring.engine.queue.entries import Entry, GangEntry, GangRoom, sort_key
 from mooring.engine.queue.parked import Parked, Turn
 from mooring.engine.queue.waiting import MOST_FAULTS, Waiting
 from mooring.engine.verdict import Rejection, Verdict
@@ -21,17 +19,11 @@ from mooring.model.keys import GangKey, PodKey
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape
+from mooring.state.waiting import KeptOut, WaitingTable, Where
 
 __all__ = ["Entry", "GangEntry", "Parked", "Queue", "Turn"]
 
 _BY_ITSELF = (Where.ACTIVE, Where.BACKOFF, Where.PARKED, Where.SHARED)
-
-
-class KeptOut(NamedTuple):
-    """How often a plugin raised that was to let a pod in, and when it is to be tried again."""
-
-    times: int
-    again_at: float
 
 
 class Queue(Waiting):
@@ -42,22 +34,27 @@ class Queue(Waiting):
         gangs: GangTable | None = None,
         backoff: Backoff | None = None,
         is_shared: Callable[[Turn], bool] = lambda turn: False,
+        table: WaitingTable | None = None,
     ) -> None:
-        super().__init__(backoff, is_shared)
-        self.gangs = GangRoom(GangTable() if gangs is None else gangs)
-        self._gated: dict[PodKey, tuple[Entry, Verdict]] = {}
-        self._kept_out: dict[PodKey, KeptOut] = {}
-        """Those of them that a plugin kept from the queue by raising."""
+        """`table` are the records of the state: who waits by these has its place here."""
+        table = WaitingTable() if table is None else table
+        super().__init__(table, backoff, is_shared)
+        self.gangs = GangRoom(GangTable() if gangs is None else gangs, table)
+        self._gates: dict[PodKey, Verdict] = table.gates
+        self._kept_out = table.kept_out
         self.failed: list[tuple[PodKey, PluginError]] = []
-        """Who that was, and what was raised, until `take_failed`."""
-        self.nominated: dict[PodKey, Entry] = {}
-        """Those that hold room which is being made for them, by pod: they do not wait for a turn."""
-        self._arrivals = 0
+        """Whom a plugin kept out by raising, and what was raised, until `take_failed`."""
+        self.nominated: dict[PodKey, Entry] = table.nominated
 
     def __len__(self) -> int:
         """How many pods and gangs are to be tried now."""
         self._settle_gangs()
         return len(self._turns) + len(self.shared)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether certainly no pod and no gang is to be tried now; gangs to which something happened may be."""
+        return not len(self._turns) and not self.shared and not self.gangs.has_changed
 
     def __contains__(self, pod: object) -> bool:
         """Whether a pod waits here: for its turn, its gang, a gate, or the room that is being made for it."""
@@ -84,25 +81,42 @@ class Queue(Waiting):
         self._enter(entry)
 
     def _hold(self, entry: Entry, verdict: Verdict) -> None:
-        self._gated[entry.record.key] = (entry, verdict)
+        self._gates[entry.record.key] = verdict
         self._where[entry.record.key] = Where.GATED
 
     def let_in(self, record: PodRecord, profile: Profile, now: float) -> None:
         """Let a pod wait, or go on waiting. Who is kept out by a plugin that raises, be it of the queue's order or a
         gate, stays behind a gate: until its backoff is over; for good if that goes on."""
         kept = self._kept_out.pop(record.key, None) if self._kept_out else None
+        if kept is not None and kept.refusal and now < kept.again_at:
+            self._keep_out(record, profile, now, Verdict("", Rejection((kept.refusal,))), kept)
+            return
         try:
             self.update(record, profile, now)
         except PluginError as error:
-            known = self._entry_of.get(record.key)
-            entry = Entry((), self._new_arrival(), record, profile, now if known is None else known.queued_at)
-            self.remove(record.key)
-            self._hold(entry, Verdict(error.plugin, Rejection((f"error: {error}",))))
-            self._entry_of[record.key] = entry
             times = 1 if kept is None else kept.times + 1
             again_at = math.inf if times >= MOST_FAULTS else self.backoff.end(now, times)
-            self._kept_out[record.key] = KeptOut(times, again_at)
+            verdict = Verdict(error.plugin, Rejection((f"error: {error}",)))
+            self._keep_out(record, profile, now, verdict, KeptOut(times, again_at))
             self.failed.append((record.key, error))
+
+    def _keep_out(self, record: PodRecord, profile: Profile, now: float, verdict: Verdict, kept: KeptOut) -> None:
+        """Let a pod wait behind a gate, in no order."""
+        known = self._entry_of.get(record.key)
+        entry = Entry((), self._new_arrival(), record, profile, now if known is None else known.queued_at)
+        self.remove(record.key)
+        self._hold(entry, verdict)
+        self._entry_of[record.key] = entry
+        self._kept_out[record.key] = kept
+
+    def hold_back(self, key: PodKey, until: float, why: str) -> None:
+        """A pod that is about to be let in stays behind a gate until then: the world has just refused to bind it."""
+        self._kept_out[key] = KeptOut(0, until, why or "its binding was refused")
+
+    def is_held_back(self, key: PodKey) -> bool:
+        """Whether a pod is to be tried again when some time has passed, such as after a refused bind."""
+        kept = self._kept_out.get(key)
+        return kept is not None and kept.again_at < math.inf
 
     def kept_out(self, now: float) -> list[PodKey]:
         """Those whom a plugin kept out by raising, and who are to be let in now."""
@@ -160,7 +174,7 @@ class Queue(Waiting):
         elif where is Where.SHARED and entry is not None:
             self.shared.pop(entry.arrival, None)
         elif where is Where.GATED:
-            self._gated.pop(key, None)
+            self._gates.pop(key, None)
         elif where is Where.PARKED:
             self._parked.remove(key)
 
@@ -170,8 +184,7 @@ class Queue(Waiting):
         self.nominated[entry.record.key] = entry
 
     def _new_arrival(self) -> int:
-        self._arrivals += 1
-        return self._arrivals
+        return self._table.new_arrival()
 
     # Taking turns.
 
@@ -195,7 +208,7 @@ class Queue(Waiting):
         gang = self.peek()
         assert isinstance(gang, GangEntry)
         self._turns.pop()
-        gang.where = Where.TAKEN
+        gang.move_to(Where.TAKEN)
         return gang
 
     def count_ahead_of(self, key: PodKey) -> int:
@@ -225,8 +238,8 @@ class Queue(Waiting):
 
     def gated(self) -> Iterator[tuple[Entry, Rejection]]:
         """The pods that may not be tried, each with the reason."""
-        for entry, verdict in self._gated.values():
-            yield entry, verdict.rejection
+        for key, verdict in self._gates.items():
+            yield self._entry_of[key], verdict.rejection
         self._settle_gangs()
         yield from self.gangs.gathering()
 
@@ -238,7 +251,7 @@ class Queue(Waiting):
             self._requeue(gang)
             again = self.gangs.get(gang.root.key)
             if again is not None:
-                again.first_tried = gang.first_tried  # it has waited as long as before
+                again.wait_since(gang.first_tried)  # it has waited as long as before
         record = self.gangs.table.records.get(key)
         if record is not None:
             self.gather(record)
@@ -280,7 +293,7 @@ class Queue(Waiting):
         if gang.where not in (Where.ACTIVE, Where.BACKOFF, Where.PARKED, Where.SHARED):
             return False
         self._set_aside(gang)
-        gang.where = Where.TAKEN
+        gang.move_to(Where.TAKEN)
         return True
 
     def bring_forward(self, gang: GangEntry) -> bool:
@@ -305,7 +318,7 @@ class Queue(Waiting):
         for gang, is_complete in self.gangs.settle():
             self._set_aside(gang)
             if is_complete:
-                gang.key = gang.sort_key()
+                gang.place_by(gang.sort_key())
                 self._activate(gang)
 
     def put_back_taken(self) -> None:
@@ -326,4 +339,4 @@ class Queue(Waiting):
             self.shared.pop(gang.arrival, None)
         elif gang.where == Where.PARKED:
             self._parked.remove_gang(gang)
-        gang.where = Where.GATHERING
+        gang.move_to(Where.GATHERING)

@@ -1,94 +1,76 @@
-"""Whose turn comes by the share of its queue: gangs and pods of queues as Volcano, KAI or ElasticQuotas have them."""
+"""Queues by whose share a pod or gang has its turn. What such queues are, their families say: see `actions/shares`."""
 
-from enum import Enum
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.queue import Entry
-from mooring.model.api.volcano_queue import DEFAULT_QUEUE
-from mooring.model.gangs.dialects.kai_pods import DEFAULT_QUEUE as KAI_DEFAULT_QUEUE
-from mooring.model.gangs.dialects.kai_pods import QUEUE as KAI_QUEUE_NAME
-from mooring.model.gangs.dialects.kai_pods import is_kai_pod
-from mooring.model.queued.yunikorn_placement import queue_of
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
 from mooring.state.pods import PodRecord
-
-QUEUE_NAME = "scheduling.volcano.sh/queue-name"
-VOLCANO = "PodGroup.scheduling.volcano.sh/"
-KAI = "PodGroup.scheduling.run.ai/"
+from mooring.state.related import RelatedObjects
 
 
-class Family(Enum):
-    """Whose queues they are; each family shares the whole cluster by its own rules. The values speak in refusals."""
+class QueueFamily(Protocol):
+    """Queues of one kind, as the framework sees them: which pods and gangs are theirs."""
 
-    VOLCANO = "VolcanoQueue"
-    KAI = "KaiQueue"
-    ELASTIC_QUOTA = "CapacityScheduling"
-    KOORDINATOR = "ElasticQuota"
-    YUNIKORN = "YuniKornQueue"
+    name: str
+    """Named in refusals."""
+    counts_best_effort_first: bool
+    """Whether a gang starts with those of its members that request nothing, before all others."""
+
+    def has_queues(self, cluster: Cluster) -> bool:
+        """Whether the cluster has any such queue. Without one, no pod or gang is theirs."""
+
+    def queue_of_gang(self, cluster: Cluster, root: GangRecord) -> str:
+        """The name of a gang's queue; empty if it has none of these."""
+
+    def queue_of_pod(self, cluster: Cluster, record: PodRecord) -> str:
+        """The name of the queue of a pod that is in no gang; empty if it has none of these."""
 
 
 class SharedQueue(NamedTuple):
-    family: Family
+    family: QueueFamily
     name: str
 
 
-def has_shared_queues(cluster: Cluster) -> bool:
-    """Whether anybody's turn may come by the share of a queue."""
-    related = cluster.related
-    return bool(related.volcano_queues or related.kai_queues or related.elastic_quotas or related.yunikorn)
+class SharedQueues:
+    """The families that there are, in order: a pod that more than one would have is the first one's."""
 
+    def __init__(self, families: Sequence[QueueFamily] = ()) -> None:
+        self._families = families
+        self._present: Sequence[QueueFamily] = ()
+        self._seen: tuple[RelatedObjects, int] | None = None
 
-def share_queue(cluster: Cluster, turn: Turn) -> SharedQueue | None:
-    """The queue by whose share a turn comes; None if it comes by priority, as everybody's does without such queues."""
-    if not has_shared_queues(cluster):
-        return None
-    if not isinstance(turn, Entry):
-        return gang_queue(cluster, turn.root)
-    gang = cluster.gangs.of(turn.record.key)
-    if gang is not None:
-        return gang_queue(cluster, cluster.gangs.root_of(gang))
-    return pod_queue(cluster, turn.record)
+    def _in(self, cluster: Cluster) -> Sequence[QueueFamily]:
+        """The families that have queues in a cluster."""
+        related = cluster.related
+        if self._seen is None or self._seen[0] is not related or self._seen[1] != related.version:
+            self._seen = (related, related.version)
+            self._present = [family for family in self._families if family.has_queues(cluster)]
+        return self._present
 
+    def has(self, cluster: Cluster, family: QueueFamily) -> bool:
+        """Whether a family has queues in a cluster."""
+        return family in self._in(cluster)
 
-def gang_queue(cluster: Cluster, root: GangRecord) -> SharedQueue | None:
-    """A gang's queue: the one that it names, or for Volcano's own groups the default one, if there are any queues."""
-    related = cluster.related
-    name = root.gang.queue if root.gang is not None else ""
-    if root.key.startswith(KAI):
-        if name and related.kai_queues:
-            return SharedQueue(Family.KAI, name)
-    elif related.volcano_queues and (name or root.key.startswith(VOLCANO)):
-        return SharedQueue(Family.VOLCANO, name or DEFAULT_QUEUE)
-    if related.elastic_quotas or related.yunikorn:
-        first = next((record for part in cluster.gangs.parts_of(root) for record in part.members.values()), None)
-        return None if first is None else _yunikorn(cluster, first) or _quota(cluster, first)
-    return None
+    def of_turn(self, cluster: Cluster, turn: Turn) -> SharedQueue | None:
+        """The queue by whose share a turn comes; None if it comes by priority, as all do without such queues."""
+        if not self._in(cluster):
+            return None
+        if not isinstance(turn, Entry):
+            return self.of_gang(cluster, turn.root)
+        gang = cluster.gangs.of(turn.record.key)
+        if gang is not None:
+            return self.of_gang(cluster, cluster.gangs.root_of(gang))
+        return self.of_pod(cluster, turn.record)
 
+    def of_gang(self, cluster: Cluster, root: GangRecord) -> SharedQueue | None:
+        """The queue of an outermost gang."""
+        found = ((family, family.queue_of_gang(cluster, root)) for family in self._in(cluster))
+        return next((SharedQueue(family, name) for family, name in found if name), None)
 
-def pod_queue(cluster: Cluster, record: PodRecord) -> SharedQueue | None:
-    """The queue of a pod that is in no gang."""
-    related = cluster.related
-    name = (record.pod.metadata.annotations or {}).get(QUEUE_NAME, "") if related.volcano_queues else ""
-    if name:
-        return SharedQueue(Family.VOLCANO, name)
-    labels = record.pod.metadata.labels
-    if related.kai_queues and is_kai_pod(record.pod.spec, labels):
-        return SharedQueue(Family.KAI, (labels or {}).get(KAI_QUEUE_NAME, KAI_DEFAULT_QUEUE))
-    return _yunikorn(cluster, record) or _quota(cluster, record)
-
-
-def _yunikorn(cluster: Cluster, record: PodRecord) -> SharedQueue | None:
-    for queues in cluster.related.yunikorn.values():
-        path = queue_of(queues, record.pod)
-        if path:
-            return SharedQueue(Family.YUNIKORN, path)
-    return None
-
-
-def _quota(cluster: Cluster, record: PodRecord) -> SharedQueue | None:
-    quota = cluster.related.quota_of(record.pod)
-    if quota is None:
-        return None
-    return SharedQueue(Family.KOORDINATOR if quota.is_koordinator else Family.ELASTIC_QUOTA, quota.key)
+    def of_pod(self, cluster: Cluster, record: PodRecord) -> SharedQueue | None:
+        """The queue of a pod that is in no gang."""
+        found = ((family, family.queue_of_pod(cluster, record)) for family in self._in(cluster))
+        return next((SharedQueue(family, name) for family, name in found if name), None)

@@ -11,16 +11,16 @@ from typing import Any
 
 from mooring.engine.plugin import Change, Changed
 from mooring.engine.queue.backoff import UNSCHEDULABLE_SECONDS, Backoff
-from mooring.engine.queue.entry import Entry, Where
-from mooring.engine.queue.gangs import PLUGIN, GangEntry
+from mooring.engine.queue.entries import PLUGIN, Entry, GangEntry
 from mooring.engine.queue.hints import Hint
 from mooring.engine.queue.parked import Key, Parked, ParkingLot, Turn, shape_key
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.model.keys import PodKey
 from mooring.state.shapes import Shape
+from mooring.state.waiting import WaitingTable, Where
 
 
-class Turns:
+class QueueHeaps:
     """Two heaps: by the profile's order, and by the end of the backoff; each then by arrival."""
 
     def __init__(self) -> None:
@@ -121,21 +121,40 @@ MOST_FAULTS = 5
 class Waiting:
     """Active, backing off and parked turns, of pods and of gangs."""
 
-    def __init__(self, backoff: Backoff | None = None, is_shared: Callable[[Turn], bool] = lambda turn: False) -> None:
+    def __init__(
+        self,
+        table: WaitingTable,
+        backoff: Backoff | None = None,
+        is_shared: Callable[[Turn], bool] = lambda turn: False,
+    ) -> None:
         self.backoff = backoff or Backoff()
-        self._turns = Turns()
-        self._parked = ParkingLot()
-        self._where: dict[PodKey, Where] = {}
-        self._entry_of: dict[PodKey, Entry] = {}
-        """Every pod that waits, whether by itself, with its gang or behind a gate."""
-        self._now = 0.0
+        self._table = table
+        self._turns = QueueHeaps()
+        self._parked = ParkingLot(table.groups)
+        self._where = table.where
+        self._entry_of: dict[PodKey, Entry] = table.pods
+        self.now = 0.0
+        """The time of the cycle."""
         self._is_shared = is_shared
         self.shared: dict[int, Turn] = {}
         """By arrival: those whose turn comes by the shares of their queues, not by this one's order."""
+        for entry in self._entry_of.values():
+            self._take_place(entry, self._where[entry.record.key])
+        for gang in table.gangs.values():
+            self._take_place(gang, gang.where)
+
+    def _take_place(self, turn: Turn, where: Where) -> None:
+        """Let one that the state shows waiting have its place in the heaps."""
+        if where is Where.ACTIVE:
+            self._turns.add(turn)
+        elif where is Where.BACKOFF:
+            self._turns.add_behind(turn, self._expiry(turn))
+        elif where is Where.SHARED:
+            self.shared[turn.arrival] = turn
 
     def advance(self, now: float) -> None:
         """Time has passed: who has stayed behind, or waited for nothing, long enough is to be tried."""
-        self._now = now
+        self.now = now
         for turn in self._turns.come_forward(lambda expiry: self.backoff.is_over(expiry, now)):
             self._mark(turn, Where.ACTIVE)
         self._bring_back(
@@ -152,7 +171,7 @@ class Waiting:
 
     def _mark(self, turn: Turn, where: Where) -> None:
         if isinstance(turn, GangEntry):
-            turn.where = where
+            turn.move_to(where)
         else:
             key = turn.record.key
             self._where[key] = where
@@ -177,7 +196,7 @@ class Waiting:
         `moved_by` says of which pods it matters to them that they were bound, `hint` which objects that change.
         """
         first = entries[0]
-        self._park(shape_key(first), entries, Parked(first.profile, helped_by, moved_by, since=self._now, hint=hint))
+        self._park(shape_key(first), entries, Parked(first.profile, helped_by, moved_by, since=self.now, hint=hint))
 
     def park_alone(
         self,
@@ -189,8 +208,15 @@ class Waiting:
         preempts: bool = True,
     ) -> None:
         """Set one pod aside that a node would take and a plugin refused: others of its shape may fare better."""
-        new = Parked(entry.profile, Change.ANY, verdict=verdict, since=self._now)
-        new.is_capped, new.gave_back, new.preempts = is_capped, gave_back, preempts
+        new = Parked(
+            entry.profile,
+            Change.ANY,
+            verdict=verdict,
+            since=self.now,
+            is_capped=is_capped,
+            gave_back=gave_back,
+            preempts=preempts,
+        )
         self._park((*shape_key(entry), entry.record.key), [entry], new)
 
     def park_gang(
@@ -206,14 +232,22 @@ class Waiting:
     ) -> None:
         """Set a gang aside that does not fit as a whole."""
         if gang.first_tried is None:
-            gang.first_tried = self._now
-        gang.attempts += 1
-        gang.tried_at = self._now
-        gang.where = Where.PARKED
+            gang.wait_since(self.now)
+        gang.note_tried(self.now)
+        gang.move_to(Where.PARKED)
         verdict = Verdict(PLUGIN, Rejection((message,)))
-        entries = dict(gang.entries)
-        new = Parked(gang.profile, helped_by, moved_by, entries, verdict, gang, self._now, is_capped, gave_back)
-        new.preempts = preempts
+        new = Parked(
+            gang.profile,
+            helped_by,
+            moved_by,
+            dict(gang.entries),
+            verdict,
+            gang,
+            self.now,
+            is_capped=is_capped,
+            gave_back=gave_back,
+            preempts=preempts,
+        )
         self._parked.add_gang(new)
 
     def park_failed(self, turn: Turn, verdict: Verdict) -> None:
@@ -222,18 +256,25 @@ class Waiting:
         Who is parked for good comes back when a node or an object changes, or it is itself seen anew.
         """
         self._take_out(turn)
-        turn.faults += 1
+        turn.note_fault()
         is_over = turn.faults >= MOST_FAULTS
         helped_by = Change.NODE | Change.RELATED if is_over else Change(0)
-        again_at = math.inf if is_over else self.backoff.end(self._now, turn.faults)
+        again_at = math.inf if is_over else self.backoff.end(self.now, turn.faults)
+        gang = turn if isinstance(turn, GangEntry) else None
+        new = Parked(
+            turn.profile,
+            helped_by,
+            by_pod={} if gang is None else dict(gang.entries),
+            verdict=verdict,
+            gang=gang,
+            since=self.now,
+            is_capped=True,
+            again_at=again_at,
+            is_fault=True,
+        )
         if isinstance(turn, GangEntry):
-            turn.where = Where.PARKED
-            new = Parked(turn.profile, helped_by, by_pod=dict(turn.entries), verdict=verdict, gang=turn)
-        else:
-            new = Parked(turn.profile, helped_by, verdict=verdict)
-        new.since, new.is_capped, new.again_at, new.is_fault = self._now, True, again_at, True
-        if isinstance(turn, GangEntry):
-            turn.attempts, turn.tried_at = turn.attempts + 1, self._now
+            turn.move_to(Where.PARKED)
+            turn.note_tried(self.now)
             self._parked.add_gang(new)
         else:
             self._park((*shape_key(turn), turn.record.key), [turn], new)
@@ -245,18 +286,23 @@ class Waiting:
     def next_wake(self, now: float) -> float | None:
         """When somebody is to be tried again though nothing has happened; None if there is nobody."""
         times = [time for parked in self._parked for time in (parked.again_at, parked.since + UNSCHEDULABLE_SECONDS)]
+        times += [time for parked in self._parked for time in parked.preempt_at.values()]
         return min((time for time in times if now < time < math.inf), default=None)
 
     def _park(self, key: Key, entries: Sequence[Entry], new: Parked) -> None:
         self._parked.add(key, new, entries)
         for entry in entries:
-            entry.attempts += 1
-            entry.tried_at = self._now
+            entry.note_tried(self.now)
             self._mark(entry, Where.PARKED)
 
     def parked_with(self, entry: Entry) -> Parked | None:
         """The pods of the same shape that were tried in vain, if nothing has happened since."""
         return self._parked.of_shape(entry)
+
+    @property
+    def has_parked(self) -> bool:
+        """Whether any pod or gang was tried in vain, and could be helped by something that happens."""
+        return not self._parked.is_empty
 
     def note(self, change: Change, shape: Shape | None = None, changed: Changed | None = None) -> None:
         """Something happened, to a pod of some shape or to an object if one is given: whoever it could help is to be
@@ -268,7 +314,7 @@ class Waiting:
     def _bring_back(self, keys: Sequence[Key]) -> None:
         for turn in self._parked.take(keys):
             expiry = self._expiry(turn)
-            if self.backoff.is_over(expiry, self._now) or self._is_shared(turn):
+            if self.backoff.is_over(expiry, self.now) or self._is_shared(turn):
                 self._activate(turn)
             else:
                 self._mark(turn, Where.BACKOFF)
@@ -287,7 +333,7 @@ class Waiting:
         for turn in self._parked.helped_by_binding(shape):
             tried = (turn.tried_at, turn.attempts, turn.size, type(turn))
             if tried not in known:
-                if self.backoff.is_over(self._expiry(turn), self._now):
+                if self.backoff.is_over(self._expiry(turn), self.now):
                     return True
                 known.add(tried)
         return False

@@ -12,6 +12,7 @@ from mooring.kubeapi.admission.pod_security import PodSecurity
 from mooring.kubeapi.admission.pod_topology_labels import PodTopologyLabels
 from mooring.kubeapi.admission.priority import Priority
 from mooring.kubeapi.admission.quota import ResourceQuotas
+from mooring.kubeapi.admission.rights import Rights
 from mooring.kubeapi.admission.runtime_class import RuntimeClasses
 from mooring.kubeapi.admission.service_account import ServiceAccounts
 from mooring.kubeapi.admission.storage_object_in_use_protection import StorageObjectInUseProtection
@@ -41,6 +42,7 @@ class Chain:
     def __init__(self, api: Api, rbac: Rbac) -> None:
         self.quotas = ResourceQuotas(api)
         plugins: list[Mutating | Validating] = [
+            Rights(api, rbac),
             NamespaceLifecycle(api),
             ServiceAccounts(api),
             PodTopologyLabels(api),

@@ -1,21 +1,22 @@
 """ValidatingAdmissionPolicies: rules in CEL about what may be written, and their bindings."""
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mooring.kubeapi.api import Api
+from mooring.kubeapi.kinds.admission_policies import VARIABLES, check_binding, check_policy
 from mooring.kubeapi.requests import CREATE, DELETE, Request
 from mooring.kubeapi.selectors import selects
-from mooring.kubeapi.status import ApiError, Object, forbidden
+from mooring.kubeapi.status import ApiError, FieldError, Object, forbidden
 from mooring.kubeapi.store.records import Event
-from mooring.model.cel.program import ANY, Program, compile_expression
+from mooring.model.cel.program import ANY, Budget, Program, compile_expression
 from mooring.model.cel.values import CelCompileError, CelEvaluationError
 
+log = logging.getLogger(__name__)
 GROUP = "admissionregistration.k8s.io"
 POLICIES, BINDINGS = f"validatingadmissionpolicies.{GROUP}", f"validatingadmissionpolicybindings.{GROUP}"
-COST_LIMIT = 10_000_000
-_VARIABLES = ("object", "oldObject", "request", "params", "namespaceObject", "variables")
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
 
 
@@ -26,7 +27,7 @@ class Denial(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _compile(expression: str) -> Program:
-    return compile_expression(expression, dict.fromkeys(_VARIABLES, ANY))
+    return compile_expression(expression, dict.fromkeys(VARIABLES, ANY))
 
 
 class ValidatingPolicies:
@@ -43,9 +44,11 @@ class ValidatingPolicies:
         self._is_stale = True
 
     def validate(self, request: Request) -> None:
+        if request.resource.group == GROUP:
+            return
         if self._is_stale:
             self._read()
-        if not self._bound or request.resource.group == GROUP:
+        if not self._bound:
             return
         namespace = self._api.find("namespaces", None, request.namespace) if request.namespace else None
         for policy, bindings in self._bound:
@@ -57,11 +60,22 @@ class ValidatingPolicies:
 
     def _read(self) -> None:
         by_policy: dict[str, list[Object]] = {}
-        for binding in self._api.list(BINDINGS):
+        for binding in self._usable(BINDINGS, check_binding):
             by_policy.setdefault(binding["spec"]["policyName"], []).append(binding)
-        policies = ((policy, by_policy.get(policy["metadata"]["name"])) for policy in self._api.list(POLICIES))
+        policies = (
+            (policy, by_policy.get(policy["metadata"]["name"])) for policy in self._usable(POLICIES, check_policy)
+        )
         self._bound = [(policy, bindings) for policy, bindings in policies if bindings]
         self._is_stale = False
+
+    def _usable(self, resource: str, check: Callable[[Object], list[FieldError]]) -> Iterator[Object]:
+        """The objects that can be used. Others may be in a file that an older version wrote: they are named in the log
+        and refuse nothing."""
+        for obj in self._api.list(resource):
+            if errors := check(obj):
+                log.warning("%s %s is not used: %s", obj["kind"], obj["metadata"]["name"], errors[0])
+            else:
+                yield obj
 
     def _apply(self, policy: Object, binding: Object, request: Request, namespace: Object | None) -> None:
         about = f"ValidatingAdmissionPolicy '{policy['metadata']['name']}' with binding '{binding['metadata']['name']}'"
@@ -78,7 +92,10 @@ class ValidatingPolicies:
         kind, reference = policy["spec"].get("paramKind"), binding["spec"].get("paramRef")
         if not kind or not reference:
             return [None]
-        resource = self._api.registry.of_kind(kind["apiVersion"], kind["kind"])
+        try:
+            resource = self._api.registry.of_kind(kind["apiVersion"], kind["kind"])
+        except ApiError as error:
+            return self._without_params(policy, request, str(error))
         namespace = reference.get("namespace") or request.namespace
         if name := reference.get("name"):
             one = self._api.find(resource, namespace, name)
@@ -89,12 +106,15 @@ class ValidatingPolicies:
                 each for each in listed if selects(reference.get("selector"), each["metadata"].get("labels") or {})
             ]
         if not found and reference.get("parameterNotFoundAction") == "Deny":
-            why = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
-            if policy["spec"].get("failurePolicy", "Fail") == "Fail":
-                raise _refusal(
-                    request, f"ValidatingAdmissionPolicy '{policy['metadata']['name']}' denied request: {why}"
-                )
+            why = "no params found for policy binding with `Deny` parameterNotFoundAction"
+            return self._without_params(policy, request, why)
         return list(found)
+
+    def _without_params(self, policy: Object, request: Request, why: str) -> list[Object | None]:
+        if policy["spec"].get("failurePolicy", "Fail") == "Fail":
+            about = f"ValidatingAdmissionPolicy '{policy['metadata']['name']}'"
+            raise _refusal(request, f"{about} denied request: failed to configure binding: {why}")
+        return []
 
 
 def _refusal(request: Request, message: str, reason: str = "Invalid") -> ApiError:
@@ -176,10 +196,11 @@ def _facts(request: Request, namespace: Object | None, params: Object | None) ->
 def _denials(spec: Object, facts: dict[str, Any]) -> Iterator[Denial]:
     """What is wrong with a request by the rules of a policy; rules that fail count as its `failurePolicy` says."""
     fails = spec.get("failurePolicy", "Fail") == "Fail"
+    budget = Budget()
     errors = []
     for condition in spec.get("matchConditions") or ():
         try:
-            if _value(condition["expression"], facts) is False:
+            if _value(condition["expression"], facts, budget) is False:
                 return
         except (CelCompileError, CelEvaluationError) as error:
             errors.append(Denial(f"match condition '{condition['name']}' failed: {error}"))
@@ -188,26 +209,26 @@ def _denials(spec: Object, facts: dict[str, Any]) -> Iterator[Denial]:
         return
     for variable in spec.get("variables") or ():
         try:
-            facts["variables"][variable["name"]] = _value(variable["expression"], facts)
+            facts["variables"][variable["name"]] = _value(variable["expression"], facts, budget)
         except (CelCompileError, CelEvaluationError):
             continue  # who uses it finds it missing
     for validation in spec.get("validations") or ():
         try:
-            if _value(validation["expression"], facts) is not True:
-                yield Denial(_message(validation, facts), validation.get("reason") or "Invalid")
+            if _value(validation["expression"], facts, budget) is not True:
+                yield Denial(_message(validation, facts, budget), validation.get("reason") or "Invalid")
         except (CelCompileError, CelEvaluationError) as error:
             if fails:
                 yield Denial(f"expression '{validation['expression']}' resulted in error: {error}")
 
 
-def _value(expression: str, facts: Mapping[str, Any]) -> Any:
-    return _compile(expression).evaluate(facts, COST_LIMIT)
+def _value(expression: str, facts: Mapping[str, Any], budget: Budget) -> Any:
+    return _compile(expression).evaluate(facts, budget=budget)
 
 
-def _message(validation: Object, facts: Mapping[str, Any]) -> str:
+def _message(validation: Object, facts: Mapping[str, Any], budget: Budget) -> str:
     if written := validation.get("messageExpression"):
         try:
-            said = _value(written, facts)
+            said = _value(written, facts, budget)
         except (CelCompileError, CelEvaluationError):
             said = ""
         if isinstance(said, str) and said.strip() and "\n" not in said:

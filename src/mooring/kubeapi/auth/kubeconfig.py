@@ -2,6 +2,7 @@
 
 import base64
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -12,20 +13,17 @@ from mooring.kubeapi.status import Object
 NAME = "mooring"
 
 
-def make_kubeconfig(server: str, authority: bytes, client: Pair, token: str) -> Object:
-    """Two ways in as the administrator: a client certificate (the current context), and a bearer token."""
-    return {
+def make_kubeconfig(
+    server: str, authority: bytes, client: Pair, token: str, others: Mapping[str, Pair] | None = None
+) -> Object:
+    """Two ways in as the administrator: a client certificate (the current context), and a bearer token. Each other user
+    has a context of its name."""
+    config: Object = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": NAME, "cluster": {"server": server, "certificate-authority-data": _packed(authority)}}],
         "users": [
-            {
-                "name": NAME,
-                "user": {
-                    "client-certificate-data": _packed(client.certificate),
-                    "client-key-data": _packed(client.key),
-                },
-            },
+            _user(NAME, client),
             {"name": f"{NAME}-token", "user": {"token": token}},
         ],
         "contexts": [
@@ -34,6 +32,15 @@ def make_kubeconfig(server: str, authority: bytes, client: Pair, token: str) -> 
         ],
         "current-context": NAME,
     }
+    for name, pair in (others or {}).items():
+        config["users"].append(_user(name, pair))
+        config["contexts"].append({"name": name, "context": {"cluster": NAME, "user": name, "namespace": "default"}})
+    return config
+
+
+def _user(name: str, pair: Pair) -> Object:
+    keys = {"client-certificate-data": _packed(pair.certificate), "client-key-data": _packed(pair.key)}
+    return {"name": name, "user": keys}
 
 
 def write_kubeconfig(path: Path, config: Object) -> None:

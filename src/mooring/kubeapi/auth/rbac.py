@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.kubeapi.auth.user import User
-from mooring.kubeapi.selectors import selects
 from mooring.kubeapi.status import ApiError, Object, forbidden, qualified
 from mooring.kubeapi.store.records import Event
 
@@ -108,9 +107,9 @@ class Rbac:
 
     def _read(self) -> None:
         api = self._api
-        cluster_roles = {role["metadata"]["name"]: self._rules_of(role) for role in api.list(f"clusterroles.{GROUP}")}
+        cluster_roles = {role["metadata"]["name"]: _rules_of(role) for role in api.list(f"clusterroles.{GROUP}")}
         roles = {
-            (role["metadata"]["namespace"], role["metadata"]["name"]): self._rules_of(role)
+            (role["metadata"]["namespace"], role["metadata"]["name"]): _rules_of(role)
             for role in api.list(f"roles.{GROUP}")
         }
         self._everywhere, self._in_namespace = {}, {}
@@ -128,15 +127,10 @@ class Rbac:
                 self._in_namespace.setdefault((namespace, subject), []).extend(rules)
         self._is_stale = False
 
-    def _rules_of(self, role: Object) -> list[Rule]:
-        """A role's own rules and, of an aggregated one, those of the roles that it selects."""
-        written = list(role.get("rules") or ())
-        for selector in (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ():
-            for other in self._api.list(f"clusterroles.{GROUP}"):
-                labels = other["metadata"].get("labels") or {}
-                if other["metadata"]["name"] != role["metadata"]["name"] and selects(selector, labels):
-                    written += other.get("rules") or ()
-        return [make_rule(rule) for rule in written]
+
+def _rules_of(role: Object) -> list[Rule]:
+    """A role's rules; those of an aggregated role are written by a controller."""
+    return [make_rule(rule) for rule in role.get("rules") or ()]
 
 
 def _names(user: User) -> Iterable[str]:

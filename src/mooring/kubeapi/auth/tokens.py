@@ -24,6 +24,7 @@ SHORTEST_SECONDS, USUAL_SECONDS, LONGEST_SECONDS = 600, 3600, 2**32
 REMEMBERED_SECONDS = 10.0
 """How long an answer about a token is used again."""
 MOST_REMEMBERED = 10_000
+LONGEST_TOKEN = 16 * 1024
 
 
 def make_signing_key() -> bytes:
@@ -44,11 +45,13 @@ class Tokens:
         self._id = hashlib.sha256(
             self._public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
         ).hexdigest()[:43]
-        self._remembered: dict[str, tuple[float, User | None]] = {}
+        self._remembered: dict[str, tuple[float, User]] = {}
         self.now: Callable[[], float] = time.time
 
     def user_of(self, token: str, audiences: tuple[str, ...] = (ISSUER,)) -> User | None:
         """Whose token this is; None if nobody's."""
+        if len(token) > LONGEST_TOKEN:
+            return None
         if (found := self._static.get(token)) is not None:
             return found
         now = self.now()
@@ -57,7 +60,7 @@ class Tokens:
             return remembered[1]
         claims = self._verified(token)
         user = self._user(claims, audiences) if claims is not None else None
-        if audiences == (ISSUER,):
+        if user is not None and audiences == (ISSUER,):
             if len(self._remembered) > MOST_REMEMBERED:
                 self._remembered.clear()
             self._remembered[token] = (now, user)
@@ -71,7 +74,7 @@ class Tokens:
             signed = f"{head}.{body}".encode()
             self._public.verify(_unpacked(signature), signed, padding.PKCS1v15(), hashes.SHA256())
             claims = json.loads(_unpacked(body))
-        except (ValueError, InvalidSignature, AttributeError, UnicodeDecodeError):
+        except (ValueError, InvalidSignature, AttributeError, UnicodeDecodeError, RecursionError):
             return None
         return claims if isinstance(claims, dict) and claims.get("exp", 0) > self.now() else None
 

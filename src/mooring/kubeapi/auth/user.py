@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 MASTERS = "system:masters"
+ANONYMOUS = "system:anonymous"
 AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
 NODE_NAME = "authentication.kubernetes.io/node-name"
 """In a user's `extra`: the node of the pod that it is the account of."""

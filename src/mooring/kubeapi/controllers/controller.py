@@ -27,6 +27,8 @@ Key = tuple[str, str]
 
 TURN_SECONDS = 0.005
 """How long the runner works before it lets others have the loop."""
+LONGEST_REST_SECONDS = 0.25
+"""How long the loop is left to requests after a turn that took longer: each needs the loop several times."""
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 0.005, 60.0
 
 
@@ -34,6 +36,8 @@ class Controller:
     """Brings objects of one kind into order, one key at a time."""
 
     name: ClassVar[str]
+    goes_first: ClassVar[bool] = False
+    """Whether its keys come before those of other controllers: requests wait for what it makes."""
 
     def __init__(self, context: "Context") -> None:
         self.context = context
@@ -50,6 +54,10 @@ class Controller:
 
     def enqueue(self, key: Key, after: float = 0.0) -> None:
         self.context.runner.add(self, key, after)
+
+    def try_again(self, key: Key) -> None:
+        """Come back later, and later each time until a look at the key succeeds without this."""
+        self.context.runner.retry(self, key)
 
     def follow(self, resource: str) -> Informer[Object]:
         """Bring each object of a resource into order now and whenever it changes; returns their informer."""
@@ -78,7 +86,7 @@ class Controller:
 
 
 class Runner:
-    """Works off the keys of all controllers, first come first served, each no earlier than it asked for."""
+    """Works off the keys of all controllers, urgent ones first, then first come first served; none before its time."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -90,6 +98,7 @@ class Runner:
         self._failures: dict[tuple[str, Key], int] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._turn: asyncio.Handle | None = None
+        self._rests_until = 0.0
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = 0.0
         self.is_stopped = False
@@ -110,7 +119,7 @@ class Runner:
         if after <= 0:
             if mark not in self._queued:
                 self._queued.add(mark)
-                self._ready.append((controller, key))
+                (self._ready.appendleft if controller.goes_first else self._ready.append)((controller, key))
                 self._wake()
             return
         at = self._now() + after
@@ -145,32 +154,41 @@ class Runner:
         controller, key = self._ready.popleft()
         mark = controller.name, key
         self._queued.discard(mark)
+        failures = self._failures.get(mark, 0)
         try:
             controller.sync(key)
         except ApiError as error:
             log.debug("%s %s: %s", controller.name, key, error)
-            self._retry(controller, key)
+            self.retry(controller, key)
         except Exception:
             log.exception("%s failed on %s", controller.name, key)
-            self._retry(controller, key)
-        else:
+            self.retry(controller, key)
+        if self._failures.get(mark, 0) == failures:
             self._failures.pop(mark, None)
 
-    def _retry(self, controller: Controller, key: Key) -> None:
+    def retry(self, controller: Controller, key: Key) -> None:
+        """Put a key back that could not be brought into order, to be looked at later each time."""
         mark = controller.name, key
         failures = self._failures[mark] = self._failures.get(mark, 0) + 1
         self.add(controller, key, min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** min(failures, 20)))
 
     def _wake(self) -> None:
         if self._loop is not None and self._turn is None and self._ready and not self.is_stopped:
-            self._turn = self._loop.call_soon(self._take_turn)
+            rest = self._rests_until - time.monotonic()
+            if rest > 0:
+                self._turn = self._loop.call_later(rest, self._take_turn)
+            else:
+                self._turn = self._loop.call_soon(self._take_turn)
 
     def _take_turn(self) -> None:
-        self._turn = None
-        until = time.monotonic() + TURN_SECONDS
+        start = time.monotonic()
         self._ring()
-        while self._ready and time.monotonic() < until:
+        while self._ready and time.monotonic() < start + TURN_SECONDS:
             self._work_off_one()
+        end = time.monotonic()
+        if end - start > 2 * TURN_SECONDS:  # one key may take long, as an object with very many pods does
+            self._rests_until = end + min((end - start) / 2, LONGEST_REST_SECONDS)
+        self._turn = None
         self._wake()
         self._set_alarm()
 
@@ -188,4 +206,6 @@ class Runner:
 
     def _sound(self) -> None:
         self._alarm = None
-        self._take_turn()
+        self._ring()
+        self._wake()
+        self._set_alarm()

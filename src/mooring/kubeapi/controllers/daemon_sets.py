@@ -7,6 +7,7 @@ from mooring.kubeapi.controllers.ownership import Claims, selector_of
 from mooring.kubeapi.controllers.pods import PodView, delete_pod, make_pod
 from mooring.kubeapi.controllers.revisions import Revisions
 from mooring.kubeapi.controllers.rollouts import scaled
+from mooring.kubeapi.controllers.slices import SLICE
 from mooring.kubeapi.status import ApiError
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import PodSpec
@@ -15,7 +16,6 @@ from mooring.model.loading.daemons import suitable_nodes, with_daemon_toleration
 RESOURCE = "daemonsets.apps"
 HASH_LABEL = "controller-revision-hash"
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
-BURST = 250
 FAILED_BACKOFF_SECONDS, LONGEST_FAILED_BACKOFF_SECONDS = 1.0, 900.0
 
 
@@ -61,11 +61,7 @@ class DaemonSets(Controller):
         if selector.is_empty:
             return
         owned = list(self.informers.pods.controlled_by(found["metadata"]["uid"]))
-        orphans = [
-            pod
-            for pod in self.informers.pods.list(key[0])
-            if pod.metadata.controller is None and selector.matches(pod.metadata.labels)
-        ]
+        orphans = [pod for pod in self.informers.pods.orphans(key[0]) if selector.matches(pod.metadata.labels)]
         claimed = Claims(self.api, "pods", found, selector).settle([*owned, *orphans], lambda pod: pod.metadata)
         pods = [pod for pod in (self.informers.pods.get(*one.key) for one in claimed) if pod is not None]
         _Turn(self, found, pods).run()
@@ -144,9 +140,10 @@ class _Turn:
                 lacking.append(node)
             elif len(alive) > 1:
                 self._drop_surplus(alive)
-        for node in sorted(lacking)[:BURST]:
-            self._create(node)
-        if len(lacking) > BURST:
+        for node in sorted(lacking)[:SLICE]:
+            if not self._create(node):
+                return  # what keeps one pod from being made keeps the others too, mostly
+        if len(lacking) > SLICE:
             self.controller.enqueue((self.namespace, self.name))
 
     def _drop_failed(self, node: str, pods: list[PodView]) -> list[PodView]:
@@ -188,7 +185,7 @@ class _Turn:
             for pod in group[1:]:
                 delete_pod(self.api, pod)
 
-    def _create(self, node: str) -> None:
+    def _create(self, node: str) -> bool:
         pod = make_pod(self.spec["template"], self.set, self.namespace)
         pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), HASH_LABEL: self.hash, **self._generation()}
         spec = pod["spec"]
@@ -202,9 +199,10 @@ class _Turn:
             created = self.api.create("pods", pod, self.namespace)
         except ApiError as error:
             self._event("Warning", "FailedCreate", f"Error creating: {error}")
-            self.controller.enqueue((self.namespace, self.name), after=1.0)
-            return
+            self.controller.try_again((self.namespace, self.name))
+            return False
         self._event("Normal", "SuccessfulCreate", f"Created pod: {created['metadata']['name']}")
+        return True
 
     def _generation(self) -> dict[str, str]:
         annotations = self.set["metadata"].get("annotations") or {}

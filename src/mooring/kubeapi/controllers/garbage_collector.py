@@ -5,11 +5,13 @@ The graph of owners follows the store as it is, so an owner that is not in it do
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
 import msgspec
 
 from mooring.kubeapi.controllers.controller import Controller, Key, Object
 from mooring.kubeapi.controllers.informers import View
+from mooring.kubeapi.controllers.slices import SLICE
 from mooring.kubeapi.deletion import FOREGROUND, ORPHAN
 from mooring.kubeapi.registry import Resource
 from mooring.kubeapi.status import ApiError
@@ -201,11 +203,14 @@ class GarbageCollector(Controller):
         self._change(uid, item, resource, unblock)
 
     def _orphan(self, uid: str, item: _Item, resource: Resource) -> None:
-        for dependent in list(self._dependents.get(uid, ())):
-            found = self._items.get(dependent)
-            of = self._resource(found.table) if found is not None else None
-            if found is not None and of is not None:
-                self._drop_references(dependent, found, of, {uid})
+        items = ((dependent, self._items.get(dependent)) for dependent in self._dependents.get(uid, ()))
+        known = ((dependent, found, self._resource(found.table)) for dependent, found in items if found is not None)
+        dependents = [(dependent, found, of) for dependent, found, of in islice(known, SLICE) if of is not None]
+        for dependent, found, of in dependents:
+            self._drop_references(dependent, found, of, {uid})
+        if len(dependents) == SLICE:
+            self.enqueue(("", uid))
+            return
         self._drop_finalizer(uid, item, resource, ORPHAN)
 
     def _wait_for_dependents(self, uid: str, item: _Item, resource: Resource) -> None:

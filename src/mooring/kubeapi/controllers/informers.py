@@ -4,6 +4,7 @@ They follow the store itself, not its watches: a change is seen before the call 
 never acts on what it has just changed. Objects are shared: whoever wants to change one asks the API for a fresh copy.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -12,6 +13,7 @@ import msgspec
 from mooring.kubeapi.api import Api
 from mooring.kubeapi.store.records import DELETED, Event, Record
 
+log = logging.getLogger(__name__)
 Object = dict[str, Any]
 decode_object = msgspec.json.Decoder().decode
 
@@ -55,6 +57,7 @@ class Informer(Generic[V]):
         self._objects: dict[str, dict[str, V]] = {}
         self._controllers: dict[tuple[str, str], str] = {}
         self._controlled: dict[str, dict[tuple[str, str], None]] = {}
+        self._orphans: dict[str, dict[str, V]] = {}
         self._handlers: list[Handler[V]] = []
         table = api.registry.find(resource).storage
         for record in api.store.records(table):
@@ -81,6 +84,10 @@ class Informer(Generic[V]):
         """The objects whose controller has this UID."""
         return [self._objects[namespace][name] for namespace, name in self._controlled.get(uid, ())]
 
+    def orphans(self, namespace: str) -> Iterable[V]:
+        """The objects of a namespace that nothing controls."""
+        return list(self._orphans.get(namespace, {}).values())
+
     def _observe(self, event: Event) -> None:
         key = event.namespace, event.name
         old = self.get(*key)
@@ -90,7 +97,10 @@ class Informer(Generic[V]):
         else:
             new = self._set(event.record)
         for handler in self._handlers:
-            handler(old, new)
+            try:
+                handler(old, new)
+            except Exception:  # the change has happened: no handler may keep the others, or its author, from knowing
+                log.exception("a controller failed on %s/%s", *key)
 
     def _set(self, record: Record) -> V:
         new = self._decode(record.data)
@@ -98,6 +108,10 @@ class Informer(Generic[V]):
         self._objects.setdefault(record.namespace, {})[record.name] = new
         owner = controller_of(new)
         uid = owner["uid"] if owner is not None else None
+        if uid is None:
+            self._orphans.setdefault(record.namespace, {})[record.name] = new
+        else:
+            self._forget_orphan(key)
         before = self._controllers.get(key)
         if before != uid:
             self._forget_controller(key)
@@ -112,6 +126,13 @@ class Informer(Generic[V]):
         if not objects:
             self._objects.pop(key[0], None)
         self._forget_controller(key)
+        self._forget_orphan(key)
+
+    def _forget_orphan(self, key: tuple[str, str]) -> None:
+        orphans = self._orphans.get(key[0], {})
+        orphans.pop(key[1], None)
+        if not orphans:
+            self._orphans.pop(key[0], None)
 
     def _forget_controller(self, key: tuple[str, str]) -> None:
         uid = self._controllers.pop(key, None)

@@ -13,12 +13,12 @@ def parse_indexes(text: str | None, limit: int) -> set[int]:
     for part in filter(None, (text or "").split(",")):
         first, _, last = part.partition("-")
         if first.isdecimal() and (last.isdecimal() or not last):
-            found.update(range(int(first), int(last or first) + 1))
-    return {index for index in found if index < limit}
+            found.update(range(int(first), min(int(last or first) + 1, limit)))
+    return found
 
 
 def format_indexes(indexes: Iterable[int]) -> str:
-    """Write indexes, runs of two or more as a range.
+    """Write indexes, runs of three or more as a range.
 
     >>> format_indexes([7, 1, 3, 4, 5])
     '1,3-5,7'
@@ -30,6 +30,7 @@ def format_indexes(indexes: Iterable[int]) -> str:
             last = index
             continue
         if first is not None:
-            parts.append(str(first) if first == last else f"{first}-{last}")
+            is_range = last is not None and last > first + 1
+            parts += [f"{first}-{last}"] if is_range else [str(first)] if first == last else [str(first), str(last)]
         first = last = index
     return ",".join(parts)

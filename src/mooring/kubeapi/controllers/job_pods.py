@@ -9,7 +9,6 @@ Object = dict[str, Any]
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
 TRACKING = "batch.kubernetes.io/job-tracking"
-BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 10.0, 600.0
 
 
 def index_of(pod: PodView) -> int | None:
@@ -35,11 +34,6 @@ def finished_at(pod: PodView) -> float:
     if (leaves := timestamp_seconds(pod.metadata.deletion_timestamp)) is not None:
         return leaves - (pod.metadata.deletion_grace_period_seconds or 0)
     return timestamp_seconds(pod.metadata.creation_timestamp) or 0.0
-
-
-def backoff_seconds(failures: int) -> float:
-    """How long after its last failure a Job or an index waits."""
-    return min(LONGEST_BACKOFF_SECONDS, BACKOFF_SECONDS * 2 ** min(failures - 1, 10)) if failures > 0 else 0.0
 
 
 def make_job_pod(job: Object, index: int | None, failures: int | None, group: str = "") -> Object:

@@ -3,10 +3,12 @@
 from typing import TYPE_CHECKING
 
 from mooring.kubeapi.controllers.job_groups import keep_group
-from mooring.kubeapi.controllers.job_pods import backoff_seconds, failures_of, finished_at, index_of, make_job_pod
+from mooring.kubeapi.controllers.job_pods import failures_of, finished_at, index_of, make_job_pod
 from mooring.kubeapi.controllers.job_policies import IGNORE, on_failure
 from mooring.kubeapi.controllers.pods import PodView, delete_pod, rank_for_deletion
+from mooring.kubeapi.controllers.slices import SLICE, at_most
 from mooring.kubeapi.status import ApiError
+from mooring.model.kubelet.backoff import backoff_seconds
 
 if TYPE_CHECKING:
     from mooring.kubeapi.controllers.jobs import JobTurn
@@ -18,6 +20,7 @@ class JobReplicas:
     def __init__(self, turn: "JobTurn") -> None:
         self.turn = turn
         self.group = ""
+        self._by_index: dict[int | None, list[PodView]] | None = None
 
     def manage(self) -> None:
         """Bring the number of active pods to what is wanted now."""
@@ -41,9 +44,13 @@ class JobReplicas:
     def _wanted(self) -> int:
         succeeded = self.turn.status.get("succeeded", 0)
         if self.turn.completions is None:
-            return len(self.turn.active) if succeeded > 0 else self.turn.parallelism
+            return len(self.turn.active) if succeeded > 0 else self._parallelism
         done = len(self.turn.succeeded_indexes | self.turn.failed_indexes) if self.turn.is_indexed else succeeded
-        return min(self.turn.parallelism, max(0, self.turn.completions - done))
+        return min(self._parallelism, max(0, self.turn.completions - done))
+
+    @property
+    def _parallelism(self) -> int:
+        return at_most(self.turn.controller, self.turn.job, self.turn.parallelism)
 
     def _drop_needless(self) -> None:
         """Two pods of one index, or one whose index is done or not there any more: one is too many."""
@@ -58,13 +65,17 @@ class JobReplicas:
         self._remove(needless)
 
     def _remove(self, pods: list[PodView]) -> None:
-        for pod in pods:
+        removed = pods[:SLICE]
+        for pod in removed:
             delete_pod(self.turn.api, pod)
             self.turn.event("Normal", "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
-        gone = {pod.metadata.uid for pod in pods}
+        if len(pods) > SLICE:
+            self.turn.controller.enqueue(self.turn.key)
+        gone = {pod.metadata.uid for pod in removed}
         self.turn.active = [pod for pod in self.turn.active if pod.metadata.uid not in gone]
 
     def _create(self, count: int) -> None:
+        is_part, count = count > SLICE, min(count, SLICE)
         indexes: list[int | None] = [None] * count
         if self.turn.is_indexed:
             indexes = list(self._free_indexes(count))
@@ -77,7 +88,7 @@ class JobReplicas:
                 created = self.turn.api.create("pods", make_job_pod(self.turn.job, index, failures, self.group))
             except ApiError as error:
                 self.turn.event("Warning", "FailedCreate", f"Error creating: {error}")
-                self.turn.controller.enqueue(self.turn.key, after=1.0)
+                self.turn.controller.try_again(self.turn.key)
                 return
             self.turn.event("Normal", "SuccessfulCreate", f"Created pod: {created['metadata']['name']}")
             view = self.turn.controller.informers.pods.get(
@@ -86,6 +97,8 @@ class JobReplicas:
             if view is not None:
                 self.turn.active.append(view)
                 self.turn.pods.append(view)
+        if is_part and len(indexes) == count:
+            self.turn.controller.enqueue(self.turn.key)
 
     def _free_indexes(self, count: int) -> list[int]:
         """The lowest indexes that nobody works on and that need not wait."""
@@ -113,24 +126,28 @@ class JobReplicas:
     def _failures(self) -> list[PodView]:
         """The failed pods since the last success: they make the next one wait."""
         ended = sorted((pod for pod in self.turn.pods if pod.is_terminal or pod.is_leaving), key=finished_at)
-        failures: list[PodView] = []
-        for pod in ended:
-            failures = [] if pod.status.phase == "Succeeded" else [*failures, pod]
-        return failures
+        successes = [number for number, pod in enumerate(ended) if pod.status.phase == "Succeeded"]
+        return ended[successes[-1] + 1 :] if successes else ended
 
     def _ended_of_index(self, index: int) -> list[PodView]:
-        return sorted(
-            (pod for pod in self.turn.pods if index_of(pod) == index and pod.status.phase == "Failed"), key=finished_at
-        )
+        return sorted((pod for pod in self._pods_of(index) if pod.status.phase == "Failed"), key=finished_at)
 
     def _failures_of_index(self, index: int | None) -> int:
-        pods = [pod for pod in self.turn.pods if index_of(pod) == index and self.turn.is_failed(pod)]
+        pods = [pod for pod in self._pods_of(index) if self.turn.is_failed(pod)]
         counted = [
             failures_of(pod) + 1
             for pod in pods
             if on_failure(self.turn.spec.get("podFailurePolicy"), pod).action != IGNORE
         ]
         return max(counted, default=0)
+
+    def _pods_of(self, index: int | None) -> list[PodView]:
+        """The pods of an index that were there before any was made."""
+        if self._by_index is None:
+            self._by_index = {}
+            for pod in self.turn.pods:
+                self._by_index.setdefault(index_of(pod), []).append(pod)
+        return self._by_index.get(index, [])
 
     def _wait_seconds(self, failures: list[PodView]) -> float:
         if not failures:

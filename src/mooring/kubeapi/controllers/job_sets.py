@@ -6,6 +6,7 @@ from mooring.kubeapi.controllers.conditions import find_condition, is_true, set_
 from mooring.kubeapi.controllers.controller import Controller, Key, Object
 from mooring.kubeapi.controllers.ownership import owner_reference
 from mooring.kubeapi.controllers.pods import pod_document
+from mooring.kubeapi.controllers.slices import MOST_MEMBERS, SLICE, at_most
 from mooring.kubeapi.status import ApiError
 from mooring.model.api.pods import Pod
 from mooring.model.api.workloads import Job
@@ -131,21 +132,46 @@ class _Turn:
             if bool(job["spec"].get("suspend")) != is_suspended and not _is_over(job):
                 fresh = self.api.find(JOBS, self.namespace, job["metadata"]["name"])
                 if fresh is not None:
+                    if not is_suspended:
+                        self._take_over_directives(fresh)
                     fresh["spec"]["suspend"] = is_suspended
                     self.api.update(JOBS, fresh)
+
+    def _take_over_directives(self, job: Object) -> None:
+        """A suspended JobSet may have been told other nodes for its pods since its Jobs were made."""
+        named = (each for each in self.spec.get("replicatedJobs") or () if each["name"] == _label(job, REPLICATED_JOB))
+        replicated = next(named, None)
+        template = ((replicated or {}).get("template", {}).get("spec") or {}).get("template")
+        if template is None:
+            return
+        metadata, spec = job["spec"]["template"].setdefault("metadata", {}), job["spec"]["template"]["spec"]
+        for name in ("labels", "annotations"):
+            if more := (template.get("metadata") or {}).get(name):
+                metadata[name] = {**(metadata.get(name) or {}), **more}
+        for name in ("nodeSelector", "tolerations", "schedulingGates"):
+            spec.pop(name, None)
+            if given := (template.get("spec") or {}).get(name):
+                spec[name] = given
 
     # Jobs
 
     def _create(self) -> None:
         held = {job["metadata"]["name"] for job in (*self.jobs, *self._leaving())}
         is_in_order = (self.spec.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder"
-        position = 0
-        for replicated, raw in zip(self.typed.spec.replicated_jobs, self.spec["replicatedJobs"], strict=True):
+        total = sum(one.replicas for one in self.typed.spec.replicated_jobs)
+        if at_most(self.controller, self.set, total, MOST_MEMBERS) < total:
+            return
+        position = made = 0
+        for replicated, raw in zip(self.typed.spec.replicated_jobs, self.spec.get("replicatedJobs") or (), strict=True):
             for index in range(replicated.replicas):
-                job = make_job(self.typed, replicated, index, position)
                 position += 1
-                if job.metadata.name not in held:
-                    self._create_job(job, raw["template"])
+                if f"{self.name}-{replicated.name}-{index}" in held:
+                    continue
+                if made == SLICE:
+                    self.controller.enqueue((self.namespace, self.name))
+                    return
+                made += 1
+                self._create_job(make_job(self.typed, replicated, index, position - 1), raw["template"])
             if (
                 is_in_order
                 and not self.spec.get("suspend")

@@ -1,5 +1,8 @@
 """Jobs: pods until enough of them have succeeded, or too many have failed."""
 
+from collections.abc import Iterator
+from itertools import islice
+
 from mooring.kubeapi.controllers.conditions import find_condition, is_true, set_condition
 from mooring.kubeapi.controllers.controller import Controller, Key, Object
 from mooring.kubeapi.controllers.job_indexes import format_indexes, parse_indexes
@@ -8,6 +11,7 @@ from mooring.kubeapi.controllers.job_policies import FAIL_INDEX, FAIL_JOB, IGNOR
 from mooring.kubeapi.controllers.job_replicas import JobReplicas
 from mooring.kubeapi.controllers.ownership import Claims, selector_of
 from mooring.kubeapi.controllers.pods import PodView, delete_pod
+from mooring.kubeapi.controllers.slices import SLICE
 from mooring.model.api.meta import timestamp_seconds, timestamp_text
 
 RESOURCE = "jobs.batch"
@@ -50,17 +54,23 @@ class Jobs(Controller):
             return
         pods = self._pods_of(job)
         if is_true(job, "Complete") or is_true(job, "Failed"):
-            for pod in pods:
-                drop_tracking(self, pod)
+            self._release(key, (pod for pod in pods if TRACKING in pod.metadata.finalizers))
             return
         JobTurn(self, job, pods).run()
 
     def _release_all(self, key: Key) -> None:
         """The pods of a Job that is gone wait for nobody."""
-        for pod in list(self.informers.pods.list(key[0])):
-            owner = pod.metadata.controller
-            if owner is not None and (owner["kind"], owner["name"]) == ("Job", key[1]):
-                drop_tracking(self, pod)
+        tracked = [pod for pod in self.informers.pods.list(key[0]) if TRACKING in pod.metadata.finalizers]
+        owned = ((pod, pod.metadata.controller) for pod in tracked)
+        ours = (pod for pod, owner in owned if owner and (owner["kind"], owner["name"]) == ("Job", key[1]))
+        self._release(key, ours)
+
+    def _release(self, key: Key, tracked: Iterator[PodView]) -> None:
+        pods = list(islice(tracked, SLICE))
+        for pod in pods:
+            drop_tracking(self, pod)
+        if len(pods) == SLICE:
+            self.enqueue(key)
 
     def _pods_of(self, job: Object) -> list[PodView]:
         selector = selector_of(job["spec"].get("selector"))
@@ -68,13 +78,10 @@ class Jobs(Controller):
         orphans = (
             []
             if selector.is_empty or selector.is_nothing
-            else [
-                pod
-                for pod in self.informers.pods.list(key_of(job)[0])
-                if pod.metadata.controller is None and selector.matches(pod.metadata.labels)
-            ]
+            else [pod for pod in self.informers.pods.orphans(key_of(job)[0]) if selector.matches(pod.metadata.labels)]
         )
-        if not orphans:
+        is_selective = not (selector.is_empty or selector.is_nothing)
+        if not orphans and (not is_selective or all(selector.matches(pod.metadata.labels) for pod in owned)):
             return owned
         claimed = Claims(self.api, "pods", job, selector).settle([*owned, *orphans], lambda pod: pod.metadata)
         return [pod for pod in (self.informers.pods.get(*found.key) for found in claimed) if pod is not None]
@@ -121,13 +128,18 @@ class JobTurn:
     def run(self) -> None:
         if "startTime" not in self.status and not self.is_suspended:
             self.status["startTime"] = timestamp_text(self.now)
-        self._count_finished()
+        if not self._count_finished():
+            if self.failure is not None:  # it stands in no other place
+                self._set("FailureTarget", *self.failure)
+            self._write()
+            self.controller.enqueue(self.key)
+            return
         self.active = [pod for pod in self.pods if pod.is_active]
         self._judge()
         if self.failure is not None or self._met():
-            for pod in self.active:
+            for pod in self.active[:SLICE]:
                 delete_pod(self.api, pod)
-            self.active = []
+            self.active = self.active[SLICE:]
         elif "deletionTimestamp" not in self.job["metadata"]:
             self._set_suspended()
             JobReplicas(self).manage()
@@ -143,17 +155,19 @@ class JobTurn:
             return True
         return not self.replaces_failed_only and pod.is_leaving and pod.status.phase != "Succeeded"
 
-    def _count_finished(self) -> None:
-        """Count pods that have ended, once: those that still carry the finalizer have not been counted.
+    def _count_finished(self) -> bool:
+        """Count pods that have ended, once: those that still carry the finalizer have not been counted. False if there
+        may be more of them.
 
         Who is about to be counted is written down before it is let go of, and counted with the next write: after a
         crash in between nobody is counted twice, and nobody is lost.
         """
         self._count_left_over()
         self.uncounted: dict[str, list[str]] = {"succeeded": [], "failed": []}
-        ended = [pod for pod in self.pods if TRACKING in pod.metadata.finalizers and self._take_account(pod)]
+        tracked = (pod for pod in self.pods if TRACKING in pod.metadata.finalizers)
+        ended = list(islice((pod for pod in tracked if self._take_account(pod)), SLICE))
         if not ended:
-            return
+            return True
         self.status["uncountedTerminatedPods"] = {name: uids for name, uids in self.uncounted.items() if uids}
         self._write_indexes()
         self._write()
@@ -166,6 +180,7 @@ class JobTurn:
         if self.is_indexed and self.succeeded_indexes:
             self.status["succeeded"] = len(self.succeeded_indexes)
         self.pods = self._current()
+        return len(ended) < SLICE
 
     def _current(self) -> list[PodView]:
         found = (self.controller.informers.pods.get(*pod.key) for pod in self.pods)
@@ -299,20 +314,19 @@ class JobTurn:
         terminating = [pod for pod in current if pod.is_leaving and not pod.is_terminal]
         self.status["terminating"] = len(terminating)
         uncounted = any(TRACKING in pod.metadata.finalizers for pod in current if pod.is_terminal)
+        goes_on = bool(terminating or uncounted or self.active)
         if self.failure is not None:
             self._set("FailureTarget", *self.failure)
-            if not terminating and not uncounted:
+            if not goes_on:
                 self._set("Failed", *self.failure)
                 self.event("Warning", *self.failure)
-        elif (
-            (met := find_condition(self.status, "SuccessCriteriaMet")) is not None and not terminating and not uncounted
-        ):
+        elif (met := find_condition(self.status, "SuccessCriteriaMet")) is not None and not goes_on:
             self._set("Complete", met["reason"], met["message"])
             self.status["completionTime"] = timestamp_text(self.now)
             self.event("Normal", "Completed", "Job completed")
-        if (self.failure is not None or self._met()) and (terminating or uncounted):
-            self.controller.enqueue(self.key, after=0.5)
-        if uncounted or any(TRACKING in pod.metadata.finalizers and pod.is_terminal for pod in current):
+        if (self.failure is not None or self._met()) and goes_on:
+            self.controller.enqueue(self.key, after=0.0 if self.active else 0.5)
+        if uncounted:
             self.controller.enqueue(self.key)
 
     def _write_indexes(self) -> None:

@@ -10,6 +10,7 @@ from mooring.kubeapi.controllers.controller import Controller, Key, Object
 from mooring.kubeapi.controllers.ownership import owner_reference
 from mooring.kubeapi.controllers.pods import PodView, delete_pod, pod_document
 from mooring.kubeapi.controllers.rollouts import scaled
+from mooring.kubeapi.controllers.slices import MOST_MEMBERS, SLICE, at_most
 from mooring.kubeapi.controllers.template_hash import template_hash
 from mooring.kubeapi.status import ApiError
 from mooring.model.gangs.dialects.lws import LEADER_READY, RECREATE, LeaderWorkerSet
@@ -92,7 +93,8 @@ class _Turn:
         rolling = (self.spec.get("rolloutStrategy") or {}).get("rollingUpdateConfiguration") or {}
         replicas = self.typed.spec.replicas
         most = max(1, scaled(rolling.get("maxUnavailable", 1), replicas, round_up=False))
-        missing = sum(not self._is_ready(self.groups.get(index, [])) for index in range(replicas))
+        ready = sum(self._is_ready(pods) for index, pods in self.groups.items() if 0 <= index < replicas)
+        missing = replicas - ready
         for index in sorted(self.groups, reverse=True):
             pods = self.groups[index]
             if index < int(rolling.get("partition") or 0) or index >= replicas or not self._is_old(pods):
@@ -106,17 +108,27 @@ class _Turn:
             missing += is_ready
 
     def _create(self) -> None:
+        total = self.typed.spec.replicas * self.typed.size
+        if at_most(self.controller, self.set, total, MOST_MEMBERS) < total:
+            return
         current = {pod.metadata.name: pod for pod in self._current()}
+        going = {_index(pod) for pod in current.values() if pod.is_leaving}
+        count = 0
         template = self.spec["leaderWorkerTemplate"]
         waits_for_leader = self.typed.spec.startup_policy == LEADER_READY
         for made in expand_leader_worker_set(self.typed, {}):
             labels = made.metadata.labels or {}
             leader = current.get(f"{self.set['metadata']['name']}-{labels[LWS_GROUP_INDEX]}")
             is_leader = labels[LWS_WORKER_INDEX] == "0"
-            if made.metadata.name in current or self._is_going(int(labels[LWS_GROUP_INDEX])):
+            # A group comes back when all of it is gone.
+            if made.metadata.name in current or int(labels[LWS_GROUP_INDEX]) in going:
                 continue
             if not is_leader and waits_for_leader and (leader is None or not leader.is_ready):
                 continue
+            if count == SLICE:
+                self.controller.enqueue((self.set["metadata"]["namespace"], self.set["metadata"]["name"]))
+                return
+            count += 1
             raw = template.get("leaderTemplate") if is_leader else None
             document = pod_document(raw or template["workerTemplate"], made)
             document["metadata"]["labels"][REVISION] = self.hash
@@ -138,10 +150,6 @@ class _Turn:
         for container in (*document["spec"]["containers"], *(document["spec"].get("initContainers") or ())):
             added = [{"name": name, "value": value} for name, value in given.items()]
             container["env"] = [*added, *(container.get("env") or ())]
-
-    def _is_going(self, index: int) -> bool:
-        """A group comes back when all of it is gone."""
-        return any(pod.is_leaving for pod in self._current() if _index(pod) == index)
 
     def _current(self) -> list[PodView]:
         return list(self.controller.informers.pods.controlled_by(self.set["metadata"]["uid"]))

@@ -50,6 +50,7 @@ class _InEveryNamespace(Controller):
 
 class ServiceAccounts(_InEveryNamespace):
     name = "service-account-controller"
+    goes_first = True  # a pod that is created right after its namespace waits for its account
     resource, object_name = "serviceaccounts", "default"
 
     def make(self) -> Object:

@@ -2,6 +2,7 @@
 
 from mooring.kubeapi.controllers.conditions import set_condition
 from mooring.kubeapi.controllers.controller import Controller, Key, Object
+from mooring.kubeapi.controllers.slices import SLICE
 from mooring.kubeapi.registry import Resource
 from mooring.kubeapi.status import ApiError
 from mooring.kubeapi.store.records import Record
@@ -17,6 +18,8 @@ class Namespaces(Controller):
     def start(self) -> None:
         self._namespaces = self.informers.of("namespaces")
         self._namespaces.on_change(self._changed)
+        self._may_delete = SLICE
+        """Objects that this look may still delete."""
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
         found = new or old
@@ -29,6 +32,9 @@ class Namespaces(Controller):
         if namespace is not None and "deletionTimestamp" not in namespace["metadata"]:
             return
         left, failures = self._empty(name)
+        if self._may_delete <= 0 and not failures:
+            self.enqueue(key)
+            return
         if namespace is None:
             return
         self._write_conditions(name, left, failures)
@@ -40,6 +46,7 @@ class Namespaces(Controller):
     def _empty(self, name: str) -> tuple[list[tuple[Resource, Record]], list[str]]:
         """Delete what is in a namespace: all pods before anything else."""
         failures: list[str] = []
+        self._may_delete = SLICE
         pods = self.api.registry.find("pods")
         self._delete_all(pods, name, failures)
         resources = [one for one in self.api.registry if one.namespaced and "delete" in one.verbs and one is not pods]
@@ -54,8 +61,11 @@ class Namespaces(Controller):
 
     def _delete_all(self, resource: Resource, namespace: str, failures: list[str]) -> None:
         for record in list(self.api.store.records(resource.storage, namespace)):
-            if b'"deletionTimestamp"' in record.data and "deletionTimestamp" in record.decode()["metadata"]:
+            if b'"deletionTimestamp"' in record.data and record.text_at(("metadata", "deletionTimestamp")):
                 continue
+            self._may_delete -= 1
+            if self._may_delete < 0:
+                return
             try:
                 self.api.delete(resource, namespace, record.name, propagation="Background")
             except ApiError as error:

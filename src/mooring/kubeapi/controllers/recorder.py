@@ -7,22 +7,26 @@ from typing import Any
 from mooring.kubeapi.api import Api
 from mooring.kubeapi.status import ApiError
 from mooring.model.api.meta import timestamp_text
+from mooring.model.spam_filter import SpamFilter
 
 Object = dict[str, Any]
 MOST_REMEMBERED = 10_000
 
 
 class Recorder:
-    """Writes Events; the same thing said again counts up."""
+    """Writes Events; the same thing said again counts up. One source says so much of one object, as with client-go."""
 
     def __init__(self, api: Api, now: Callable[[], float]) -> None:
         self._api, self._now = api, now
         self._written: dict[tuple[str, ...], str] = {}
+        self._spam = SpamFilter()
 
     def event(self, about: Object, type_: str, reason: str, message: str, source: str) -> None:
         """Say something about an object; a namespace that is going away hears nothing."""
         metadata = about["metadata"]
         namespace = metadata.get("namespace") or "default"
+        if not self._spam.allows(f"{source}/{metadata.get('uid') or about['kind'] + metadata['name']}", self._now()):
+            return
         words = (namespace, about["kind"], metadata["name"], metadata.get("uid", ""), type_, reason, message, source)
         moment = timestamp_text(self._now())
         try:

@@ -8,11 +8,9 @@ from mooring.kubeapi.controllers.controller import Controller, Key, Object
 from mooring.kubeapi.controllers.informers import controller_of
 from mooring.kubeapi.controllers.ownership import Claims, selector_of
 from mooring.kubeapi.controllers.pods import PodView, delete_pod, make_pod, rank_for_deletion
+from mooring.kubeapi.controllers.slices import SLICE, at_most
 from mooring.kubeapi.status import ApiError
 from mooring.model.values.selectors import Selector, compile_equality
-
-BURST = 500
-"""Pods made or removed in one go."""
 
 
 class ReplicaSets(Controller):
@@ -65,28 +63,27 @@ class ReplicaSets(Controller):
     def _orphans(self, namespace: str, selector: Selector) -> list[PodView]:
         if selector.is_nothing or selector.is_empty:
             return []
-        pods = self.informers.pods.list(namespace)
-        return [pod for pod in pods if pod.metadata.controller is None and selector.matches(pod.metadata.labels)]
+        return [pod for pod in self.informers.pods.orphans(namespace) if selector.matches(pod.metadata.labels)]
 
     def _scale(self, owner: Object, active: list[PodView]) -> tuple[str, str] | None:
         """Make or remove pods; a failure to do so is the condition's reason and message."""
-        lacking = owner["spec"].get("replicas", 1) - len(active)
-        for _ in range(min(lacking, BURST)):
+        lacking = at_most(self, owner, owner["spec"].get("replicas", 1)) - len(active)
+        for _ in range(min(lacking, SLICE)):
             try:
                 created = self.api.create(
                     "pods", make_pod(owner["spec"]["template"], owner, owner["metadata"]["namespace"])
                 )
             except ApiError as error:
                 self._event(owner, "Warning", "FailedCreate", f"Error creating: {error}")
-                self.enqueue((owner["metadata"]["namespace"], owner["metadata"]["name"]), after=1.0)
+                self.try_again((owner["metadata"]["namespace"], owner["metadata"]["name"]))
                 return "FailedCreate", str(error)
             self._event(owner, "Normal", "SuccessfulCreate", f"Created pod: {created['metadata']['name']}")
         if lacking < 0:
             crowd = Counter(pod.spec.node_name for pod in self._related(owner))
-            for pod in rank_for_deletion(active, crowd)[: min(-lacking, BURST)]:
+            for pod in rank_for_deletion(active, crowd)[: min(-lacking, SLICE)]:
                 delete_pod(self.api, pod)
                 self._event(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
-        if abs(lacking) > BURST:
+        if abs(lacking) > SLICE:
             self.enqueue((owner["metadata"]["namespace"], owner["metadata"]["name"]))
         return None
 

@@ -9,6 +9,7 @@ from mooring.kubeapi.controllers.ownership import Claims, selector_of
 from mooring.kubeapi.controllers.pods import PodView, delete_pod, make_pod
 from mooring.kubeapi.controllers.revisions import Revisions, template_of
 from mooring.kubeapi.controllers.rollouts import scaled
+from mooring.kubeapi.controllers.slices import SLICE, at_most
 from mooring.kubeapi.status import ApiError
 
 RESOURCE = "statefulsets.apps"
@@ -52,7 +53,10 @@ class StatefulSets(Controller):
         selector = selector_of(found["spec"].get("selector"))
         candidates = [
             pod
-            for pod in self.informers.pods.list(key[0])
+            for pod in (
+                *self.informers.pods.controlled_by(found["metadata"]["uid"]),
+                *self.informers.pods.orphans(key[0]),
+            )
             if (match := _NAME.fullmatch(pod.metadata.name)) and match[1] == key[1]
         ]
         claimed = Claims(self.api, "pods", found, selector).settle(candidates, lambda pod: pod.metadata)
@@ -72,7 +76,8 @@ class _Turn:
         self.controller, self.api, self.now = controller, controller.api, controller.now
         self.set, self.spec = found, found["spec"]
         self.name, self.namespace = found["metadata"]["name"], found["metadata"]["namespace"]
-        self.wanted = int(self.spec.get("replicas", 1))
+        self.wanted = at_most(controller, found, int(self.spec.get("replicas", 1)))
+        self.made = 0
         self.first = int((self.spec.get("ordinals") or {}).get("start", 0))
         self.min_ready = float(self.spec.get("minReadySeconds") or 0)
         self.is_ordered = self.spec.get("podManagementPolicy", "OrderedReady") != "Parallel"
@@ -120,6 +125,9 @@ class _Turn:
                 goes_on = False
                 if self.is_ordered:
                     return False
+            if self.made >= SLICE:
+                self.controller.enqueue((self.namespace, self.name))
+                return False
         return goes_on
 
     def _bring_up_one(self, ordinal: int) -> bool:
@@ -155,6 +163,7 @@ class _Turn:
             message = f"create Pod {name} in StatefulSet {self.name} failed error: {error}"
             self._event("Warning", "FailedCreate", message)
             raise
+        self.made += 1
         self._event("Normal", "SuccessfulCreate", f"create Pod {name} in StatefulSet {self.name} successful")
         created = self.controller.informers.pods.get(self.namespace, name)
         if created is not None:

@@ -5,6 +5,7 @@ import msgspec
 from mooring.kubeapi.controllers.controller import Controller, Key, Object
 from mooring.kubeapi.controllers.ownership import owner_reference
 from mooring.kubeapi.controllers.pods import PodView, delete_pod, pod_document
+from mooring.kubeapi.controllers.slices import MOST_MEMBERS, SLICE, at_most
 from mooring.kubeapi.status import ApiError
 from mooring.model.api.meta import timestamp_text
 from mooring.model.gangs.dialects.volcano_job import (
@@ -100,7 +101,12 @@ class _Turn:
     # Pods
 
     def _create(self) -> None:
+        total = sum(task.count for task in self.typed.spec.tasks)
+        if at_most(self.controller, self.job, total, MOST_MEMBERS) < total:
+            return
         held = {pod.metadata.name for pod in self.pods}
+        key = (self.job["metadata"]["namespace"], self.job["metadata"]["name"])
+        count = 0
         templates = {
             task.name: raw["template"] for task, raw in zip(self.typed.spec.tasks, self.spec["tasks"], strict=True)
         }
@@ -108,6 +114,10 @@ class _Turn:
             task = (made.metadata.annotations or {})[VOLCANO_ROLE]
             if made.metadata.name in held or not self._may_start(task):
                 continue
+            if count == SLICE:
+                self.controller.enqueue(key)
+                break
+            count += 1
             document = pod_document(templates[task], made)
             document["metadata"]["annotations"][JOB_VERSION] = str(self.typed.status.version)
             document["spec"].setdefault("restartPolicy", "OnFailure")
@@ -117,7 +127,7 @@ class _Turn:
                 if error.code == 409:
                     continue
                 self._event("Warning", "FailedCreate", f"Error creating: {error}")
-                self.controller.enqueue((made.metadata.namespace, self.job["metadata"]["name"]), after=1.0)
+                self.controller.try_again(key)
                 return
         self.pods = list(self.controller.informers.pods.controlled_by(self.job["metadata"]["uid"]))
 

@@ -42,8 +42,9 @@ class Volumes(Controller):
         if found is None:
             return
         self.enqueue(("", found["metadata"]["name"]))
-        if claim := found["spec"].get("claimRef"):
-            self.enqueue((claim["namespace"], claim["name"]))
+        if reference := found["spec"].get("claimRef"):
+            if all(key := _key_of(reference)):
+                self.enqueue(key)
         elif new is not None:
             self._retry_claims()
 
@@ -231,7 +232,7 @@ class Volumes(Controller):
         if not reference.get("uid"):
             self._set_phase(VOLUMES, volume, "Available")
             return
-        claim = self._claims.get(reference["namespace"], reference["name"])
+        claim = self._claims.get(*_key_of(reference))
         if claim is not None and claim["metadata"]["uid"] == reference["uid"]:
             if claim["spec"].get("volumeName") == name:
                 self._set_phase(VOLUMES, volume, "Bound")
@@ -266,9 +267,14 @@ class Volumes(Controller):
         self.context.recorder.event(about, type_, reason, message, "persistentvolume-controller")
 
 
+def _key_of(reference: Object) -> Key:
+    """The claim that a volume is for; what is not said of it is empty."""
+    return reference.get("namespace") or "", reference.get("name") or ""
+
+
 def _is_for(reference: Object, claim: Object) -> bool:
     metadata = claim["metadata"]
-    same = (reference["namespace"], reference["name"]) == (metadata["namespace"], metadata["name"])
+    same = _key_of(reference) == (metadata["namespace"], metadata["name"])
     return same and reference.get("uid") in (None, "", metadata["uid"])
 
 

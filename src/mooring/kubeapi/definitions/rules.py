@@ -5,12 +5,11 @@ from typing import Any
 
 from mooring.kubeapi.kinds.field_errors import invalid
 from mooring.kubeapi.status import OMITTED, FieldError, Object
-from mooring.model.cel.program import ANY, Program, compile_expression
+from mooring.model.cel.program import ANY, Budget, Program, compile_expression
 from mooring.model.cel.values import CelCompileError, CelEvaluationError
+from mooring.model.values.patterns import PatternError, linear_pattern
 
 RULES = "x-kubernetes-validations"
-COST_LIMIT = 10_000_000
-"""Steps that one rule may take on one object, as in Kubernetes."""
 _REASONS = {"FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate"}
 
 
@@ -21,8 +20,13 @@ def compile_rule(text: str) -> Program:
 
 
 def wrong_rules(schema: Object, path: str) -> list[FieldError]:
-    """The rules of a schema that cannot be compiled."""
+    """The rules and patterns of a schema that cannot be compiled."""
     found = []
+    try:
+        linear_pattern(schema.get("pattern") or "")
+    except PatternError as error:
+        detail = f"must be a valid regular expression, but isn't: {error}"
+        found.append(invalid(f"{path}.pattern", schema["pattern"], detail))
     for index, rule in enumerate(schema.get(RULES) or ()):
         try:
             compile_rule(rule.get("rule", ""))
@@ -43,10 +47,15 @@ def has_rules(schema: Object) -> bool:
 
 
 def check_rules(value: Any, schema: Object, path: str, old: Any = None) -> list[FieldError]:
-    """What the rules of a schema and of its parts say of a value; rules that compare need a value before."""
+    """What the rules of a schema and of its parts say of a value; rules that compare need a value before. All rules of
+    an object have one budget, as in Kubernetes."""
+    return _check_rules(value, schema, path, old, Budget())
+
+
+def _check_rules(value: Any, schema: Object, path: str, old: Any, budget: Budget) -> list[FieldError]:
     found = []
     for rule in schema.get(RULES) or ():
-        if value is not None and (error := _check_rule(value, rule, path, old)) is not None:
+        if value is not None and (error := _check_rule(value, rule, path, old, budget)) is not None:
             found.append(error)
     if isinstance(value, dict):
         properties, more = schema.get("properties") or {}, schema.get("additionalProperties")
@@ -54,11 +63,12 @@ def check_rules(value: Any, schema: Object, path: str, old: Any = None) -> list[
             part = properties.get(name) or (more if isinstance(more, dict) else None)
             before = old.get(name) if isinstance(old, dict) else None
             if part is not None:
-                found += check_rules(inner, part, f"{path}.{name}" if path else name, before)
+                found += _check_rules(inner, part, f"{path}.{name}" if path else name, before, budget)
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
         keys = schema.get("x-kubernetes-list-map-keys") or ()
         for index, item in enumerate(value):
-            found += check_rules(item, schema["items"], f"{path}[{index}]", _same_item(item, old, keys))
+            before = _same_item(item, old, keys)
+            found += _check_rules(item, schema["items"], f"{path}[{index}]", before, budget)
     return found
 
 
@@ -68,15 +78,15 @@ def _same_item(item: Any, old: Any, keys: Any) -> Any:
     return next((each for each in old if all(each.get(key) == item.get(key) for key in keys)), None)
 
 
-def _check_rule(value: Any, rule: Object, path: str, old: Any) -> FieldError | None:
+def _check_rule(value: Any, rule: Object, path: str, old: Any, budget: Budget) -> FieldError | None:
     text = rule.get("rule", "")
     if "oldSelf" in text and old is None and not rule.get("optionalOldSelf"):
         return None
     try:
         program = compile_rule(text)
-        if program.evaluate({"self": value, "oldSelf": old}, COST_LIMIT) is True:
+        if program.evaluate({"self": value, "oldSelf": old}, budget=budget) is True:
             return None
-        message = _message(rule, value, old) or f"failed rule: {text}"
+        message = _message(rule, value, old, budget) or f"failed rule: {text}"
     except (CelCompileError, CelEvaluationError) as error:
         message = f"rule evaluation error: {error}: {text}"
     where = f"{path}{rule.get('fieldPath', '')}".lstrip(".")
@@ -85,10 +95,10 @@ def _check_rule(value: Any, rule: Object, path: str, old: Any) -> FieldError | N
     return FieldError(reason if reason in _REASONS else "FieldValueInvalid", where, message, shown)
 
 
-def _message(rule: Object, value: Any, old: Any) -> str:
+def _message(rule: Object, value: Any, old: Any, budget: Budget) -> str:
     if text := rule.get("messageExpression"):
         try:
-            found = compile_rule(text).evaluate({"self": value, "oldSelf": old}, COST_LIMIT)
+            found = compile_rule(text).evaluate({"self": value, "oldSelf": old}, budget=budget)
         except (CelCompileError, CelEvaluationError):
             found = None
         if isinstance(found, str) and found.strip():

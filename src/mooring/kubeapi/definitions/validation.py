@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from mooring.kubeapi.definitions.rules import check_rules, has_rules
 from mooring.kubeapi.definitions.structural import EMBEDDED, INT_OR_STRING
 from mooring.kubeapi.kinds.field_errors import duplicate, invalid, not_supported, required
 from mooring.kubeapi.status import FieldError, Object
+from mooring.model.values.patterns import PatternError, linear_pattern
 
 _BLOCKING = {
     "FieldValueRequired",
@@ -88,11 +88,6 @@ def _check_type(value: Any, schema: Object, path: str) -> FieldError | None:
     return FieldError("FieldValueTypeInvalid", path, f'{name} in body must be of type {wanted}: "{found}"', found)
 
 
-@lru_cache(maxsize=1024)
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text)
-
-
 def _is_date_time(value: str) -> bool:
     return re.fullmatch(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", value) is not None
 
@@ -108,13 +103,20 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
 }
 
 
+def _matches(pattern: str, value: str) -> bool:
+    try:
+        return linear_pattern(pattern).matches(value)
+    except PatternError:
+        return False
+
+
 def _check_string(value: str, schema: Object, path: str) -> list[FieldError]:
     found = []
     if (most := schema.get("maxLength")) is not None and len(value) > most:
         found.append(FieldError("FieldValueTooLong", path, f"may not be more than {most} bytes", value))
     if (least := schema.get("minLength")) is not None and len(value) < least:
         found.append(invalid(path, value, f"{path} in body should be at least {least} chars long"))
-    if (pattern := schema.get("pattern")) and not _pattern(pattern).search(value):
+    if (pattern := schema.get("pattern")) and not _matches(pattern, value):
         found.append(invalid(path, value, f"{path} in body should match '{pattern}'"))
     check = _FORMATS.get(schema.get("format", ""))
     if check is not None and not check(value):

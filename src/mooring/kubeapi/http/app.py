@@ -18,7 +18,15 @@ from mooring.kubeapi.http.metrics import Asked, Metrics
 from mooring.kubeapi.http.negotiation import body_type, choose_form
 from mooring.kubeapi.http.openapi import OpenApi
 from mooring.kubeapi.http.paths import Target, parse_target
-from mooring.kubeapi.status import ApiError, Object, internal, method_not_allowed, no_such_path, verb_not_allowed
+from mooring.kubeapi.status import (
+    ApiError,
+    Object,
+    bad_request,
+    internal,
+    method_not_allowed,
+    no_such_path,
+    verb_not_allowed,
+)
 
 log = logging.getLogger(__name__)
 _HEALTH = ("/healthz", "/livez", "/readyz")
@@ -37,6 +45,15 @@ _HANDLERS: dict[str, Callable[[Exchange, Api, Target, Shape], Awaitable[None]]] 
 }
 
 
+def _asked(exchange: Exchange, target: Target) -> Asked:
+    """A request by names that are served: what else stands in a path is no label of a metric."""
+    verb, resource = exchange.verb or exchange.method, target.resource
+    if resource is None:
+        return Asked(verb, "", "", "", "", exchange.code)
+    subresource = target.subresource if target.subresource in resource.subresources else ""
+    return Asked(verb, target.group, target.version, target.plural, subresource, exchange.code)
+
+
 class App:
     """Answers every request with what was asked for or with a Status; nothing else ever comes out."""
 
@@ -50,7 +67,6 @@ class App:
         self._openapi = OpenApi(api)
         self._make_table = make_table
         self._metrics = Metrics(api.store)
-        self.is_ready = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -62,6 +78,10 @@ class App:
             await self._refuse(exchange, error)
         except (Disconnected, asyncio.CancelledError, ConnectionError):
             raise
+        except (UnicodeDecodeError, UnicodeEncodeError) as error:
+            await self._refuse(exchange, bad_request(f"the request is not valid UTF-8: {error.reason}"))
+        except RecursionError:
+            await self._refuse(exchange, bad_request("the object provided is nested too deeply"))
         except Exception as error:
             log.exception("%s %s", exchange.method, exchange.path)
             await self._refuse(exchange, internal(f"{type(error).__name__}: {error}"))
@@ -72,12 +92,13 @@ class App:
         more = []
         if seconds := (error.details or {}).get("retryAfterSeconds"):
             more.append((b"retry-after", b"%d" % seconds))
-        if error.code in (401, 413):
+        if error.code in (401, 408, 413):
             more.append((b"connection", b"close"))
         await exchange.answer(error.code, encode(error.status), b"application/json", more)
 
     async def _answer(self, exchange: Exchange) -> None:
         path = exchange.path
+        exchange.check_timeout()
         if path.startswith(_HEALTH):
             await self._health(exchange)
             return
@@ -96,13 +117,13 @@ class App:
             exchange.code = error.code
             raise
         finally:
-            verb = exchange.verb or exchange.method
-            asked = Asked(verb, target.group, target.version, target.plural, target.subresource, exchange.code)
-            self._metrics.note(asked if target.resource is not None else Asked(verb, "", "", "", "", exchange.code))
+            self._metrics.note(_asked(exchange, target))
 
     async def _health(self, exchange: Exchange) -> None:
-        if exchange.path.startswith("/readyz") and not self.is_ready:
-            await exchange.answer(500, b"not ready", b"text/plain; charset=utf-8")
+        failure = self._api.store.failure if exchange.path.startswith(("/readyz", "/healthz")) else ""
+        if failure:
+            text = f"[-]storage failed: the store cannot be written to: {failure}\n"
+            await exchange.answer(500, text.encode(), b"text/plain; charset=utf-8")
         else:
             await exchange.answer(200, b"ok", b"text/plain; charset=utf-8")
 
@@ -110,14 +131,13 @@ class App:
 
     async def _resource(self, exchange: Exchange, target: Target) -> None:
         verb = exchange.verb = self._verb(exchange, target)
-        self._rbac.check(
-            exchange.user,
-            Attempt(verb, target.group, target.plural, target.subresource, self._namespace(target), target.name),
-        )
+        attempt = Attempt(verb, target.group, target.plural, target.subresource, self._namespace(target), target.name)
+        self._rbac.check(exchange.user, attempt)
+        exchange.authorise = lambda name: self._rbac.check(exchange.user, attempt._replace(name=name))
         resource = target.resource
         if resource is None or (target.namespace is not None and not resource.namespaced):
             raise no_such_path()
-        if target.subresource and (target.subresource not in resource.subresources):
+        if target.subresource and (target.subresource not in resource.subresources or target.is_watch):
             raise no_such_path()
         form = choose_form(exchange.header("accept"), as_tables=not self._reviews.answers(resource.key))
         include = exchange.query("includeObject")
@@ -141,6 +161,8 @@ class App:
         return target.namespace or ""
 
     def _verb(self, exchange: Exchange, target: Target) -> str:
+        if target.is_watch and exchange.method != "GET":
+            raise verb_not_allowed()
         if target.name and not target.is_watch:
             if target.subresource:
                 return _OBJECT_VERBS.get(exchange.method, "")

@@ -8,6 +8,7 @@ import yaml
 from mooring.kubeapi.conversion import from_storage, is_stored_as
 from mooring.kubeapi.http.exchange import encode
 from mooring.kubeapi.http.negotiation import JSON, YAML, Form
+from mooring.kubeapi.http.offloading import offload
 from mooring.kubeapi.registry import Resource
 from mooring.kubeapi.status import Object
 from mooring.kubeapi.store.records import Record, head_of
@@ -47,6 +48,11 @@ class Shape:
         self._is_plain = is_stored_as(resource, version)
         self._include_object = include_object or "Metadata"
 
+    @property
+    def needs_work(self) -> bool:
+        """Whether stored objects are decoded to be shown."""
+        return bool(self.form.kind) or not self._is_plain
+
     def record(self, record: Record) -> bytes:
         """A stored object, as JSON."""
         if self._is_plain and not self.form.kind:
@@ -80,7 +86,7 @@ class Shape:
             else:
                 row.pop("object", None)
         if not with_columns:
-            found["columnDefinitions"] = []
+            found["columnDefinitions"] = None  # as the API server writes those that it leaves out
         return found
 
     def list(self, records: Iterable[Record], metadata: Object) -> bytes:
@@ -118,7 +124,9 @@ async def answer(exchange: "Exchange", code: int, data: bytes, form: Form) -> No
     if form.media_type == YAML:
         import msgspec
 
-        text = yaml.dump(msgspec.json.decode(data), Dumper=yaml.CSafeDumper, sort_keys=False)
-        await exchange.answer(code, text.encode(), YAML.encode())
+        def write() -> bytes:
+            return yaml.dump(msgspec.json.decode(data), Dumper=yaml.CSafeDumper, sort_keys=False).encode()
+
+        await exchange.answer(code, await offload(len(data), write), YAML.encode())
     else:
         await exchange.answer(code, data, JSON.encode())

@@ -1,6 +1,7 @@
 """Bodies as values, and values as objects of their kinds."""
 
 import struct
+from collections import deque
 from typing import Any
 
 import yaml
@@ -30,7 +31,7 @@ def parse_body(body: bytes, media_type: str) -> Any:
         if media_type == MEDIA_TYPE:
             return parse_protobuf(body)
         if media_type.endswith("yaml"):
-            return yaml.load(body, Loader=_YamlLoader)
+            return _parse_yaml(body)
         return parse_json(body)
     except _NO_VALUE as error:
         text = " ".join(str(error).split())
@@ -47,15 +48,71 @@ _YamlLoader.yaml_implicit_resolvers = {
 }
 
 
+MOST_NODES = 1_000_000
+"""Values that a document may have with its aliases written out: more than fit into the largest body without any."""
+
+
+def _parse_yaml(body: bytes) -> Any:
+    loader = _YamlLoader(body)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _count(node, {})
+        return _with_text_keys(loader.construct_document(node))
+    finally:
+        loader.dispose()
+
+
+def _count(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a node has with its aliases written out; ValueError if too many, or it contains itself."""
+    count = known.get(id(node))
+    if count is None:
+        known[id(node)] = 0
+        count = 1
+        for child in node.value if isinstance(node, yaml.CollectionNode) else ():
+            for part in child if isinstance(child, tuple) else (child,):
+                count += _count(part, known)
+        known[id(node)] = count
+    if count == 0:
+        raise ValueError("yaml: anchor value contains itself")
+    if count > MOST_NODES:
+        raise ValueError("yaml: document contains excessive aliasing")
+    return count
+
+
+def _with_text_keys(value: Any) -> Any:
+    """As JSON has it: numbers and truths that are keys are text."""
+    if isinstance(value, dict):
+        return {_key(key): _with_text_keys(inner) for key, inner in value.items()}
+    return [_with_text_keys(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, int | float):
+        return str(key)
+    raise ValueError(f"yaml: a key is to be text, found {'null' if key is None else type(key).__name__}")
+
+
 def repeated_yaml_keys(body: bytes) -> str:
-    """What Kubernetes says of keys that come twice in YAML; empty if none does."""
+    """What Kubernetes says of keys that come twice in YAML that was parsed; empty if none does."""
     found: list[str] = []
-    pending = [yaml.compose(body, Loader=yaml.CSafeLoader)]
+    pending = deque([yaml.compose(body, Loader=yaml.CSafeLoader)])
+    looked_at: set[int] = set()
     while pending:
-        node = pending.pop(0)
+        node = pending.popleft()
+        if id(node) in looked_at:
+            continue
+        looked_at.add(id(node))
         if isinstance(node, yaml.MappingNode):
-            seen: set[str] = set()
+            seen: set[Any] = set()
             for key, value in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
                 if key.value in seen:
                     found.append(f'  line {key.start_mark.line + 1}: key "{key.value}" already set in map')
                 seen.add(key.value)

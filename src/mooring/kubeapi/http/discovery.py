@@ -1,5 +1,8 @@
 """Which groups, versions and resources there are, as old clients and new ones ask for it."""
 
+import base64
+import hashlib
+
 from mooring.kubeapi.http.exchange import Exchange
 from mooring.kubeapi.registry import Registry, Resource, Subresource
 from mooring.kubeapi.status import Object, no_such_path
@@ -118,7 +121,15 @@ def _line(resource: Resource) -> Object:
         line["shortNames"] = list(resource.short_names)
     if resource.categories:
         line["categories"] = list(resource.categories)
+    if "create" in resource.verbs and "get" in resource.verbs:
+        line["storageVersionHash"] = _storage_version_hash(resource)
     return line
+
+
+def _storage_version_hash(resource: Resource) -> str:
+    """A word that changes when objects are stored in another version: the same as Kubernetes'."""
+    text = f"{resource.group}/{resource.storage_version}/{resource.kind}"
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
 def _part_line(resource: Resource, part: Subresource) -> Object:

@@ -1,13 +1,15 @@
 """One request and its answer: headers, query, body, warnings."""
 
+import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qs
 
 import msgspec
 
-from mooring.kubeapi.auth.user import UNAUTHENTICATED, User
-from mooring.kubeapi.status import Object, bad_request, too_large
+from mooring.kubeapi.auth.user import ANONYMOUS, UNAUTHENTICATED, User
+from mooring.kubeapi.status import ApiError, Object, bad_request, too_large
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -15,7 +17,10 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 LARGEST_BODY = 3 * 1024 * 1024
 MOST_DISCARDED = 10 * LARGEST_BODY
-MOST_WARNING_LETTERS = 4096
+BODY_SECONDS = 60
+MOST_WARNING_LETTERS, MOST_WARNINGS = 4096, 50
+_DURATION = re.compile(r"[+-]?(?:0|(?:[0-9]+(?:\.[0-9]*)?(?:ns|us|µs|ms|s|m|h))+)")
+"""As Go writes them: 1m30s."""
 encode = msgspec.json.Encoder().encode
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 _FALSE = ("", "0", "f", "F", "false", "FALSE", "False")
@@ -38,7 +43,9 @@ class Exchange:
         query = scope.get("query_string") or b""
         self._query = parse_qs(query.decode("latin-1"), keep_blank_values=True) if query else {}
         self.receive, self._send = receive, send
-        self.user: User = User("system:anonymous", (UNAUTHENTICATED,))
+        self.user: User = User(ANONYMOUS, (UNAUTHENTICATED,))
+        self.authorise: Callable[[str], None] = lambda name: None
+        """Raise 403 unless the user may do the same to the object of this name."""
         self.warnings: list[str] = []
         self.has_started = False
         self.verb, self.code = "", 0
@@ -77,9 +84,22 @@ class Exchange:
             raise bad_request(f'strconv.ParseInt: parsing "{value}": value out of range: {name}')
         return number
 
+    def check_timeout(self) -> None:
+        """Refuse a `timeout` that is none; requests take less than the shortest that anyone asks for."""
+        text = self.query("timeout")
+        if text and not _DURATION.fullmatch(text):
+            raise bad_request(f'invalid timeout specified in the request URL - time: invalid duration "{text}"')
+
     async def body(self) -> bytes:
         """All of the body; 413 if it is too much, once a client that is not too far off has sent it: one that is
         still writing would not see the answer."""
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                return await self._whole_body()
+        except TimeoutError:
+            raise ApiError(408, "Timeout", f"the body has not come in {BODY_SECONDS} seconds") from None
+
+    async def _whole_body(self) -> bytes:
         parts: list[bytes] = []
         length = 0
         while True:
@@ -116,7 +136,7 @@ class Exchange:
             text = warning.replace("\\", "\\\\").replace('"', '\\"')
             text = "".join(letter if letter.isprintable() else "?" for letter in text)
             letters += len(text)
-            if letters > MOST_WARNING_LETTERS:
+            if letters > MOST_WARNING_LETTERS or len(found) >= MOST_WARNINGS:
                 break
             found.append((b"warning", f'299 - "{text}"'.encode("latin-1", "replace")))
         return found

@@ -15,6 +15,10 @@ class Asked(NamedTuple):
     code: int
 
 
+def _escaped(value: object) -> str:
+    return str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
 class Metrics:
     """Requests by what they asked for and how they were answered."""
 
@@ -31,13 +35,13 @@ class Metrics:
             "# TYPE apiserver_request_total counter",
         ]
         for asked, count in sorted(self._requests.items()):
-            labels = ",".join(f'{name}="{value}"' for name, value in asked._asdict().items())
+            labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in asked._asdict().items())
             lines.append(f"apiserver_request_total{{{labels}}} {count}")
         lines += [
             "# HELP apiserver_storage_objects Objects by resource.",
             "# TYPE apiserver_storage_objects gauge",
             *(
-                f'apiserver_storage_objects{{resource="{name}"}} {len(self._store.table(name))}'
+                f'apiserver_storage_objects{{resource="{_escaped(name)}"}} {len(self._store.table(name))}'
                 for name in sorted(self._store.tables())
             ),
             "# HELP etcd_current_revision The revision of the last change.",

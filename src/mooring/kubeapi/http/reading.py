@@ -1,6 +1,5 @@
 """GET: one object, or a list, in chunks if the client wants."""
 
-import asyncio
 import base64
 import json
 from typing import NamedTuple
@@ -8,6 +7,7 @@ from typing import NamedTuple
 from mooring.kubeapi.api import Api
 from mooring.kubeapi.http.bodies import Shape, answer
 from mooring.kubeapi.http.exchange import Exchange
+from mooring.kubeapi.http.offloading import offload
 from mooring.kubeapi.http.paths import Target
 from mooring.kubeapi.registry import Resource
 from mooring.kubeapi.selectors import make_selector
@@ -16,8 +16,6 @@ from mooring.kubeapi.store.records import Record
 from mooring.kubeapi.store.table import Key
 from mooring.kubeapi.store.watch import Selects
 
-PATIENCE_SECONDS = 3.0
-"""How long a list waits for a revision that is not there yet."""
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
     "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
@@ -39,7 +37,7 @@ class ListOptions(NamedTuple):
     def revision(self) -> int:
         """The resourceVersion as a number; 0 for none and for "0"."""
         text = self.resource_version or "0"
-        if not text.isdigit() or len(text) > 20:
+        if not (text.isascii() and text.isdigit()) or len(text) > 20:
             error = FieldError(
                 "FieldValueInvalid", "resourceVersion", f'strconv.ParseUint: parsing "{text}": invalid syntax', text
             )
@@ -48,10 +46,8 @@ class ListOptions(NamedTuple):
 
 
 def list_options(exchange: Exchange, api: Api, resource: Resource, target: Target) -> ListOptions:
-    fields = exchange.query("fieldSelector")
-    if target.name:
-        fields = f"{fields},metadata.name={target.name}" if fields else f"metadata.name={target.name}"
-    selects = make_selector(resource, api.strategy_of(resource), exchange.query("labelSelector"), fields)
+    labels, fields = exchange.query("labelSelector"), exchange.query("fieldSelector")
+    selects = make_selector(resource, api.strategy_of(resource), labels, fields, name=target.name)
     limit = exchange.query_number("limit") or 0
     version, match = exchange.query("resourceVersion"), exchange.query("resourceVersionMatch")
     options = ListOptions(selects, max(0, limit), exchange.query("continue"), version, match)
@@ -93,20 +89,12 @@ async def get(exchange: Exchange, api: Api, target: Target, shape: Shape) -> Non
 async def list_objects(exchange: Exchange, api: Api, target: Target, shape: Shape) -> None:
     options = list_options(exchange, api, shape.resource, target)
     if options.revision > api.store.revision:
-        await _wait_for(api, options.revision)
+        raise too_large_revision(options.revision, api.store.revision)
     revision, records, metadata = _chunk(api, shape.resource, target.namespace, options)
-    data = shape.list(records, metadata)
+    size = sum(len(record.data) for record in records) if shape.needs_work else 0
+    data = await offload(size, shape.list, records, metadata)
     await api.store.committed(revision)
     await answer(exchange, 200, data, shape.form)
-
-
-async def _wait_for(api: Api, revision: int) -> None:
-    """Wait a little for a revision that someone has heard of and we have not; 504 if it does not come."""
-    try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            await api.store.committed(revision)
-    except TimeoutError:
-        raise too_large_revision(revision, api.store.revision) from None
 
 
 def _chunk(
@@ -149,7 +137,7 @@ def _read_token(token: str) -> tuple[int, Key]:
         found = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         namespace, name = found["start"]
         return int(found["rv"]), (str(namespace), str(name))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise bad_request("continue key is not valid: it does not come from a list of this server") from error
 
 

@@ -17,13 +17,65 @@ from mooring.kubeapi.http.app import App
 BACKLOG = 4096
 
 
+LARGEST_HEAD = 1024 * 1024
+"""Bytes of a request before its body: the line with the URL, and all headers."""
+HEAD_SECONDS = 32.0
+"""In which those have to come."""
+MOST_CONNECTIONS = 10_000
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
 class _Protocol(HttpToolsProtocol):
-    """Tells the application which certificate the client showed."""
+    """Tells the application which certificate the client showed; ends connections that send too much before a body,
+    or too slowly."""
+
+    _head_bytes = 0
+    _is_in_head = True
+    _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
+            return
+        self._expect_head()
+        self.app_state = {**self.app_state, "abort": transport.abort}
         if (secured := transport.get_extra_info("ssl_object")) is not None:
             self.app_state = {**self.app_state, "certificate": secured.getpeercert(binary_form=True)}
+
+    def _expect_head(self) -> None:
+        self._is_in_head, self._head_bytes = True, 0
+        self._forget_timer()
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+
+    def _forget_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > LARGEST_HEAD:
+                self.transport.write(_TOO_LARGE)
+                self.transport.close()
+                self.transport.abort()
+                return
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if not self._is_in_head:
+            self._expect_head()
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        self._forget_timer()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_timer()
+        super().connection_lost(exc)
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -104,4 +156,5 @@ def _context(certificate: Pair, authority: bytes) -> ssl.SSLContext:
         context.load_cert_chain(path)
     context.load_verify_locations(cadata=authority.decode())
     context.verify_mode = ssl.CERT_OPTIONAL
+    context.num_tickets = 0  # OpenSSL would keep a session of each connection, up to 20,000 of them
     return context

@@ -7,18 +7,20 @@ from collections.abc import Iterable
 
 from mooring.kubeapi.api import Api
 from mooring.kubeapi.http.bodies import Shape
-from mooring.kubeapi.http.exchange import Exchange, encode
+from mooring.kubeapi.http.exchange import Disconnected, Exchange, encode
 from mooring.kubeapi.http.paths import Target
 from mooring.kubeapi.http.reading import list_options
-from mooring.kubeapi.status import ApiError, FieldError, Object, invalid
+from mooring.kubeapi.status import ApiError, FieldError, Object, invalid, too_large_revision
 from mooring.kubeapi.store.records import ADDED, Record
 from mooring.kubeapi.store.watch import Watch
 
 SHORTEST_SECONDS = 1800
 """A watch without timeoutSeconds lasts between this and twice this."""
 BOOKMARK_SECONDS = 60.0
-AT_ONCE = 500
-"""Events of one write to the connection."""
+AT_ONCE, AT_ONCE_BYTES = 500, 128 * 1024
+"""Events of one write to the connection, and the bytes after which no more are added."""
+SLOWEST_SECONDS = 60.0
+"""How long one such write may wait for a client that does not read; then the watch ends."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -34,9 +36,11 @@ async def watch_objects(exchange: Exchange, api: Api, target: Target, shape: Sha
     since = options.revision
     try:
         if initial:
+            if since > api.store.revision:
+                raise too_large_revision(since, api.store.revision)
             found = api.store.records(storage, namespace)
             records = [record for record in found if options.selects is None or options.selects(record)]
-            since = max(since, api.store.revision)
+            since = api.store.revision
         watch = api.store.watch(storage, namespace, since, options.selects)
     except ApiError as error:
         await stream.start()
@@ -44,7 +48,7 @@ async def watch_objects(exchange: Exchange, api: Api, target: Target, shape: Sha
         return
     try:
         if initial:
-            await api.store.committed(min(since, api.store.revision))
+            await api.store.committed(since)
         await stream.start()
         await stream.objects(records)
         if initial and exchange.has_query("sendInitialEvents") and bookmarks:
@@ -75,9 +79,8 @@ async def _follow(exchange: Exchange, api: Api, watch: Watch, stream: "_Stream",
     try:
         while True:
             woken.clear()
-            while watch.waiting:
-                count = min(len(watch.waiting), AT_ONCE)
-                await stream.events([watch.waiting.popleft() for _ in range(count)])
+            while changes := watch.take(AT_ONCE, AT_ONCE_BYTES):
+                await stream.events(changes)
             if watch.is_over:
                 break
             left = ends_at - time.monotonic()
@@ -115,15 +118,28 @@ class _Stream:
         await self._exchange.send(b"", more=True)
 
     async def objects(self, records: list[Record]) -> None:
-        for start in range(0, len(records), AT_ONCE):
-            await self.events((ADDED, record) for record in records[start : start + AT_ONCE])
+        pending, size = [], 0
+        for record in records:
+            pending.append((ADDED, record))
+            size += len(record.data)
+            if len(pending) >= AT_ONCE or size >= AT_ONCE_BYTES:
+                await self.events(pending)
+                pending, size = [], 0
+        if pending:
+            await self.events(pending)
 
     async def events(self, events: Iterable[tuple[str, Record]]) -> None:
         lines = [
             b"".join((b'{"type":"', type_.encode(), b'","object":', self._written(record), b"}\n"))
             for type_, record in events
         ]
-        await self._exchange.send(b"".join(lines), more=True)
+        try:
+            async with asyncio.timeout(SLOWEST_SECONDS):
+                await self._exchange.send(b"".join(lines), more=True)
+        except TimeoutError:
+            if (abort := self._exchange.state.get("abort")) is not None:
+                abort()  # closing would wait for what was written to be read
+            raise Disconnected from None
 
     def _written(self, record: Record) -> bytes:
         if self._shape.form.kind != "Table":
@@ -147,7 +163,7 @@ class _Stream:
         if form.kind == "Table":
             obj = {
                 **obj,
-                "columnDefinitions": [],
+                "columnDefinitions": None,
                 "rows": [
                     {
                         "cells": [],

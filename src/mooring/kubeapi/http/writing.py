@@ -1,7 +1,12 @@
 """POST, PUT, PATCH and DELETE: from a body to the pipeline, and its answer back."""
 
+import asyncio
+import copy
+import time
 import uuid
-from typing import Any
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from mooring.kubeapi.admission.service_account import wait_for_account
 from mooring.kubeapi.api import Api, Options
@@ -10,15 +15,20 @@ from mooring.kubeapi.http.bodies import Shape, answer
 from mooring.kubeapi.http.decoding import FIELD_VALIDATION, decode_as, parse_body, repeated_yaml_keys
 from mooring.kubeapi.http.exchange import Exchange, encode
 from mooring.kubeapi.http.negotiation import body_type, check_dry_run, patch_type
+from mooring.kubeapi.http.offloading import SMALL_BYTES, offload
 from mooring.kubeapi.http.paths import Target
 from mooring.kubeapi.metadata import metadata_of, timestamp
-from mooring.kubeapi.nodes.registration import register
+from mooring.kubeapi.nodes.registration import free_addresses, register, register_node
 from mooring.kubeapi.registry import Resource
 from mooring.kubeapi.schemas.book import IGNORE, STRICT, WARN
-from mooring.kubeapi.status import ApiError, FieldError, Object, bad_request, invalid
+from mooring.kubeapi.status import ApiError, FieldError, Object, bad_request, invalid, too_large
+from mooring.kubeapi.store.store import LARGEST_OBJECT
 from mooring.kubeapi.templates import TemplateError, expand, is_template
 
+T = TypeVar("T")
 LONGEST_MANAGER = 128
+MOST_VALUES = 50_000
+"""Of one object: fields, keys and items. Each is looked at many times, by whom it is owned for example."""
 
 
 def write_options(exchange: Exchange) -> Options:
@@ -48,11 +58,35 @@ def field_validation(exchange: Exchange) -> str:
 
 async def _read_object(exchange: Exchange, api: Api, shape: Shape) -> Object:
     """The body as an object of the resource, in storage version."""
-    value = parse_body(await exchange.body(), body_type(exchange.header("content-type")))
-    _check_kind(value, shape.resource, shape.version)
-    validation = field_validation(exchange)
-    decoded = api.schemas.read(shape.resource, value, shape.version, validation, exchange.warnings)
-    return to_storage(shape.resource, shape.version, decoded)
+    media_type, validation = body_type(exchange.header("content-type")), field_validation(exchange)
+    body = await exchange.body()
+
+    def read() -> Object:
+        value = parse_body(body, media_type)
+        _check_kind(value, shape.resource, shape.version)
+        decoded = api.schemas.read(shape.resource, value, shape.version, validation, exchange.warnings)
+        obj = to_storage(shape.resource, shape.version, decoded)
+        _check_size(api, shape.resource, body, obj)
+        return obj
+
+    return await offload(len(body), read)
+
+
+def _check_size(api: Api, resource: Resource, body: bytes, obj: Any) -> None:
+    """Refuse an object, or a patch that is one in part, that would be too large with its defaults, before more is done
+    with it."""
+    if len(body) <= SMALL_BYTES:
+        return
+    if _values_in(obj) > MOST_VALUES:
+        raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MOST_VALUES} values")
+    if not isinstance(obj, dict):
+        return
+    filled = {**copy.deepcopy(obj), "kind": resource.kind, "apiVersion": resource.api_version()}
+    filled["metadata"] = {**(filled.get("metadata") or {})} if isinstance(filled.get("metadata") or {}, dict) else {}
+    with suppress(AttributeError, KeyError, TypeError, ValueError):  # a patch may be no whole object
+        api.strategy_of(resource).default(filled)
+    if len(encode(filled)) > LARGEST_OBJECT:
+        raise too_large(LARGEST_OBJECT)
 
 
 def _check_kind(value: Any, resource: Resource, version: str) -> None:
@@ -70,6 +104,18 @@ def _check_kind(value: Any, resource: Resource, version: str) -> None:
     value["apiVersion"], value["kind"] = expected, resource.kind
 
 
+def _values_in(obj: Any) -> int:
+    count, pending = 0, [obj]
+    while pending:
+        value = pending.pop()
+        count += 1
+        if isinstance(value, dict):
+            pending.extend(value.values())
+        elif isinstance(value, list):
+            pending.extend(value)
+    return count
+
+
 async def _answer(exchange: Exchange, api: Api, shape: Shape, code: int, obj: Object) -> None:
     """Send what a write came to, once it is on disk."""
     if obj.get("kind") == shape.resource.kind:
@@ -85,42 +131,82 @@ async def create(exchange: Exchange, api: Api, target: Target, shape: Shape) -> 
     obj = await _read_object(exchange, api, shape)
     if shape.resource.key == "pods":
         await wait_for_account(api, target.namespace, obj)
-    if shape.resource.key in _MADE_HERE:
-        done = _MADE_HERE[shape.resource.key](api, obj, target.namespace, options)
+    if shape.resource.key in _MULTIPLIED and is_template(obj):
+        done = await _create_many(api, shape.resource, obj, target.namespace, options)
+    elif shape.resource.key == "nodes":
+        done = _create_node(api, obj, target.namespace, options)
     else:
         done = api.create(shape.resource, obj, target.namespace, **options)
     await _answer(exchange, api, shape, 201, done)
 
 
 def _create_node(api: Api, obj: Object, namespace: str | None, options: Options) -> Object:
-    """A Node that says what it has is one of ours to simulate; a template stands for many such."""
+    """A Node that says what it has is one of ours to simulate."""
     name, status = metadata_of(obj).get("name", ""), obj.get("status") or {}
     is_described = bool(status.get("allocatable") or status.get("capacity"))
-    is_new = api.find("nodes", None, name) is None
-    if not is_template(obj) and not (is_described and is_new):
+    if not is_described or api.find("nodes", None, name) is not None:
         return api.create("nodes", obj, namespace, **options)
     if not options.get("dry_run"):
-        register(api, _expanded(obj))
+        register(api, [obj])
     return api.find("nodes", None, name) or _as_created(api, obj)
 
 
-def _create_pod(api: Api, obj: Object, namespace: str | None, options: Options) -> Object:
-    """A Pod, or the many that a template stands for."""
-    if not is_template(obj):
-        return api.create("pods", obj, namespace, **options)
-    for copy in _expanded(obj):
-        api.create("pods", copy, namespace, **options)
+_MULTIPLIED = ("nodes", "pods")
+MOST_COPIES = 100_000
+"""Objects that one request may make."""
+
+
+TURN_SECONDS = 0.01
+"""How long a request works on such objects before others are answered."""
+
+
+async def _create_many(api: Api, resource: Resource, obj: Object, namespace: str | None, options: Options) -> Object:
+    """The objects that a template stands for."""
+    addresses = free_addresses(api)
+    async for each in _objects_of(obj):
+        if resource.key == "pods":
+            api.create("pods", each, namespace, **options)
+        elif not options.get("dry_run"):
+            register_node(api, each, addresses)
     return _as_created(api, obj)
 
 
-_MADE_HERE = {"nodes": _create_node, "pods": _create_pod}
+async def _apply_many(
+    exchange: Exchange, api: Api, target: Target, resource: Resource, obj: Object, options: Options
+) -> Object:
+    """As `_create_many`, by server-side apply: what is there already gets what the template says now. The user needs
+    the right to patch each object that is written, not only the one that the path names."""
+    force = exchange.query_flag("force")
+    addresses = free_addresses(api)
+    async for each in _objects_of(obj):
+        name = metadata_of(each)["name"]
+        exchange.authorise(name)
+        if resource.key == "nodes" and api.find("nodes", None, name) is None:
+            created: Options = {**options, "verb": "patch", "dry_run": True}
+            api.create("nodes", each, **created)  # whether the user may
+            if not options.get("dry_run"):
+                register_node(api, each, addresses)
+        else:
+            api.patch(resource, target.namespace, name, each, "apply", force=force, **options)
+    return _as_created(api, obj)
 
 
-def _expanded(obj: Object) -> list[Object]:
+async def _objects_of(template: Object) -> AsyncIterator[Object]:
     try:
-        return list(expand(obj))
+        async for each in _in_turns(expand(template, most=MOST_COPIES)):
+            yield each
     except TemplateError as error:
         raise bad_request(str(error)) from error
+
+
+async def _in_turns(items: Iterable[T]) -> AsyncIterator[T]:
+    """The same items; the event loop has its turn now and then."""
+    until = time.monotonic() + TURN_SECONDS
+    for each in items:
+        yield each
+        if time.monotonic() > until:
+            await asyncio.sleep(0)
+            until = time.monotonic() + TURN_SECONDS
 
 
 def _as_created(api: Api, obj: Object) -> Object:
@@ -152,13 +238,20 @@ async def patch(exchange: Exchange, api: Api, target: Target, shape: Shape) -> N
     kind = patch_type(exchange.header("content-type"), is_custom=shape.resource.custom)
     force = exchange.query_flag("force")
     data = await exchange.body()
-    body = parse_body(data, "yaml" if kind == "apply" else "json")
     checked = field_validation(exchange)
+
+    def read() -> Any:
+        body = parse_body(data, "yaml" if kind == "apply" else "json")
+        if kind == "apply":
+            _check_yaml_keys(exchange, data, checked)
+        _check_size(api, shape.resource, data, body)
+        return body
+
+    if kind == "apply" and not exchange.query("fieldManager"):
+        error = FieldError("FieldValueRequired", "fieldManager", "is required for apply patch")
+        raise invalid("meta.k8s.io", "PatchOptions", "", [error])
+    body = await offload(len(data), read)
     if kind == "apply":
-        if not exchange.query("fieldManager"):
-            error = FieldError("FieldValueRequired", "fieldManager", "is required for apply patch")
-            raise invalid("meta.k8s.io", "PatchOptions", "", [error])
-        _check_yaml_keys(exchange, data, checked)
         body = _applied_body(shape, target, body)
     elif exchange.has_query("force"):
         error = FieldError("FieldValueForbidden", "force", "may not be specified for non-apply patch")
@@ -169,6 +262,10 @@ async def patch(exchange: Exchange, api: Api, target: Target, shape: Shape) -> N
         raise bad_request(message)
     if shape.resource.key == "pods" and kind == "apply" and before is None:
         await wait_for_account(api, target.namespace, body)
+    if shape.resource.key in _MULTIPLIED and kind == "apply" and not target.subresource and is_template(body):
+        done = await _apply_many(exchange, api, target, shape.resource, body, options)
+        await _answer(exchange, api, shape, 201, done)
+        return
     done = api.patch(
         shape.resource,
         target.namespace,
@@ -248,12 +345,13 @@ async def delete_collection(exchange: Exchange, api: Api, target: Target, shape:
     options.pop("resource_version")
     labels, fields = exchange.query("labelSelector"), exchange.query("fieldSelector")
     records = api.records(shape.resource, target.namespace, labels, fields)
-    for record in records:
+    async for record in _in_turns(records):
         try:
             api.delete(shape.resource, record.namespace, record.name, user=exchange.user, **options)
         except ApiError as error:
             if error.code != 404:
                 raise
-    data = shape.list(records, {"resourceVersion": str(api.store.revision)})
+    size = sum(len(record.data) for record in records) if shape.needs_work else 0
+    data = await offload(size, shape.list, records, {"resourceVersion": str(api.store.revision)})
     await api.store.committed(api.store.revision)
     await answer(exchange, 200, data, shape.form)

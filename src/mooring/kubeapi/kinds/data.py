@@ -48,7 +48,7 @@ class ConfigMaps(Standard):
         for key in binary:
             found += _check_key(key, "binaryData")
         size = sum(len(value.encode()) for value in text.values())
-        size += sum(len(value) * 3 // 4 for value in binary.values())
+        size += sum(len(value or "") * 3 // 4 for value in binary.values())
         if size > LARGEST:
             found.append(FieldError("FieldValueTooLong", "", f"may not be more than {LARGEST} bytes"))
         return found

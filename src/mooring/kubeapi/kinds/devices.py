@@ -61,6 +61,14 @@ class DeviceTaintRules(_Devices):
     counts_generation = True
 
 
+class ResourcePoolStatusRequests(Standard):
+    counts_generation = False
+    immutable_fields: ClassVar[tuple[str, ...]] = ("spec",)
+
+    def check(self, obj: Object) -> list[FieldError]:
+        return [] if (obj.get("spec") or {}).get("driver") else [required("spec.driver")]
+
+
 class PodGroups(Standard):
     counts_generation = False
     allows_unconditional_update = False

@@ -7,6 +7,7 @@ from mooring.kubeapi.kinds.standard import Standard
 from mooring.kubeapi.status import Object
 from mooring.model.api.kueue import BEST_EFFORT_FIFO, MAY_STOP_SEARCH, NEVER, STOP_NONE, TRY_NEXT_FLAVOR
 from mooring.model.api.volcano_queue import OPEN, ROOT
+from mooring.model.queued.labels import NO_CONTROLLER
 
 DEFAULTS: dict[str, Object] = {
     "clusterqueues.kueue.x-k8s.io": {
@@ -32,9 +33,25 @@ DEFAULTS: dict[str, Object] = {
             "successPolicy": {"operator": "All"},
         }
     },
+    "trainjobs.trainer.kubeflow.org": {
+        "spec": {"runtimeRef": {"apiGroup": "trainer.kubeflow.org", "kind": "ClusterTrainingRuntime"}}
+    },
     "jobs.batch.volcano.sh": {"spec": {"queue": "default", "maxRetry": 3}},
 }
 """By resource: what stands where nothing was said."""
+
+
+NOT_MADE = frozenset(
+    {
+        "sparkapplications.sparkoperator.k8s.io",
+        "podcliquesets.grove.io",
+        "podcliques.grove.io",
+        "podcliquescalinggroups.grove.io",
+        "cronjobs.batch.volcano.sh",
+        "jobflows.flow.volcano.sh",
+    }
+)
+"""Kinds that are kept, and whose pods nothing makes here."""
 
 
 class Foreign(Standard):
@@ -46,6 +63,9 @@ class Foreign(Standard):
         """As their webhooks do. The templates inside stay as they are: a pod gets its defaults when it is created."""
         self.write_as_go(obj)
         _set_missing(obj, DEFAULTS.get(self.resource.key, {}))
+        if self.resource.key in NOT_MADE:
+            annotations = obj["metadata"].get("annotations") or {}
+            obj["metadata"]["annotations"] = {**annotations, NO_CONTROLLER: f"no controller of {obj['kind']} runs here"}
         if self.resource.key == "jobsets.jobset.x-k8s.io":
             _default_job_set(obj)
         if self.resource.key == "queues.scheduling.volcano.sh" and obj["metadata"].get("name") != ROOT:

@@ -180,10 +180,27 @@ class Roles(Standard):
     def check(self, obj: Object) -> list[FieldError]:
         found = []
         for index, rule in enumerate(obj.get("rules") or ()):
-            if not rule.get("nonResourceURLs") and not rule.get("apiGroups"):
-                found.append(required(f"rules[{index}].apiGroups", "resource rules must supply at least one api group"))
+            here = f"rules[{index}]"
             if not rule.get("verbs"):
-                found.append(required(f"rules[{index}].verbs"))
+                found.append(required(f"{here}.verbs", "verbs must contain at least one value"))
+            if paths := rule.get("nonResourceURLs"):
+                if self.resource.namespaced:
+                    detail = "namespaced rules cannot apply to non-resource URLs"
+                    found.append(invalid(f"{here}.nonResourceURLs", paths, detail))
+                if any(rule.get(field) for field in ("apiGroups", "resources", "resourceNames")):
+                    detail = "rules cannot apply to both regular resources and non-resource URLs"
+                    found.append(invalid(f"{here}.nonResourceURLs", paths, detail))
+                continue
+            if not rule.get("apiGroups"):
+                found.append(required(f"{here}.apiGroups", "resource rules must supply at least one api group"))
+            if not rule.get("resources"):
+                found.append(required(f"{here}.resources", "resource rules must supply at least one resource"))
+        if (aggregation := obj.get("aggregationRule")) is not None:
+            selectors, field = aggregation.get("clusterRoleSelectors") or (), "aggregationRule.clusterRoleSelectors"
+            if not selectors:
+                found.append(required(field, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+            for index, selector in enumerate(selectors):
+                found += check_selector(selector, f"{field}[{index}]")
         return found
 
 
@@ -225,6 +242,7 @@ class Events(Standard):
         "source": ("source", "component"),
         "type": ("type",),
     }
+    fields_instead: ClassVar[dict[str, tuple[str, ...]]] = {"source": ("reportingComponent",)}
 
     def __init__(self, resource: Resource) -> None:
         super().__init__(resource)

@@ -65,7 +65,7 @@ class Standard(Strategy):
         """What else creation does."""
 
     def prepare_update(self, new: Object, old: Object, subresource: str) -> None:
-        if subresource == "status":
+        if subresource in ("status", "approval"):
             _take_all_but(new, old, ("status", "metadata", "apiVersion", "kind"))
             return
         if self.has_status:

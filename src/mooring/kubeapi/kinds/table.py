@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from mooring.kubeapi.kinds import cluster, data, devices, jobs, policies, storage, workloads
+from mooring.kubeapi.kinds import admission_policies, cluster, data, devices, jobs, policies, storage, workloads
 from mooring.kubeapi.kinds.foreign import Foreign
 from mooring.kubeapi.kinds.pods import Pods
 from mooring.kubeapi.kinds.services import Services
@@ -12,6 +12,10 @@ from mooring.kubeapi.status import Object
 from mooring.kubeapi.strategy import Strategy
 
 STRATEGIES: dict[str, type[Standard]] = {
+    "validatingadmissionpolicies.admissionregistration.k8s.io": admission_policies.ValidatingAdmissionPolicies,
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": (
+        admission_policies.ValidatingAdmissionPolicyBindings
+    ),
     "configmaps": data.ConfigMaps,
     "endpoints": policies.Plain,
     "events": policies.Events,
@@ -44,6 +48,7 @@ STRATEGIES: dict[str, type[Standard]] = {
     "devicetaintrules.resource.k8s.io": devices.DeviceTaintRules,
     "resourceclaims.resource.k8s.io": devices.ResourceClaims,
     "resourceclaimtemplates.resource.k8s.io": devices.ResourceClaimTemplates,
+    "resourcepoolstatusrequests.resource.k8s.io": devices.ResourcePoolStatusRequests,
     "resourceslices.resource.k8s.io": devices.ResourceSlices,
     "podgroups.scheduling.k8s.io": devices.PodGroups,
     "priorityclasses.scheduling.k8s.io": policies.PriorityClasses,

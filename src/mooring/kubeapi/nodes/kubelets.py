@@ -8,7 +8,7 @@ from mooring.kubeapi.controllers.controller import Controller, Key, Object
 from mooring.kubeapi.controllers.pods import PodView
 from mooring.kubeapi.nodes.addresses import PodAddresses
 from mooring.kubeapi.nodes.allotment import Allotments
-from mooring.kubeapi.nodes.happenings import MOST_PODS, Happenings, seen_of
+from mooring.kubeapi.nodes.container_events import MOST_PODS, ContainerEvents, seen_of
 from mooring.kubeapi.nodes.registration import failure_of, is_simulated
 from mooring.kubeapi.nodes.volumes import missing_volume
 from mooring.kubeapi.status import ApiError
@@ -37,7 +37,7 @@ class Kubelets(Controller):
         self._addresses = PodAddresses()
         self._allotments = Allotments()
         self._images: dict[str, set[str]] = {}
-        self._happenings = Happenings(context.recorder)
+        self._container_events = ContainerEvents(context.recorder)
 
     def start(self) -> None:
         self._nodes = self.informers.of("nodes")
@@ -110,7 +110,7 @@ class Kubelets(Controller):
         else:
             before = seen_of(life)
             self._follow(life, pod, view)
-            self._happenings.tell(pod, before, life)
+            self._container_events.tell(pod, before, life)
         self._write(life, record, pod, node)
         if life.next_at < math.inf:
             self.enqueue(key, after=max(0.0005, life.next_at - self.now))
@@ -138,11 +138,11 @@ class Kubelets(Controller):
         )
         self._lives[metadata["uid"]] = life
         for complaint in unreadable_times(pod):
-            self._happenings.warn(pod, "UnreadableAnnotation", complaint)
+            self._container_events.warn(pod, "UnreadableAnnotation", complaint)
         refusal = self._allotments.admit(node, pod)
         if refusal is not None and "deletionTimestamp" not in metadata:
             life.reject(*refusal)
-            self._happenings.warn(pod, *refusal)
+            self._container_events.warn(pod, *refusal)
         return life
 
     def _follow(self, life: PodLife, pod: Object, view: PodView) -> None:
@@ -153,7 +153,7 @@ class Kubelets(Controller):
             # Whole seconds are written: what is left of the first one is not taken away.
             grace = metadata.get("deletionGracePeriodSeconds") or 0
             if not life.is_stopping and len(self._lives) <= MOST_PODS:
-                self._happenings.tell_stopping(pod, life)
+                self._container_events.tell_stopping(pod, life)
             life.stop(self.now, max(0.0, min(float(grace), ends_at + 1 - self.now)) if grace else 0.0)
             life.advance(self.now)
         elif view.is_terminal and not life.is_over:

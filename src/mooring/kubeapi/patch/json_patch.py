@@ -1,14 +1,28 @@
 """JSON patch (RFC 6902) and JSON merge patch (RFC 7386)."""
 
-import copy
 from typing import Any
+
+import msgspec
 
 
 class PatchError(ValueError):
     """A patch cannot be applied to this object."""
 
 
+class TooManyOperations(PatchError):
+    """A patch is too long."""
+
+
 MOST_OPERATIONS = 10_000
+MOST_COPIED = 3 * 1024 * 1024
+"""Bytes that all copies of a JSON patch may come to."""
+_encode = msgspec.json.Encoder().encode
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copy(inner) for name, inner in value.items()}
+    return [_copy(inner) for inner in value] if isinstance(value, list) else value
 
 
 def merge_patch(value: Any, patch: Any) -> Any:
@@ -29,11 +43,18 @@ def json_patch(value: Any, operations: Any) -> Any:
     if not isinstance(operations, list):
         raise PatchError("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
     if len(operations) > MOST_OPERATIONS:
-        raise PatchError(f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}")
-    found = copy.deepcopy(value)
+        raise TooManyOperations(
+            f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
+        )
+    found = _copy(value)
+    copied = 0
     for operation in operations:
         if not isinstance(operation, dict):
             raise PatchError("an operation is not an object")
+        if operation.get("op") == "copy":
+            copied += len(_encode(_find(found, _parts(operation.get("from")), "copy")))
+            if copied > MOST_COPIED:
+                raise PatchError(f"the accumulated size of copied values exceeds the limit of {MOST_COPIED}")
         found = _apply(found, operation)
     return found
 
@@ -53,7 +74,7 @@ def _apply(value: Any, operation: dict[str, Any]) -> Any:
             moved = _find(value, source, kind)
             return _add(_remove(value, source), path, moved)
         case "copy":
-            return _add(value, path, copy.deepcopy(_find(value, _parts(operation.get("from")), kind)))
+            return _add(value, path, _copy(_find(value, _parts(operation.get("from")), kind)))
         case "test":
             if not _is_equal(_find(value, path, kind, is_lenient=True), operation.get("value")):
                 raise PatchError(f"testing value {operation.get('path')} failed")
@@ -62,7 +83,7 @@ def _apply(value: Any, operation: dict[str, Any]) -> Any:
 
 
 def _given(operation: dict[str, Any]) -> Any:
-    return copy.deepcopy(operation.get("value"))
+    return _copy(operation.get("value"))
 
 
 def _parts(path: Any) -> list[str]:

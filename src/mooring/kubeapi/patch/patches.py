@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from mooring.kubeapi.patch.field_sets import Path
-from mooring.kubeapi.patch.json_patch import PatchError, json_patch, merge_patch
+from mooring.kubeapi.patch.json_patch import PatchError, TooManyOperations, json_patch, merge_patch
 from mooring.kubeapi.patch.managed_fields import apply_configuration, track
 from mooring.kubeapi.patch.managers import ConflictError
 from mooring.kubeapi.patch.strategic import go_text, strategic_merge
@@ -75,6 +75,8 @@ class TypedPatches:
                     raise unsupported_media_type(_PATCHES_OF_CUSTOM_RESOURCES)
                 case _:
                     new = strategic_merge(live, patch, self._schemas.type_of(resource, version))
+        except TooManyOperations as error:
+            raise ApiError(413, "RequestEntityTooLarge", str(error)) from error
         except PatchError as error:
             if patch_type == "json":
                 message = "the server rejected our request due to an error in our request"
@@ -106,7 +108,8 @@ class TypedPatches:
             group, _, short = applied.get("apiVersion", "").rpartition("/")
             about = f"{name}; {group}/{short}, Kind={applied.get('kind', '')}"
             listed = errors[0] if len(errors) == 1 else "errors:\n" + "".join(f"  {error}\n" for error in errors)
-            raise ApiError(500, "", f"failed to create typed patch object ({about}): {listed}")
+            # The API server says 500 here, for what is a fault of the request.
+            raise bad_request(f"failed to create typed patch object ({about}): {listed}")
         try:
             new = apply_configuration(
                 live,

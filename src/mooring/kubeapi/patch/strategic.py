@@ -4,6 +4,8 @@ Directives stand beside the fields: `$patch: replace | delete | merge`, `$retain
 and `$setElementOrder/FIELD`.
 """
 
+import json
+from collections import deque
 from typing import Any
 
 from mooring.kubeapi.patch.json_patch import PatchError
@@ -38,7 +40,8 @@ def _merge_objects(value: dict[str, Any], patch: dict[str, Any], type_: Type | N
         if name.startswith(DELETE_FROM):
             field = name.removeprefix(DELETE_FROM)
             if isinstance(found.get(field), list) and isinstance(inner, list):
-                found[field] = [item for item in found[field] if item not in inner]
+                gone = {_mark(item) for item in inner}
+                found[field] = [item for item in found[field] if _mark(item) not in gone]
         elif not name.startswith("$"):
             _merge_field(found, name, inner, patch.get(ELEMENT_ORDER + name), type_)
     for name, order in patch.items():
@@ -94,24 +97,35 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _mark(value: Any) -> Any:
+    """Something by which equal values are found in a set: the value itself, or its text where it is no scalar."""
+    return (type(value).__name__, json.dumps(value, sort_keys=True)) if isinstance(value, dict | list) else value
+
+
 def _merge_lists(value: list[Any], patch: list[Any], declared: Field) -> list[Any]:
     key, item_type = declared.merge_key, declared.type.item
     if not key:
-        return [*value, *(item for item in dict.fromkeys(patch) if item not in value)]
+        return list({_mark(item): item for item in (*value, *patch)}.values())
     if any(isinstance(item, dict) and item.get(PATCH) == "replace" for item in patch):
         return [_plain(item) for item in patch if item.get(PATCH) != "replace" or len(item) > 1]
-    found = list(value)
+    found: list[Any] = list(value)
+    places: dict[Any, list[int]] = {}
+    for index, held in enumerate(found):
+        places.setdefault(_mark(held.get(key)), []).append(index)
     for item in patch:
         if not isinstance(item, dict) or item.get(key) is None:
             raise PatchError(f"map: {go_text(item)} does not contain declared merge key: {key}")
-        place = next((index for index, held in enumerate(found) if held.get(key) == item[key]), None)
+        mark = _mark(item[key])
         if item.get(PATCH) == "delete":
-            found = [held for held in found if held.get(key) != item[key]]
-        elif place is None:
+            for index in places.pop(mark, ()):
+                found[index] = None
+        elif mark not in places:
+            places[mark] = [len(found)]
             found.append(_merge_objects({}, item, item_type))
         else:
-            found[place] = _merge_objects(found[place], item, item_type)
-    return found
+            first = places[mark][0]
+            found[first] = _merge_objects(found[first], item, item_type)
+    return [item for item in found if item is not None]
 
 
 def go_text(value: Any) -> str:
@@ -131,16 +145,18 @@ def _ordered(merged: list[Any], server: list[Any], order: Any, key: str) -> list
         raise PatchError(f"{ELEMENT_ORDER} expects a list, found {order!r}")
 
     def name_of(item: Any) -> Any:
-        return item.get(key) if key and isinstance(item, dict) else item
+        return _mark(item.get(key) if key and isinstance(item, dict) else item)
 
-    wanted = [name_of(item) for item in order]
-    places = [name_of(item) for item in server]
+    wanted = dict.fromkeys(name_of(item) for item in order)
+    places: dict[Any, int] = {}
+    for index, item in enumerate(server):
+        places.setdefault(name_of(item), index)
     by_name = {name_of(item): item for item in merged}
-    given = [by_name[name] for name in wanted if name in by_name]
-    others = [item for item in merged if name_of(item) not in wanted]
+    given = deque(by_name[name] for name in wanted if name in by_name)
+    others = deque(item for item in merged if name_of(item) not in wanted)
     found: list[Any] = []
     while others and given:
         left, right = name_of(others[0]), name_of(given[0])
-        is_before = right in places and left in places and places.index(left) < places.index(right)
-        found.append((others if is_before else given).pop(0))
-    return found + others + given
+        is_before = right in places and left in places and places[left] < places[right]
+        found.append((others if is_before else given).popleft())
+    return [*found, *others, *given]

@@ -54,9 +54,27 @@ def _keep_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def parse_json(body: bytes) -> Any:
     """Parse JSON and keep in mind which keys came twice; raises ValueError."""
     try:
-        return _JSON.decode(body.decode())
+        found = _JSON.decode(body.decode())
+        return _without_surrogates(found) if _SURROGATE.search(body) else found
     except RecursionError:
         raise ValueError("exceeded max depth") from None
+
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def _without_surrogates(value: Any) -> Any:
+    """What Go makes of escapes that are half a character: a replacement character each."""
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case Repeated():
+            return Repeated([(_without_surrogates(name), _without_surrogates(inner)) for name, inner in value.pairs])
+        case dict():
+            return {_without_surrogates(name): _without_surrogates(inner) for name, inner in value.items()}
+        case list():
+            return [_without_surrogates(inner) for inner in value]
+    return value
 
 
 def _refuse_constant(text: str) -> None:
@@ -83,9 +101,11 @@ def repeated_fields(value: Any, path: Path = ()) -> list[str]:
         return []
     found = []
     if isinstance(value, Repeated):
-        names = [name for name, _ in value.pairs]
-        twice = [name for index, name in enumerate(names) if name in names[:index]]
-        found = [f'duplicate field "{path_text((*path, name))}"' for name in twice]
+        seen: set[str] = set()
+        for name, _ in value.pairs:
+            if name in seen:
+                found.append(f'duplicate field "{path_text((*path, name))}"')
+            seen.add(name)
     return found + [problem for name, inner in value.items() for problem in repeated_fields(inner, (*path, name))]
 
 
@@ -154,6 +174,9 @@ class _Decoder:
     def _list(self, value: list[Any], type_: Type, path: Path, struct: Type | None) -> list[Any]:
         item = type_.item
         assert item is not None
+        exact = _EXACT.get(item.name) if item.form == "plain" else None
+        if exact is not None and all(type(inner) is exact for inner in value):
+            return list(value)
         found = []
         for index, inner in enumerate(value):
             found.append(_zero(item) if inner is None else self.value(inner, item, (*path, index), struct))
@@ -235,9 +258,14 @@ class _Decoder:
         if not _TIME.fullmatch(value):
             self._fail(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"')
             return value
+        try:
+            moment = datetime.fromisoformat(value.upper()).astimezone(UTC)
+        except (ValueError, OverflowError) as error:
+            self._fail(f'parsing time "{value}": {error}')
+            return value
         if value.endswith("Z") and len(value) == (27 if has_micros else 20):
             return value
-        return _utc(value, has_micros=has_micros)
+        return moment.strftime("%Y-%m-%dT%H:%M:%S") + (f".{moment.microsecond:06d}Z" if has_micros else "Z")
 
     def _wrong(self, value: Any, type_: Type, path: Path, struct: Type | None) -> Any:
         name = struct.name.rpartition(".")[2] if struct is not None else ""
@@ -257,14 +285,6 @@ class _Decoder:
 _ANYTHING = Type("map")
 _EXACT = {"string": str, "bool": bool}
 """Plain types of which every value of a Python type is one."""
-
-
-def _utc(value: str, *, has_micros: bool) -> str:
-    try:
-        moment = datetime.fromisoformat(value.upper()).astimezone(UTC)
-    except ValueError:
-        return value
-    return moment.strftime("%Y-%m-%dT%H:%M:%S") + (f".{moment.microsecond:06d}Z" if has_micros else "Z")
 
 
 def _is_left_out(field: Field) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from mooring.kubeapi.schemas.descriptions import FIELDS, KINDS
 from mooring.kubeapi.schemas.types import Field, Type
 from mooring.kubeapi.status import Object
 
@@ -53,40 +54,6 @@ _GROUPS = {
 }
 """Where Kubernetes' own types stand, by the first part of our short names."""
 
-DESCRIPTIONS = {
-    "core/v1.Pod": "Containers that run together on one node.",
-    "core/v1.Node": "A machine that pods run on.",
-    "core/v1.Namespace": "A space for names; most objects are in one.",
-    "core/v1.Service": "One address for a set of pods.",
-    "core/v1.ConfigMap": "Settings that pods read.",
-    "core/v1.Secret": "Settings that pods read and others should not.",
-    "core/v1.Event": "Something that happened to an object.",
-    "core/v1.PersistentVolume": "Storage that outlives pods.",
-    "core/v1.PersistentVolumeClaim": "A pod's wish for storage.",
-    "core/v1.ResourceQuota": "How much a namespace may use in total.",
-    "core/v1.LimitRange": "How much each pod, container or claim of a namespace may ask for.",
-    "core/v1.ServiceAccount": "Who a pod is to the API.",
-    "core/v1.PodSpec": "What a pod runs, and where it may.",
-    "core/v1.PodStatus": "What has become of a pod.",
-    "core/v1.Container": "One container of a pod.",
-    "apps/v1.Deployment": "Replicas of a pod, replaced step by step when their template changes.",
-    "apps/v1.ReplicaSet": "Replicas of a pod.",
-    "apps/v1.StatefulSet": "Replicas of a pod with names and storage of their own.",
-    "apps/v1.DaemonSet": "One pod on every node that fits.",
-    "batch/v1.Job": "Pods that run to completion.",
-    "batch/v1.CronJob": "Jobs that start by the clock.",
-    "policy/v1.PodDisruptionBudget": "How many pods may be down at a time by choice.",
-    "scheduling/v1.PriorityClass": "How urgent pods are.",
-    "scheduling/v1beta1.PodGroup": "Pods that are scheduled together.",
-    "scheduling/v1beta1.Workload": "What groups of pods a workload consists of.",
-    "resource/v1.ResourceClaim": "A wish for devices.",
-    "resource/v1.ResourceSlice": "Devices that a driver offers.",
-    "resource/v1.DeviceClass": "A kind of devices that claims can name.",
-    "meta/v1.ObjectMeta": "Who an object is, whose it is, and what others noted on it.",
-}
-"""In our own words, for what people explain first."""
-
-
 COMPONENTS, DEFINITIONS = "#/components/schemas/", "#/definitions/"
 """What references begin with, in the third version of OpenAPI and in the second."""
 
@@ -115,22 +82,26 @@ def _add(type_: Type, found: Object, prefix: str) -> None:
         return
     schema: Object = {"type": "object"}
     found[name] = schema
-    if description := DESCRIPTIONS.get(type_.name):
+    if description := KINDS.get(type_.name):
         schema["description"] = description
     if type_.fields:
-        schema["properties"] = {name: _field(field, found, prefix) for name, field in sorted(type_.fields.items())}
+        schema["properties"] = {
+            name: _field(name, field, found, prefix) for name, field in sorted(type_.fields.items())
+        }
     if required := [name for name, field in type_.fields.items() if field.is_required]:
         schema["required"] = sorted(required)
     if type_.is_atomic:
         schema["x-kubernetes-map-type"] = "atomic"
 
 
-def _field(field: Field, found: Object, prefix: str) -> Object:
+def _field(name: str, field: Field, found: Object, prefix: str) -> Object:
     schema = _schema(field.type, found, prefix)
     if "$ref" in schema:
         schema = {"allOf": [schema]}
         if not field.is_pointer and field.type.form == "struct":
             schema["default"] = {}
+    if description := FIELDS.get(name):
+        schema["description"] = description
     if field.default is not None:
         schema["default"] = field.default
     if field.strategies:

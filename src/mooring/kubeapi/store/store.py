@@ -6,6 +6,8 @@ it be sent (`await committed(revision)`).
 """
 
 import asyncio
+import heapq
+import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +15,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 
 from mooring.errors import MooringError
-from mooring.kubeapi.status import Object, gone_revision, internal
+from mooring.kubeapi.status import Object, gone_revision, internal, too_large, too_large_revision
 from mooring.kubeapi.store.log import SqliteLog
 from mooring.kubeapi.store.records import ADDED, DELETED, MODIFIED, Event, Record, make_record
 from mooring.kubeapi.store.table import Key, Table
@@ -21,8 +23,12 @@ from mooring.kubeapi.store.watch import Selects, Watch
 
 log = logging.getLogger(__name__)
 Callback = Callable[[Event], None]
-MOST_EVENTS, MOST_BYTES = 200_000, 256 * 1024 * 1024
+MOST_EVENTS, MOST_BYTES = 200_000, 128 * 1024 * 1024
 """How much of the past is remembered for watches and continued lists, in changes and in bytes of them."""
+RETRY_SECONDS = 1.0
+"""Between attempts to write what could not be written."""
+LARGEST_OBJECT = 2 * 1024 * 1024
+"""Bytes of JSON; etcd keeps 1.5 MiB of a denser form."""
 
 
 class Store:
@@ -47,7 +53,8 @@ class Store:
         self._is_due = False
         self._failure: Exception | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._numbers = itertools.count()
         if log is not None:
             for table, record in log.read():
                 self.table(table).set(record)
@@ -74,7 +81,9 @@ class Store:
         return self.table(table).records(namespace)
 
     def records_at(self, table: str, revision: int, namespace: str | None, after: Key | None) -> list[Record]:
-        """Raises 410 where the revision is forgotten."""
+        """Raises 410 where the revision is forgotten, 504 where it is still to come."""
+        if revision > self.revision:
+            raise too_large_revision(revision, self.revision)
         if revision < self.compacted:
             raise gone_revision(revision, self.compacted)
         return self.table(table).records_at(revision, namespace, after)
@@ -86,8 +95,10 @@ class Store:
         self._check_works()
         held = self.table(table)
         before = held.get(namespace, name)
+        record = make_record(namespace, name, self.revision + 1, obj)
+        if len(record.data) > LARGEST_OBJECT:
+            raise too_large(LARGEST_OBJECT)
         self.revision += 1
-        record = make_record(namespace, name, self.revision, obj)
         held.set(record)
         self._happened(held, Event(table, ADDED if before is None else MODIFIED, record, before))
         return record
@@ -102,6 +113,11 @@ class Store:
         held.remove(namespace, name)
         self._happened(held, Event(table, DELETED, record, before))
         return record
+
+    @property
+    def failure(self) -> str:
+        """Why changes cannot be kept at the moment; empty if they can."""
+        return str(self._failure) if self._failure is not None else ""
 
     def _check_works(self) -> None:
         if self._failure is not None:
@@ -157,13 +173,20 @@ class Store:
     def _written(self, events: Sequence[Event], error: Exception | None) -> None:
         self._is_writing = False
         if error is not None:
-            log.error("the store cannot be written to: %s", error)
+            if self._failure is None:
+                log.error("the store cannot be written to: %s", error)
             self._failure = error
-            while self._waiting:
-                _, waiting = self._waiting.popleft()
+            self._pending = [*events, *self._pending]
+            if self._loop is not None:
+                self._loop.call_later(RETRY_SECONDS, self._write)
+            waiters, self._waiting = self._waiting, []
+            for _, _, waiting in waiters:
                 if not waiting.done():
                     waiting.set_exception(internal(f"the store cannot be written to: {error}"))
             return
+        if self._failure is not None:
+            log.warning("the store can be written to again")
+            self._failure = None
         self._publish(events)
         self._schedule()
 
@@ -180,7 +203,7 @@ class Store:
                     log.exception("a subscriber to %s failed", event.table)
         self.published = events[-1].revision
         while self._waiting and self._waiting[0][0] <= self.published:
-            _, waiting = self._waiting.popleft()
+            _, _, waiting = heapq.heappop(self._waiting)
             if not waiting.done():
                 waiting.set_result(None)
 
@@ -204,12 +227,15 @@ class Store:
             raise MooringError(f"the store cannot be written to: {error}")
 
     async def committed(self, revision: int) -> None:
-        """Wait until a revision is published."""
+        """Wait until a change that was made is published; a revision that does not exist yet is an error, since
+        nothing says that it will ever come."""
         if revision <= self.published:
             return
+        if revision > self.revision:
+            raise too_large_revision(revision, self.revision)
         self._check_works()
         waiting = asyncio.get_running_loop().create_future()
-        self._waiting.append((revision, waiting))
+        heapq.heappush(self._waiting, (revision, next(self._numbers), waiting))
         await waiting
 
     def close(self) -> None:

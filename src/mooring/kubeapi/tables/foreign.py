@@ -72,6 +72,18 @@ FOREIGN: dict[str, tuple[Column, ...]] = {
         column("Suspended", ".spec.suspend", "boolean"),
         AGE,
     ),
+    "trainjobs.trainer.kubeflow.org": (
+        NAME,
+        column("State", lambda obj, _now: (part(obj, "status").get("conditions") or [{}])[-1].get("type", "")),
+        AGE,
+    ),
+    "appwrappers.workload.codeflare.dev": (
+        NAME,
+        column("Status", ".status.phase"),
+        column("Quota Reserved", _conditions("QuotaReserved")),
+        column("Resources Deployed", _conditions("ResourcesDeployed")),
+        AGE,
+    ),
     "leaderworkersets.leaderworkerset.x-k8s.io": (
         NAME,
         column("Ready", ".status.readyReplicas", "integer"),

@@ -12,7 +12,7 @@ Labels: TypeAlias = dict[str, str]
 Resources: TypeAlias = dict[str, QuantityText]
 
 
-class KubeObject(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+class KubeObject(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """The base of all API types here: camelCase outside, snake_case inside, unknown fields ignored."""
 
 
@@ -98,6 +98,7 @@ class Condition(KubeObject):
     status: str = ""
     reason: str = ""
     message: str = ""
+    last_transition_time: str | None = None
 
 
 Document: TypeAlias = dict[str, Any]

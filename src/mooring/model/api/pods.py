@@ -155,8 +155,14 @@ class ImageVolumeSource(KubeObject):
     reference: str = ""
 
 
+class LocalVolumeSource(KubeObject):
+    """A directory on the node, whichever."""
+
+
 class Volume(KubeObject):
     name: str = ""
+    host_path: LocalVolumeSource | None = None
+    empty_dir: LocalVolumeSource | None = None
     persistent_volume_claim: ClaimVolumeSource | None = None
     ephemeral: EphemeralVolumeSource | None = None
     gce_persistent_disk: GcePersistentDisk | None = None
@@ -222,11 +228,42 @@ class PodResourceClaimStatus(KubeObject):
     resource_claim_name: str | None = None
 
 
+class TerminatedState(KubeObject):
+    exit_code: int = 0
+    reason: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class WaitingState(KubeObject):
+    reason: str = ""
+
+
+class ContainerState(KubeObject):
+    waiting: WaitingState | None = None
+    terminated: TerminatedState | None = None
+
+
+class ContainerStatus(KubeObject):
+    name: str = ""
+    restart_count: int = 0
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+    allocated_resources: Resources | None = None
+    """The requests that the kubelet has admitted."""
+    resources: ResourceRequirements | None = None
+    """What the container runs with."""
+
+
 class PodStatus(KubeObject):
     phase: str = ""
+    reason: str = ""
     start_time: str | None = None
     nominated_node_name: str = ""
     conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    ephemeral_container_statuses: list[ContainerStatus] | None = None
     resource_claim_statuses: list[PodResourceClaimStatus] | None = None
 
 

@@ -25,7 +25,7 @@ from mooring.model.cel.functions import (
     Overload,
 )
 from mooring.model.cel.kubernetes import kubernetes_functions
-from mooring.model.cel.strings import string_functions, text_of
+from mooring.model.cel.strings import bounded, string_functions, text_of
 from mooring.model.cel.values import (
     MAX_INT,
     MIN_INT,
@@ -63,6 +63,11 @@ def _float_divide(one: float, other: float) -> float:
     return one / other
 
 
+def _concatenate(one: Any, other: Any) -> Any:
+    bounded(len(one) + len(other))
+    return one + other
+
+
 def _arithmetic() -> dict[str, tuple[Overload, ...]]:
     def of(kind: str, operation: Callable[[Any, Any], Any]) -> Overload:
         return Overload((kind, kind), kind, operation)
@@ -71,9 +76,9 @@ def _arithmetic() -> dict[str, tuple[Overload, ...]]:
         "+": (
             *(of(kind, lambda a, b: whole(a + b, type_of(a))) for kind in (INT, UINT)),
             of(DOUBLE, lambda a, b: a + b),
-            of(STRING, lambda a, b: a + b),
-            of(BYTES, lambda a, b: a + b),
-            of(LIST, lambda a, b: [*a, *b]),
+            of(STRING, _concatenate),
+            of(BYTES, _concatenate),
+            of(LIST, lambda a, b: _concatenate(list(a), list(b))),
             of(DURATION, lambda a, b: a + b),
             Overload((TIMESTAMP, DURATION), TIMESTAMP, lambda a, b: a + b),
             Overload((DURATION, TIMESTAMP), TIMESTAMP, lambda a, b: b + a),

@@ -56,7 +56,7 @@ def _exists(run: Run, name: str, items: list[Any], steps: list[Step]) -> bool:
 def _any_or_all(run: Run, name: str, items: list[Any], step: Step, *, absorbing: bool) -> bool:
     error: CelEvaluationError | None = None
     for item in items:
-        run.pay(1)
+        run.pay(4 if absorbing else 3)
         try:
             if truth_of(evaluate_with(run, name, item, step)) is absorbing:
                 return absorbing
@@ -70,16 +70,17 @@ def _any_or_all(run: Run, name: str, items: list[Any], step: Step, *, absorbing:
 
 
 def _exists_one(run: Run, name: str, items: list[Any], steps: list[Step]) -> bool:
-    return sum(truth_of(evaluate_with(run, name, item, steps[0])) for item in items if run.pay(1)) == 1
+    return sum(truth_of(evaluate_with(run, name, item, steps[0])) for item in items if run.pay(2)) == 1
 
 
 def _filter(run: Run, name: str, items: list[Any], steps: list[Step]) -> list[Any]:
-    return [item for item in items if run.pay(1) and truth_of(evaluate_with(run, name, item, steps[0]))]
+    chosen = (item for item in items if run.pay(1) and truth_of(evaluate_with(run, name, item, steps[0])))
+    return [item for item in chosen if run.pay(12)]
 
 
 def _map(run: Run, name: str, items: list[Any], steps: list[Step]) -> list[Any]:
     kept = _filter(run, name, items, steps) if len(steps) == 2 else items
-    return [evaluate_with(run, name, item, steps[-1]) for item in kept if run.pay(1)]
+    return [evaluate_with(run, name, item, steps[-1]) for item in kept if run.pay(12)]
 
 
 COMBINE: dict[str, Callable[[Run, str, list[Any], list[Step]], Any]] = {

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mooring.model.cel.costs import COSTS
+from mooring.model.cel.costs import compared as compare_cost
 from mooring.model.cel.functions import BOOL, DYN, LIST, MAP, OPTIONAL, STRING, Functions, Overload
 from mooring.model.cel.library import FUNCTIONS, find
 from mooring.model.cel.macros import COMBINE, MACROS, Run, Step, evaluate_with, truth_of
@@ -51,19 +53,37 @@ class Program:
     type: Type
     _step: Step = field(repr=False)
 
-    def evaluate(self, variables: Mapping[str, Any], cost_limit: int = COST_LIMIT) -> Any:
-        """The value for these variables; CelEvaluationError if there is none, or finding it costs too much."""
+    def evaluate(
+        self, variables: Mapping[str, Any], cost_limit: int = COST_LIMIT, budget: "Budget | None" = None
+    ) -> Any:
+        """The value for these variables; CelEvaluationError if there is none, or finding it costs too much. Several
+        evaluations may have one budget beside the limit of each."""
+        limit = min(cost_limit, budget.left) if budget is not None else cost_limit
+        run = Run(dict(variables), limit)
         try:
-            return self._step(Run(dict(variables), cost_limit))
+            return self._step(run)
         except RecursionError as error:
             raise CelEvaluationError("operation cancelled: nested too deeply") from error
         except (ArithmeticError, TypeError, ValueError, UnicodeError) as error:
             raise CelEvaluationError(str(error)) from error
+        finally:
+            if budget is not None:
+                budget.left -= limit - max(run.left, 0)
+
+
+@dataclass(slots=True)
+class Budget:
+    """What several evaluations may cost together."""
+
+    left: int = 10 * COST_LIMIT
 
 
 def compile_expression(text: str, variables: Mapping[str, Type], functions: Functions = FUNCTIONS) -> Program:
     """Check an expression over these variables and make it ready to run."""
-    type_, step = _Compiler(functions).compile(parse(text), dict(variables))
+    try:
+        type_, step = _Compiler(functions).compile(parse(text), dict(variables))
+    except RecursionError as error:
+        raise CelCompileError("expression recursion limit exceeded") from error
     return Program(text, type_, step)
 
 
@@ -211,7 +231,7 @@ class _Compiler:
         def call(run: Run) -> Any:
             run.pay(1)
             values = [step(run) for step in steps]
-            return _dispatch(possible, values, node.function, run)
+            return _dispatch(possible, values, name.lstrip("."), run)
 
         return result, call
 
@@ -333,8 +353,9 @@ class _Compiler:
         test = _COMPARE[node.function]
 
         def compared(run: Run) -> bool:
-            run.pay(1)
-            return test(left(run), right(run))
+            one, other = left(run), right(run)
+            run.pay(1 + compare_cost(one, other))
+            return test(one, other)
 
         return Type(BOOL), compared
 
@@ -384,7 +405,8 @@ def _dispatch(overloads: list[Overload], values: list[Any], name: str, run: Run)
     names = [type_of(value) for value in values]
     for overload in overloads:
         if all(wanted in (DYN, found) for wanted, found in zip(overload.takes, names, strict=True)):
-            run.pay(sum(len(value) // 10 for value in values if isinstance(value, str | bytes)))
+            if (cost := COSTS.get(name)) is not None:
+                run.pay(cost(values))
             return overload.run(*values)
     raise CelEvaluationError(f"no such overload: {name}({', '.join(names)})")
 

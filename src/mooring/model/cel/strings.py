@@ -3,23 +3,29 @@
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any
 
+from mooring.model.cel.costs import LARGEST
 from mooring.model.cel.functions import BOOL, INT, LIST, STRING, Overload
 from mooring.model.cel.values import NONE, CelEvaluationError
+from mooring.model.values.patterns import Pattern, PatternError, linear_pattern
+
+LONGEST_NUMBER = 100
+"""Digits after the point that `format` writes: a double has fewer."""
 
 
-def regular_expression(pattern: str) -> re.Pattern[str]:
+def regular_expression(pattern: str) -> Pattern:
     try:
-        return _compiled(pattern)
-    except re.error as error:
+        return linear_pattern(pattern)
+    except PatternError as error:
         raise CelEvaluationError(f"error parsing regexp: {error}") from error
 
 
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+def bounded(size: int) -> int:
+    """A size of something that an expression makes, if that is not too much."""
+    if size > LARGEST:
+        raise CelEvaluationError(f"a value of more than {LARGEST} characters or items")
+    return size
 
 
 def text_of(value: Any) -> str:
@@ -58,8 +64,15 @@ def _split(text: str, separator: str, limit: int = -1) -> list[str]:
 
 def _format(pattern: str, values: Sequence[Any]) -> str:
     left = iter(values)
+    length = len(pattern)
 
     def one(match: re.Match[str]) -> str:
+        nonlocal length
+        text = written(match)
+        length = bounded(length + len(text))
+        return text
+
+    def written(match: re.Match[str]) -> str:
         if match.group() == "%%":
             return "%"
         value = next(left, NONE)
@@ -68,9 +81,22 @@ def _format(pattern: str, values: Sequence[Any]) -> str:
         kind = match.group()[-1]
         if kind == "s":
             return _shown(value)
+        if match.group(1) and int(match.group(1)) > LONGEST_NUMBER:
+            raise CelEvaluationError(f"precision of more than {LONGEST_NUMBER} digits in format")
         return f"{value:{match.group()[1:]}}"
 
-    return re.sub(r"%(?:%|s|d|x|X|o|b|(?:\.\d+)?[fe])", one, pattern)
+    return re.sub(r"%(?:%|s|d|x|X|o|b|(?:\.([0-9]{1,9}))?[fe])", one, pattern)
+
+
+def _replace(text: str, old: str, new: str, most: int = -1) -> str:
+    count = text.count(old)
+    bounded(len(text) + (count if most < 0 else min(count, most)) * (len(new) - len(old)))
+    return text.replace(old, new, most)
+
+
+def _join(items: Sequence[Any], separator: str = "") -> str:
+    bounded(sum(len(item) for item in items) + len(separator) * len(items))
+    return separator.join(items)
 
 
 def _shown(value: Any) -> str:
@@ -87,7 +113,7 @@ def string_functions() -> dict[str, tuple[Overload, ...]]:
         on_text("startsWith", BOOL, lambda text, part: text.startswith(part), STRING),
         on_text("endsWith", BOOL, lambda text, part: text.endswith(part), STRING),
         on_text("contains", BOOL, lambda text, part: part in text, STRING),
-        on_text("matches", BOOL, lambda text, each: regular_expression(each).search(text) is not None, STRING),
+        on_text("matches", BOOL, lambda text, each: regular_expression(each).matches(text), STRING),
         on_text("charAt", STRING, _at, INT),
         on_text("indexOf", INT, lambda text, part: text.find(part), STRING),
         on_text("indexOf", INT, lambda text, part, start: text.find(part, start), STRING, INT),
@@ -95,19 +121,19 @@ def string_functions() -> dict[str, tuple[Overload, ...]]:
         on_text("lastIndexOf", INT, lambda text, part, end: text.rfind(part, 0, end + len(part)), STRING, INT),
         on_text("lowerAscii", STRING, lambda text: text.lower() if text.isascii() else _ascii(text, str.lower)),
         on_text("upperAscii", STRING, lambda text: text.upper() if text.isascii() else _ascii(text, str.upper)),
-        on_text("replace", STRING, lambda text, old, new: text.replace(old, new), STRING, STRING),
-        on_text("replace", STRING, lambda text, old, new, most: text.replace(old, new, most), STRING, STRING, INT),
+        on_text("replace", STRING, _replace, STRING, STRING),
+        on_text("replace", STRING, _replace, STRING, STRING, INT),
         on_text("split", LIST, _split, STRING),
         on_text("split", LIST, _split, STRING, INT),
         on_text("substring", STRING, _substring, INT),
         on_text("substring", STRING, _substring, INT, INT),
         on_text("trim", STRING, lambda text: text.strip()),
         on_text("format", STRING, _format, LIST),
-        on_text("find", STRING, lambda text, each: _found(regular_expression(each).search(text)), STRING),
-        on_text("findAll", LIST, lambda text, each: _all_found(text, each, -1), STRING),
-        on_text("findAll", LIST, _all_found, STRING, INT),
-        (".join", Overload((LIST,), STRING, "".join)),
-        (".join", Overload((LIST, STRING), STRING, lambda items, separator: separator.join(items))),
+        on_text("find", STRING, lambda text, each: "".join(regular_expression(each).find_all(text, 1)), STRING),
+        on_text("findAll", LIST, lambda text, each: regular_expression(each).find_all(text), STRING),
+        on_text("findAll", LIST, lambda text, each, most: regular_expression(each).find_all(text, most), STRING, INT),
+        (".join", Overload((LIST,), STRING, _join)),
+        (".join", Overload((LIST, STRING), STRING, _join)),
     ]
     found: dict[str, tuple[Overload, ...]] = {}
     for name, overload in listed:
@@ -118,12 +144,3 @@ def string_functions() -> dict[str, tuple[Overload, ...]]:
 
 def _ascii(text: str, change: Callable[[str], str]) -> str:
     return "".join(change(each) if each.isascii() else each for each in text)
-
-
-def _found(match: re.Match[str] | None) -> str:
-    return match.group() if match is not None else ""
-
-
-def _all_found(text: str, pattern: str, most: int) -> list[str]:
-    found = [match.group() for match in regular_expression(pattern).finditer(text)]
-    return found if most < 0 else found[:most]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import Any
 
 from mooring.model.values.quantity import NANO, Nanos
@@ -56,6 +56,7 @@ class Semver:
     pre: tuple[str, ...] = ()
 
     @classmethod
+    @lru_cache(maxsize=1024)
     def parse(cls, text: str) -> "Semver | None":
         match = _SEMVER.fullmatch(text)
         if match is None:

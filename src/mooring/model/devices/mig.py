@@ -66,7 +66,7 @@ class Geometry:
 
         It costs most to cut a GPU that is still whole, then to lose compute that no instance could use any more; of
         cards that cost the same, the one with the least room is best. The weights were found by trying:
-        `python -m mooring.testing.mig_quality`.
+        `python -m mooring.bench.mig_quality`.
         """
         most, room = self._most_compute, self.slices - mask.bit_count()
         found = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mooring.model.api.claims import ALL_DEVICES, DeviceToleration, ExactDeviceRequest, ResourceClaimSpec
 from mooring.model.api.devices import DeviceClass, DeviceTaint
 from mooring.model.devices.device import Device
-from mooring.model.devices.selecting import Selector, selector
+from mooring.model.devices.selecting import Costs, Selector, selector
 from mooring.model.values.quantity import Nanos, parse_quantity
 
 _PREVENTING = ("NoSchedule", "NoExecute")
@@ -26,11 +26,13 @@ class Alternative:
     admin_access: bool
     tolerations: tuple[DeviceToleration, ...]
     capacity: Mapping[str, Nanos]
+    costs: Costs
+    """Of the claim."""
 
     def selects(self, device: Device) -> bool | str:
         """Whether a device is of the class and matches all selectors; a text if one of them has no answer."""
         for whose, each in self.selectors:
-            found = each.matches(device)
+            found = each.matches(device, self.costs)
             if found is not True:
                 return found if found is False else f"{whose} on device {device.driver}/{device.name}: {found}"
         return True
@@ -75,6 +77,7 @@ class ClaimRequests:
 def compile_claim(spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]) -> ClaimRequests | str:
     """What a claim asks for; a text, in kube-scheduler's words, if a class is missing."""
     requests = []
+    costs = Costs()
     for request in spec.devices.requests or ():
         found: list[Alternative] = []
         if request.exactly is not None:
@@ -85,7 +88,7 @@ def compile_claim(spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]) -
             device_class = classes.get(each.device_class_name)
             if device_class is None:
                 return f"request {name}: device class {each.device_class_name} does not exist"
-            found.append(_alternative(name, each, device_class))
+            found.append(_alternative(name, each, device_class, costs))
         requests.append(Request(request.name, tuple(found), bool(request.first_available)))
     constraints = tuple(
         Constraint(
@@ -98,7 +101,7 @@ def compile_claim(spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]) -
     return ClaimRequests(tuple(requests), constraints)
 
 
-def _alternative(name: str, asked: ExactDeviceRequest, device_class: DeviceClass) -> Alternative:
+def _alternative(name: str, asked: ExactDeviceRequest, device_class: DeviceClass, costs: Costs) -> Alternative:
     capacity = (asked.capacity.requests or {}) if asked.capacity else {}
     return Alternative(
         name,
@@ -109,6 +112,7 @@ def _alternative(name: str, asked: ExactDeviceRequest, device_class: DeviceClass
         bool(asked.admin_access),
         tuple(asked.tolerations or ()),
         {each: parse_quantity(amount) for each, amount in capacity.items()},
+        costs,
     )
 
 

@@ -4,11 +4,14 @@ A Deployment is not among them: its pods queue one by one, like pods that nobody
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from mooring.model.api.pods import Pod
-from mooring.model.api.workloads import Job, StatefulSet
+import msgspec
+
+from mooring.model.api.pods import Pod, PodTemplateSpec
+from mooring.model.api.workloads import Deployment, Job, ReplicaSet, StatefulSet
 from mooring.model.gangs.dialects.lws import LeaderWorkerSet
 from mooring.model.gangs.dialects.volcano_job import GROUP as VOLCANO_GROUP
 from mooring.model.gangs.dialects.volcano_job import OVER as VOLCANO_OVER
@@ -21,6 +24,14 @@ from mooring.model.gangs.membership import (
     VOLCANO_INDEX,
     VOLCANO_ROLE,
     WORKER,
+)
+from mooring.model.jobs.app_wrapper import (
+    WRAPPER_GROUP,
+    AppWrapper,
+    Component,
+    find_template,
+    is_wrapper_over,
+    wrapper_members,
 )
 from mooring.model.jobs.jobset import JobSet, is_job_set_over, job_set_members, job_set_pod_sets
 from mooring.model.jobs.kubeflow import (
@@ -43,7 +54,10 @@ from mooring.model.jobs.ray import (
     ray_job_pod_sets,
 )
 from mooring.model.jobs.spark import SparkApplication, is_spark_over, spark_members, spark_pod_sets
+from mooring.model.jobs.train_job import TrainJob, is_train_job_over, train_job_members, train_job_pod_sets
+from mooring.model.loading.defaults import default_pod_spec
 from mooring.model.loading.expansion import COMPLETION_INDEX, is_job_over, job_pod_count
+from mooring.model.loading.kinds import find_kind
 from mooring.model.queued.labels import MIN_PARALLELISM, POD_GROUP_INDEX, positive_count
 
 Members = Mapping[str, list[Pod]]
@@ -151,6 +165,58 @@ def _lws_members(owner: LeaderWorkerSet, index: str, pods: PodFinder) -> Members
     return {LEADER: leaders, WORKER: [pod for pod in group if label(pod, LWS_WORKER_INDEX) != "0"]}
 
 
+def wrapper_pod_sets(owner: AppWrapper) -> list[PodSetPlan]:
+    """Those of its components, under the names that AppWrapper's controller gives them."""
+    plans: list[PodSetPlan] = []
+    for index, component in enumerate(owner.spec.components):
+        for number, plan in enumerate(component_pod_sets(component)):
+            name = f"{owner.metadata.name}-ps-{len(plans)}"
+            plans.append(replace(plan, name=name, path=f"spec.components[{index}].podSetInfos[{number}]"))
+    return plans
+
+
+def component_pod_sets(component: Component) -> list[PodSetPlan]:
+    """The pod sets of an object in a wrapper, each with the path of its template in that object; none if the object is
+    of a kind that is not known and declares none."""
+    try:
+        found = _declared(component) if component.pod_sets else _inferred(component.template)
+    except msgspec.ValidationError:
+        return []
+    for plan in found:
+        default_pod_spec(plan.template.spec)
+    return found
+
+
+def _declared(component: Component) -> list[PodSetPlan]:
+    plans = []
+    for declared in component.pod_sets or ():
+        path = declared.path.removeprefix("template").lstrip(".")
+        template = find_template(component.template, path)
+        if template is not None:
+            count = 1 if declared.replicas is None else declared.replicas
+            plans.append(PodSetPlan(MAIN, msgspec.convert(template, PodTemplateSpec), count, path))
+    return plans
+
+
+def _inferred(document: Mapping[str, Any]) -> list[PodSetPlan]:
+    kind = find_kind(str(document.get("apiVersion", "")), str(document.get("kind", "")))
+    if kind is None:
+        return []
+    found = msgspec.convert(document, kind.type)
+    if isinstance(found, Pod):
+        return [PodSetPlan(MAIN, PodTemplateSpec(metadata=found.metadata, spec=found.spec), 1, "")]
+    if isinstance(found, Deployment | ReplicaSet):
+        count = 1 if found.spec.replicas is None else found.spec.replicas
+        return [PodSetPlan(MAIN, found.spec.template, count, "spec.template")]
+    job_kind = next((each for each in JOB_KINDS if each.type is kind.type), None)
+    plans: dict[str, PodSetPlan] = {}
+    for unit in job_kind.units(found) if job_kind is not None else ():
+        for plan in unit.pod_sets:  # replicas that are admitted one by one elsewhere are one here
+            known = plans.get(plan.path)
+            plans[plan.path] = plan if known is None else replace(known, count=known.count + plan.count)
+    return list(plans.values())
+
+
 JOB_KINDS: tuple[JobKind, ...] = (
     JobKind("batch", Job, _whole(_job_pod_sets, _job_members), is_job_over),
     JobKind("jobset.x-k8s.io", JobSet, _whole(job_set_pod_sets, job_set_members), is_job_set_over),
@@ -172,11 +238,13 @@ JOB_KINDS: tuple[JobKind, ...] = (
         for type_ in TRAINING_KINDS
     ),
     JobKind("kubeflow.org", MpiJob, _whole(mpi_pod_sets, mpi_members), is_training_over, training_priority_class),
+    JobKind("trainer.kubeflow.org", TrainJob, _whole(train_job_pod_sets, train_job_members), is_train_job_over),
     JobKind("ray.io", RayJob, _whole(ray_job_pod_sets, ray_job_members), is_ray_job_over),
     JobKind("ray.io", RayService, _whole(ray_job_pod_sets, ray_job_members)),
     JobKind("sparkoperator.k8s.io", SparkApplication, _whole(spark_pod_sets, spark_members), is_spark_over),
     JobKind("ray.io", RayCluster, _whole(ray_cluster_pod_sets, ray_cluster_members)),
     JobKind("leaderworkerset.x-k8s.io", LeaderWorkerSet, _lws_units),
     JobKind("apps", StatefulSet, _whole(_stateful_pod_sets, _stateful_members)),
+    JobKind(WRAPPER_GROUP, AppWrapper, _whole(wrapper_pod_sets, wrapper_members), is_wrapper_over),
 )
 """In the order in which they queue where nothing says who came first."""

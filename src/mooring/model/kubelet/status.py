@@ -69,11 +69,37 @@ def status_of(
         "resourceClaimStatuses",
         "extendedResourceClaimStatus",
         "nominatedNodeName",
-        "ephemeralContainerStatuses",
     ):
         if key in old:
             status[key] = old[key]
+    if ephemeral := [_ephemeral_status(one, life, pod, at) for one in spec.get("ephemeralContainers") or ()]:
+        status["ephemeralContainerStatuses"] = ephemeral
     return status
+
+
+def _ephemeral_status(container: Document, life: PodLife, pod: Document, at: float) -> Status:
+    """An ephemeral container starts at once, and ends with its pod: it has no part in the pod's life."""
+    known = (pod.get("status") or {}).get("ephemeralContainerStatuses") or ()
+    before: Status = next((one["state"] for one in known if one["name"] == container["name"]), {})
+    words = f"{pod['metadata'].get('uid')}/{container['name']}"
+    container_id = f"containerd://{hashlib.sha256(words.encode()).hexdigest()}"
+    since = (before.get("running") or {}).get("startedAt") or timestamp_text(at)
+    state: Status = {"running": {"startedAt": since}}
+    if "terminated" in before:
+        state = before
+    elif life.is_over:
+        ended = {"exitCode": 137, "reason": "Error", "startedAt": since, "finishedAt": timestamp_text(at)}
+        state = {"terminated": {**ended, "containerID": container_id}}
+    return {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": _image_id(container["image"]),
+        "containerID": container_id,
+        "ready": False,
+        "restartCount": 0,
+        "state": state,
+        "lastState": {},
+    }
 
 
 def _rejected(life: PodLife, spec: Document, old: Document, generation: int) -> Status:
@@ -178,8 +204,7 @@ def _container_status(life: ContainerLife, pod: Document, allocated: Mapping[str
     if resources.get("requests"):
         status["allocatedResources"] = resources["requests"]
     if life.state == RUNNING or life.state == TERMINATED or life.last:
-        digest = hashlib.sha256(image.encode()).hexdigest()
-        status["imageID"] = f"{_repository(image)}@sha256:{digest}"
+        status["imageID"] = _image_id(image)
         status["containerID"] = _container_id(life, pod, 0 if life.state != "waiting" else -1)
         if mounts := spec.get("volumeMounts"):
             status["volumeMounts"] = [_mount(one) for one in mounts]
@@ -217,6 +242,10 @@ def _container_id(life: ContainerLife, pod: Document, back: int) -> str:
     back = 0 if back and life.state == "waiting" else back
     words = f"{pod['metadata'].get('uid')}/{life.plan.name}/{life.restart_count + back}"
     return f"containerd://{hashlib.sha256(words.encode()).hexdigest()}"
+
+
+def _image_id(image: str) -> str:
+    return f"{_repository(image)}@sha256:{hashlib.sha256(image.encode()).hexdigest()}"
 
 
 def _repository(image: str) -> str:

@@ -3,33 +3,23 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mooring.model.api.meta import KubeObject, ObjectMeta
+from mooring.model.jobs.app_wrapper import WRAPPER, AppWrapper
 from mooring.model.loading.kinds import Source, decode
 from mooring.model.loading.places import Place
 from mooring.model.queued.labels import APP_WRAPPER, PRIORITY_CLASS, QUEUE_NAME, queue_name
-from mooring.model.queued.wrappers import WRAPPER
 
+NOT_STARTED = ("", "Suspended")
+"""Phases of a wrapper whose objects are not there."""
 _HANDED_DOWN = (QUEUE_NAME, PRIORITY_CLASS)
 """Labels by which a wrapper queues."""
 
 
-class _Component(KubeObject):
-    template: dict[str, Any]
-
-
-class _WrapperSpec(KubeObject):
-    components: list[_Component] = []
-    suspend: bool = False
-
-
-class _AppWrapper(KubeObject):
-    spec: _WrapperSpec
-    metadata: ObjectMeta
-
-
 def components(source: Source, place: Place) -> Iterator[dict[str, Any]]:
-    """The objects that a wrapper makes, in its namespace; none while it is suspended and does not queue."""
-    wrapper = decode(source, _AppWrapper, place, WRAPPER)
+    """The objects that a wrapper makes, in its namespace; none while it is suspended and does not queue, and none of a
+    wrapper of a cluster that was started: they are in the cluster, too."""
+    wrapper = decode(source, AppWrapper, place, WRAPPER)
+    if wrapper.status.phase not in NOT_STARTED:
+        return
     is_queued = bool(queue_name(wrapper.metadata))
     if wrapper.spec.suspend and not is_queued:
         return

@@ -15,6 +15,7 @@ from mooring.model.api.nodes import Node
 from mooring.model.api.policies import PriorityClass
 from mooring.model.events import Event
 from mooring.model.gangs.dialects.grove import ClusterTopologyBinding
+from mooring.model.jobs.train_job import ClusterTrainingRuntime, TrainingRuntime
 from mooring.model.keys import GangKey
 from mooring.model.loading.alone import Alone, translate_alone
 from mooring.model.loading.arrival import complete, stands_for
@@ -34,7 +35,7 @@ from mooring.model.topology.requests import HyperNode
 from mooring.model.what_matters import is_same
 
 ObjectT = TypeVar("ObjectT")
-_READ_BY_OTHERS = (ClusterQueue, LocalQueue)
+_READ_BY_OTHERS = (ClusterQueue, LocalQueue, TrainingRuntime, ClusterTrainingRuntime)
 """Tables whose entries are read against further ones: what changes those, changes whoever reads these."""
 Former = tuple[Ties, frozenset[GangKey]]
 """What an object was tied to before it changed, and the gangs that it had a part in."""
@@ -222,6 +223,11 @@ class Catalog:
         manifests = self._collect(self._in_order(self._sources)).manifests
         manifests.ignored = Counter(self._ignored)
         return manifests
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether there may be anything that the engine has not been told yet."""
+        return self._links is None or bool(self._changed)
 
     def changes(self) -> list[Event]:
         """What the engine has not been told yet; the first time, everything."""

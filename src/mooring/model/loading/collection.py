@@ -36,8 +36,10 @@ from mooring.model.gangs.dialects.kai_pods import QUEUE as KAI_QUEUE
 from mooring.model.gangs.dialects.kai_pods import TopOwners, carry_labels, default_kai_pod
 from mooring.model.gangs.dialects.volcano_flow import JobFlow, JobTemplate, jobs_to_start
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob
+from mooring.model.jobs.jobset import JobSet
 from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.jobs.pod_sets import PodFinder
+from mooring.model.jobs.train_job import TrainJob, is_train_job_over, pod_group_document, read_job_set, runtime_key
 from mooring.model.loading.arrival import complete
 from mooring.model.loading.custom_workloads import CUSTOM_WORKLOADS, custom_workload, spec_path
 from mooring.model.loading.daemons import expand_daemon_set
@@ -52,12 +54,13 @@ from mooring.model.loading.expansion import (
     replica_set_of,
     template_of,
 )
-from mooring.model.loading.kinds import kind_of_type
+from mooring.model.loading.kinds import decode, find_kind, kind_of_type
 from mooring.model.loading.picture import Identity, Manifests, Source, identity_of
-from mooring.model.loading.places import Place, describe
+from mooring.model.loading.places import Place, describe, show
 from mooring.model.loading.priorities import check_global_defaults
 from mooring.model.loading.tables import Tables
 from mooring.model.queued.checks import name_default_queues, validate_queued
+from mooring.model.queued.labels import NO_CONTROLLER, queue_name
 from mooring.model.queued.workloads import hold_queued
 from mooring.model.quotas.admission import admit_to_namespaces
 from mooring.model.validation.devices import check_pools
@@ -94,8 +97,8 @@ class Collection:
         self._places: dict[type[Any], list[Place]] = {}
         self._made_by: dict[Identity, Identity] = {}
         self._ranks: dict[Identity, tuple[int, int]] = {}
-        self._flows: dict[Identity, JobFlow] = {}
-        """By Job: the JobFlow that makes it."""
+        self._makers: dict[Identity, Any] = {}
+        """By Job or JobSet that is made as if it were given: the JobFlow or TrainJob that makes it."""
         self._resolved: dict[tuple[int, str | None, bool, int], tuple[PodSpec, PodSpec]] = {}
 
     def include(self, sources: Iterable[tuple[Identity, Source]]) -> None:
@@ -116,8 +119,11 @@ class Collection:
     def finish(self) -> Collected:
         """Take the steps in the order in which they need one another."""
         manifests, tables = self._manifests, self._tables
+        for train_job, place in self._placed(TrainJob):
+            self._read_with_runtime(train_job, place)
         if self._expands:
             self._start_flows()
+            self._start_training()
             self._make_channels()
         self._resolve_priorities()
         name_default_queues(manifests, tables)
@@ -166,11 +172,55 @@ class Collection:
         jobs = {(job.metadata.namespace, job.metadata.name): job for job, _ in self._placed(VolcanoJob)}
         templates = {(found.metadata.namespace, found.metadata.name): found for found, _ in self._placed(JobTemplate)}
         for flow, place in self._placed(JobFlow):
+            if NO_CONTROLLER in (flow.metadata.annotations or {}):
+                continue
             for job in jobs_to_start(flow, templates, jobs):
-                self._add(job, flow)
-                self._flows[identity_of(job)] = flow
-                self._ranks[identity_of(job)] = self._ranks[identity_of(flow)]
-                self._places.setdefault(VolcanoJob, []).append(place)
+                self._add_as_given(job, flow, place)
+
+    def _read_with_runtime(self, owner: TrainJob, place: Place) -> None:
+        """Give a TrainJob the JobSet that it becomes; none while its runtime is not here."""
+        runtime = self._tables.runtime(owner)
+        if runtime is None:
+            return
+        document = read_job_set(owner, runtime)
+        job_set = decode(document, JobSet, place, f"the JobSet of {describe(owner)}")
+        job_set.status.replicated_jobs_status = owner.status.jobs_status
+        kind = kind_of_type(JobSet)
+        assert kind is not None
+        complete(kind, job_set, place, checks=self._expands)
+        owner.spec.job_set = job_set
+
+    def _start_training(self) -> None:
+        """Make the JobSets of TrainJobs, and their PodGroups, that are not there yet, as if they were given."""
+        given = {identity_of(job_set): job_set for job_set, _ in self._placed(JobSet)}
+        for owner, place in self._placed(TrainJob):
+            job_set = given.get((JobSet, owner.metadata.namespace, owner.metadata.name))
+            if job_set is not None and queue_name(owner.metadata):
+                job_set.spec.suspend = False  # its pods wait for quota, as those of any job that queues
+            if job_set is not None or is_train_job_over(owner):
+                continue
+            runtime = self._tables.runtime(owner)
+            if runtime is None or owner.spec.job_set is None:
+                kind, name = runtime_key(owner)[0].__name__, owner.spec.runtime_ref.name
+                expected, found = f"a {kind} that is among the manifests", show(name)
+                raise place.error("spec.runtimeRef.name", expected=expected, found=found, subject=owner)
+            self._add_as_given(_copy(owner.spec.job_set), owner, place)
+            made_set: dict[str, Any] = msgspec.to_builtins(owner.spec.job_set)
+            document = pod_group_document(msgspec.to_builtins(owner), msgspec.to_builtins(runtime), made_set)
+            if document is not None:
+                group = find_kind(document["apiVersion"], document["kind"])
+                assert group is not None
+                made = decode(document, group.type, place, group.name)
+                complete(group, made, place)
+                if identity_of(made) not in self._ranks:
+                    self._add_as_given(made, owner, place)
+
+    def _add_as_given(self, found: Any, maker: Any, place: Place) -> None:
+        """Keep what a controller makes so that all later steps take it for one of the objects that were given."""
+        self._add(found, maker)
+        self._makers[identity_of(found)] = maker
+        self._ranks[identity_of(found)] = self._ranks[identity_of(maker)]
+        self._places.setdefault(type(found), []).append(place)
 
     def _make_channels(self) -> None:
         """Make the templates of claims that NVIDIA's controller makes for ComputeDomains; one that is given stays."""
@@ -249,8 +299,9 @@ class Collection:
                 self._add(job, cron_job)
         for custom in CUSTOM_WORKLOADS:
             for found in manifests.of(custom.type):
-                flow = self._flows.get(identity_of(found))
-                self._add_pods(custom.expand(found, owned), found if flow is None else flow)
+                if NO_CONTROLLER in (found.metadata.annotations or {}):
+                    continue
+                self._add_pods(custom.expand(found, owned), self._makers.get(identity_of(found), found))
         for daemon_set in manifests.daemon_sets:
             self._add_pods(expand_daemon_set(daemon_set, self._tables.nodes(), owned), daemon_set)
 
@@ -329,6 +380,10 @@ def _copy_with_template(found: Any) -> Any:
     return replace(found, metadata=replace(found.metadata), spec=replace(found.spec, template=copied))
 
 
+def _copy(found: Any) -> Any:
+    return msgspec.convert(msgspec.to_builtins(found), type(found))
+
+
 def _copying(type_: type[Any]) -> Callable[[Any], Any] | None:
     """How to copy objects of a type as deep as the steps of a collection change them; None if they change nothing."""
     if type_ is Pod:
@@ -336,7 +391,7 @@ def _copying(type_: type[Any]) -> Callable[[Any], Any] | None:
     if type_ in WITH_TEMPLATE:
         return _copy_with_template
     if type_ is CronJob or custom_workload(type_) is not None:
-        return lambda found: msgspec.convert(msgspec.to_builtins(found), type_)
+        return _copy
     if type_ in (PersistentVolume, PersistentVolumeClaim):
         return lambda found: replace(
             found, metadata=replace(found.metadata), spec=replace(found.spec), status=replace(found.status)

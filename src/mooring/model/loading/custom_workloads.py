@@ -19,7 +19,9 @@ from mooring.model.gangs.dialects.volcano_cron_job import (
 from mooring.model.gangs.dialects.volcano_flow import JobFlow, JobTemplate, default_template, template_templates
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob, default_job, expand_volcano_job
 from mooring.model.gangs.dialects.volcano_job import templates_of as volcano_job_templates
+from mooring.model.jobs.app_wrapper import AppWrapper
 from mooring.model.jobs.jobset import JobSet, default_job_set, expand_job_set, job_set_templates
+from mooring.model.jobs.kinds import wrapper_pod_sets
 from mooring.model.jobs.kubeflow import TRAINING_KINDS, expand_training_job, training_templates
 from mooring.model.jobs.mpi import MpiJob, expand_mpi_job, mpi_templates
 from mooring.model.jobs.ray import (
@@ -34,6 +36,7 @@ from mooring.model.jobs.ray import (
     ray_job_templates,
 )
 from mooring.model.jobs.spark import SparkApplication, default_spark, expand_spark, spark_templates
+from mooring.model.jobs.train_job import TrainJob, train_job_templates
 from mooring.model.loading.expansion import Owned
 
 
@@ -58,10 +61,16 @@ class CustomWorkload(NamedTuple):
         return PodSpec(priority_class_name=part.priority_class_name)
 
 
+def _wrapper_templates(owner: AppWrapper) -> Iterator[tuple[str, PodTemplateSpec]]:
+    return ((plan.path, plan.template) for plan in wrapper_pod_sets(owner))
+
+
 CUSTOM_WORKLOADS: tuple[CustomWorkload, ...] = (
+    CustomWorkload(AppWrapper, _wrapper_templates, lambda found, owned: []),  # its controller makes what is in it
     CustomWorkload(JobSet, job_set_templates, expand_job_set, default_job_set),
     *(CustomWorkload(type_, training_templates, expand_training_job) for type_ in TRAINING_KINDS),
     CustomWorkload(MpiJob, mpi_templates, expand_mpi_job),
+    CustomWorkload(TrainJob, train_job_templates, lambda found, owned: []),  # it makes a JobSet
     CustomWorkload(RayJob, ray_job_templates, expand_ray_job, default_ray_owner),
     CustomWorkload(RayService, ray_job_templates, expand_ray_job, default_ray_owner),
     CustomWorkload(RayCluster, ray_cluster_templates, expand_ray_cluster, default_ray_cluster),

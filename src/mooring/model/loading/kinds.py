@@ -38,11 +38,13 @@ from mooring.model.devices.compute_domains import GROUP as COMPUTE_DOMAIN_GROUP
 from mooring.model.devices.compute_domains import ComputeDomain
 from mooring.model.devices.dialects.koordinator import Device as KoordinatorDevice
 from mooring.model.gangs.kinds import GANG_KINDS
+from mooring.model.jobs.app_wrapper import AppWrapper
 from mooring.model.jobs.jobset import JobSet
 from mooring.model.jobs.kubeflow import JaxJob, PaddleJob, PyTorchJob, TfJob, XgBoostJob
 from mooring.model.jobs.mpi import MpiJob
 from mooring.model.jobs.ray import RayCluster, RayJob, RayService
 from mooring.model.jobs.spark import SparkApplication
+from mooring.model.jobs.train_job import ClusterTrainingRuntime, TrainingRuntime, TrainJob
 from mooring.model.loading.places import CLUSTER_SCOPED, Place, show
 from mooring.model.loading.yaml_text import MOST_NESTED
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
@@ -103,10 +105,14 @@ KINDS = (
     Kind("kubeflow.org", "XGBoostJob", XgBoostJob),
     Kind("kubeflow.org", "PaddleJob", PaddleJob),
     Kind("kubeflow.org", "JAXJob", JaxJob),
+    Kind("trainer.kubeflow.org", "TrainJob", TrainJob),
+    Kind("trainer.kubeflow.org", "TrainingRuntime", TrainingRuntime),
+    Kind("trainer.kubeflow.org", "ClusterTrainingRuntime", ClusterTrainingRuntime),
     Kind("ray.io", "RayCluster", RayCluster),
     Kind("ray.io", "RayJob", RayJob),
     Kind("ray.io", "RayService", RayService),
     Kind("sparkoperator.k8s.io", "SparkApplication", SparkApplication),
+    Kind("workload.codeflare.dev", "AppWrapper", AppWrapper),
     *(Kind(group, name, type_) for group, name, type_ in GANG_KINDS),
     Kind("kai.scheduler", "Topology", Topology),
 )

@@ -10,6 +10,7 @@ from typing import Any
 from mooring.model.api.pods import Pod
 from mooring.model.api.workloads import StatefulSet
 from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
+from mooring.model.jobs.app_wrapper import WRAPPER
 from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.keys import GangKey
 from mooring.model.loading.collection import WORKLOAD_TYPES
@@ -20,7 +21,6 @@ from mooring.model.loading.tables import Tables
 from mooring.model.loading.ties import Ties
 from mooring.model.queued.gathering import POD_GROUP_KIND
 from mooring.model.queued.labels import queue_name
-from mooring.model.queued.wrappers import WRAPPER
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 
 _GATHERED = frozenset(kind.type for kind in JOB_KINDS)

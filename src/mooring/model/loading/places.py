@@ -10,7 +10,14 @@ CLUSTER_SCOPED = frozenset(
     {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
     | {"VolumeAttachment", "ResourceSlice", "DeviceClass", "DeviceTaintRule", "NodeResourceTopology", "Device"}
     | {"ResourceFlavor", "ClusterQueue", "Cohort", "WorkloadPriorityClass", "Topology", "AdmissionCheck"}
-    | {"HyperNode", "Queue", "Queue.scheduling.run.ai", "ClusterTopologyBinding", "ClusterTopology"}
+    | {
+        "HyperNode",
+        "Queue",
+        "Queue.scheduling.run.ai",
+        "ClusterTopologyBinding",
+        "ClusterTopology",
+        "ClusterTrainingRuntime",
+    }
 )
 
 

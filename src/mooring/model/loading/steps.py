@@ -23,6 +23,9 @@ from mooring.model.loading.replicas import REPLICAS, WITHOUT, expand_node, expan
 Identity = tuple[str, str, str, str]
 """Group, kind, namespace and name."""
 
+WITHOUT_PODS = frozenset({"Pod", "LimitRange", "ResourceQuota", "PriorityClass", *CLUSTER_SCOPED})
+"""Kinds that bring no templates of pods, and change what is filled in for new ones."""
+
 _COPIED: dict[tuple[str, str], tuple[type[Any], Callable[[Any, Place], Sequence[Any]]]] = {
     ("", "Pod"): (Pod, expand_pod),
     ("", "Node"): (Node, expand_node),
@@ -59,11 +62,14 @@ class _Story:
         self._pods: dict[str, Pod] = {}
         """By key: all pods then."""
         self._remade: Counter[str] = Counter()
-        """By key: how often a pod was deleted, and its workload made another of that name."""
+        """By key: how often a pod made room for another of that name: it was deleted, or its template changed."""
+        self._told: set[Identity] = set()
+        """What the documents of this step are about."""
 
     def apply(self, document: Document, *, is_first: bool) -> None:
         meta = decode(document.source, TypeMeta, document.place, document.kind).metadata
         identity = _identity(document, meta)
+        self._told.add(identity)
         if not meta.name:
             self._nameless += 1
             self._known[self._nameless] = document
@@ -85,12 +91,37 @@ class _Story:
         for document in self._known.values():
             catalog.add_document(document)
         manifests = catalog.picture()
-        for pod in manifests.pods if self._remade else ():
+        for pod in manifests.pods if self._pods else ():
+            self._keep_or_remake(pod)
             if pod.key in self._remade and not pod.metadata.uid:
                 pod.metadata = replace(pod.metadata, uid=f"{pod.key}-{self._remade[pod.key]}")
+        self._told.clear()
         self._made = {pod.key: pod for pod in manifests.pods if controller_of(pod.metadata) is not None}
         self._pods = {pod.key: pod for pod in manifests.pods}
         return manifests
+
+    def _keep_or_remake(self, pod: Pod) -> None:
+        """A pod is what it was when it was made (limits of its namespace and classes of priority may have changed
+        since), unless this step speaks of it. For one whose template it changes, the workload makes another."""
+        before = self._pods.get(pod.key)
+        if before is None or before.spec == pod.spec or self._is_told(pod):
+            return
+        spec = replace(pod.spec, priority=before.spec.priority, preemption_policy=before.spec.preemption_policy)
+        if controller_of(pod.metadata) is None or not self._templates_told(pod.metadata.namespace):
+            pod.spec = before.spec
+        elif before.spec != spec:
+            self._remade[pod.key] += 1
+
+    def _is_told(self, pod: Pod) -> bool:
+        of = ("", "Pod", pod.metadata.namespace)
+        if (*of, pod.metadata.name) in self._told:
+            return True
+        templates = (found for found in self._copies if found in self._told and found[:3] == of)
+        return any(pod.metadata.name in self._names_of(template) for template in templates)
+
+    def _templates_told(self, namespace: str) -> bool:
+        """Whether a document of this step may be a workload of a namespace."""
+        return any(found[2] == namespace and found[1] not in WITHOUT_PODS for found in self._told)
 
     def _delete(self, identity: Identity, document: Document) -> None:
         """Take away what was given, one copy of it, or a pod that a workload made."""

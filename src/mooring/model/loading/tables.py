@@ -17,6 +17,7 @@ from mooring.model.gangs.dialects.grove import ClusterTopologyBinding
 from mooring.model.gangs.dialects.grove_gangs import Bindings, bindings_of
 from mooring.model.gangs.dialects.kai_pods import with_kai_classes
 from mooring.model.gangs.dialects.volcano import Tiers, tiers_of
+from mooring.model.jobs.train_job import ClusterTrainingRuntime, RuntimeSpec, TrainingRuntime, TrainJob, runtime_key
 from mooring.model.loading.defaults import default_class
 from mooring.model.loading.picture import Identity, Manifests, Source, identity_of
 from mooring.model.loading.places import Place
@@ -36,6 +37,8 @@ TABLE_TYPES: dict[type[Any], None] = dict.fromkeys(
         HyperNode,
         ClusterTopologyBinding,
         StorageClass,
+        TrainingRuntime,
+        ClusterTrainingRuntime,
         CoreResourceQuota,
         LimitRange,
     )
@@ -109,6 +112,11 @@ class Tables:
     def node_labels(self, name: str) -> Mapping[str, str]:
         node = self._find(Node, "", name)
         return (node.metadata.labels or {}) if node is not None else {}
+
+    def runtime(self, owner: TrainJob) -> RuntimeSpec | None:
+        """The runtime that a TrainJob names."""
+        found = self._find(*runtime_key(owner))
+        return None if found is None else found.spec
 
     def nodes(self) -> list[Node]:
         """All nodes, in the order in which they came."""

@@ -40,11 +40,20 @@ from mooring.model.gangs.dialects.volcano_flow import JobFlow, JobTemplate
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob
 from mooring.model.gangs.gang import gang_key
 from mooring.model.gangs.membership import COSCHEDULING_KIND, LWS_NAME, membership
+from mooring.model.jobs.app_wrapper import LABEL as APP_WRAPPER_LABEL
+from mooring.model.jobs.app_wrapper import WRAPPER, WRAPPER_GROUP
 from mooring.model.jobs.jobset import JOB_SET_NAME
 from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.jobs.kubeflow import JOB_NAME
 from mooring.model.jobs.ray import CLUSTER, RayJob, RayService, cluster_name
 from mooring.model.jobs.spark import APP_NAME
+from mooring.model.jobs.train_job import (
+    ClusterTrainingRuntime,
+    TrainingRuntime,
+    TrainJob,
+    runtime_key,
+    runtime_priority_classes,
+)
 from mooring.model.loading.custom_workloads import custom_workload
 from mooring.model.loading.expansion import OwnerKey, controller_of, owner_key, template_of
 from mooring.model.queued.building import workload_name
@@ -61,7 +70,6 @@ from mooring.model.queued.labels import (
     pod_group,
     queue_name,
 )
-from mooring.model.queued.wrappers import WRAPPER, WRAPPER_GROUP
 from mooring.model.topology.requests import HyperNode
 
 Entry: TypeAlias = tuple[type[Any], str, str]
@@ -76,6 +84,7 @@ _OWNING_LABELS = {
     CLUSTER: "RayCluster",
     JOB_NAME: "MPIJob",
     APP_NAME: "SparkApplication",
+    APP_WRAPPER_LABEL: WRAPPER,
 }
 """Labels by which pods say whose they are, whoever made them."""
 _READ_AS_A_WHOLE = (Cohort, HyperNode, Queue, KaiQueue, ElasticQuota, Topology, CompositePodGroup, PriorityClass)
@@ -182,6 +191,8 @@ def _names(found: Any) -> Iterator[OwnerKey]:
         yield "Job", namespace, name
     if isinstance(found, JobFlow):
         yield from (("Job", namespace, found.job_name(flow.name)) for flow in found.spec.flows)
+    if isinstance(found, TrainJob):
+        yield "JobSet", namespace, name
     if isinstance(found, RayJob | RayService):
         yield "RayCluster", namespace, cluster_name(found)
 
@@ -270,6 +281,10 @@ def _reads(found: Any, expands: bool) -> Iterator[Entry]:
             for assignment in admission.pod_set_assignments if admission is not None else ():
                 yield from ((ResourceFlavor, "", name) for name in (assignment.flavors or {}).values())
             yield LocalQueue, found.metadata.namespace, found.spec.queue_name
+        case TrainJob():
+            yield runtime_key(found)
+        case TrainingRuntime() | ClusterTrainingRuntime():
+            yield from ((PriorityClass, "", name) for name in runtime_priority_classes(found))
         case LocalQueue():
             yield ClusterQueue, "", found.spec.cluster_queue
         case ClusterQueue():

@@ -18,6 +18,7 @@ VERSIONS: dict[str, tuple[str, ...]] = {
     "grove.io": ("v1alpha1",),
     "scheduler.grove.io": ("v1alpha1",),
     "jobset.x-k8s.io": ("v1alpha2",),
+    "trainer.kubeflow.org": ("v1alpha1",),
     "kubeflow.org": ("v1", "v2beta1"),
     "ray.io": ("v1alpha1", "v1"),
     "sparkoperator.k8s.io": ("v1beta1", "v1beta2"),

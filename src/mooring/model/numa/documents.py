@@ -8,18 +8,9 @@ import msgspec
 
 from mooring.model.api.meta import QuantityText, Resources
 from mooring.model.numa.machine import Core, Device, Machine, NumaNode, bits, parse_cpu_set
-from mooring.model.numa.settings import MAX_NUMA_NODES, CpuOptions, KubeletSettings
+from mooring.model.numa.settings import CPU_OPTIONS, MAX_NUMA_NODES, CpuOptions, KubeletSettings
 from mooring.model.values.quantity import NANO, parse_quantity, to_units
 from mooring.model.values.requests import CPU
-
-CPU_OPTIONS = {
-    "full-pcpus-only": "full_pcpus_only",
-    "distribute-cpus-across-numa": "distribute_across_numa",
-    "align-by-socket": "align_by_socket",
-    "distribute-cpus-across-cores": "distribute_across_cores",
-    "strict-cpu-reservation": "strict_reservation",
-    "prefer-align-cpus-by-uncorecache": "prefer_align_by_cache",
-}
 
 
 class _Document(msgspec.Struct, rename="camel"):
@@ -145,6 +136,7 @@ def settings_of(document: KubeletDocument) -> KubeletSettings:
         cpu_options=CpuOptions(
             **{CPU_OPTIONS[name]: _is_true(value) for name, value in document.cpu_manager_policy_options.items()}
         ),
+        names_cpu_options=bool(document.cpu_manager_policy_options),
         reserved_cpus=parse_cpu_set(document.reserved_system_cpus),
         reserved_cpu_count=-(-sum(reserved) // NANO),
         static_memory=document.memory_manager_policy == "Static",

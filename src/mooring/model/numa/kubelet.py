@@ -17,6 +17,7 @@ from mooring.model.numa.memory import (
     NoMemory,
     Reusable,
     leave_to_others,
+    pin,
     release,
     shrink,
     use_up,
@@ -130,6 +131,14 @@ class Kubelet:
             for resource, taken in share.devices.items():
                 free.devices[resource] |= taken
         release(free.memory, list(admitted.running))
+
+    def give_again(self, free: Free, admitted: Admitted) -> None:
+        """A pod has again what it had before it was released."""
+        for share in admitted.containers:
+            free.cpus &= ~share.cpus
+            for resource, taken in share.devices.items():
+                free.devices[resource] &= ~taken
+        pin(free.memory, admitted.running)
 
     def _merged(self, hints: list[Hints]) -> Hint:
         hint, admitted = merge(hints, self.machine, self.settings)

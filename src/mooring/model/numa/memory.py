@@ -1,5 +1,6 @@
 """The Memory Manager's static policy: memory and hugepages pinned to NUMA nodes, alone or in groups."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -141,6 +142,12 @@ def release(state: MemoryState, blocks: list[Block]) -> None:
             node.pinned[block.type] -= given
             node.free[block.type] += given
             left -= given
+
+
+def pin(state: MemoryState, blocks: Iterable[Block]) -> None:
+    """Take off what a container holds, as when it was allocated."""
+    for block in blocks:
+        _pin(state, block.numa, block.type, block.size)
 
 
 def _pin(state: MemoryState, numa: Bits, type_: str, size: int) -> None:

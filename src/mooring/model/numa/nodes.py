@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from mooring.model.api.node_resource_topology import Attribute, NodeResourceTopology, Zone
 from mooring.model.numa.ask import HUGEPAGES
 from mooring.model.numa.documents import (
-    CPU_OPTIONS,
     KubeletDocument,
     MachineDocument,
     machine_of,
@@ -21,7 +20,7 @@ from mooring.model.numa.documents import (
 )
 from mooring.model.numa.kubelet import Kubelet
 from mooring.model.numa.machine import Core, Device, Machine, NumaNode, bits
-from mooring.model.numa.settings import KubeletSettings
+from mooring.model.numa.settings import CPU_OPTIONS, KubeletSettings
 from mooring.model.numa.zones import NODE_ZONE, POLICIES, UNKNOWN_DISTANCE, zone_number, zones_of
 from mooring.model.values.quantity import QuantityError, parse_quantity, to_units
 from mooring.model.values.requests import CPU, MEMORY

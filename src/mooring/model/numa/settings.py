@@ -19,6 +19,28 @@ class CpuOptions:
     strict_reservation: bool = False
     prefer_align_by_cache: bool = False
 
+    def excluded_pair(self) -> tuple[str, str] | None:
+        """Two of them that exclude each other, if both are set."""
+        return next((pair for pair in EXCLUDED_PAIRS if all(getattr(self, CPU_OPTIONS[name]) for name in pair)), None)
+
+
+CPU_OPTIONS = {
+    "full-pcpus-only": "full_pcpus_only",
+    "distribute-cpus-across-numa": "distribute_across_numa",
+    "align-by-socket": "align_by_socket",
+    "distribute-cpus-across-cores": "distribute_across_cores",
+    "strict-cpu-reservation": "strict_reservation",
+    "prefer-align-cpus-by-uncorecache": "prefer_align_by_cache",
+}
+"""By the names that a KubeletConfiguration has for them."""
+EXCLUDED_PAIRS = (
+    ("full-pcpus-only", "distribute-cpus-across-cores"),
+    ("distribute-cpus-across-numa", "distribute-cpus-across-cores"),
+    ("prefer-align-cpus-by-uncorecache", "distribute-cpus-across-cores"),
+    ("prefer-align-cpus-by-uncorecache", "distribute-cpus-across-numa"),
+)
+"""The static policy refuses these together at its start; all other pairs go with each other."""
+
 
 @dataclass(frozen=True, eq=False)
 class KubeletSettings:
@@ -30,6 +52,8 @@ class KubeletSettings:
     max_numa_nodes: int = MAX_NUMA_NODES
     static_cpus: bool = False
     cpu_options: CpuOptions = CpuOptions()
+    names_cpu_options: bool = False
+    """Whether any option is named, be it only to say that it is off."""
     reserved_cpus: Bits = 0  # by name (`reservedSystemCPUs`)
     reserved_cpu_count: int = 0  # or by number, and chosen by the CPU Manager
     static_memory: bool = False
@@ -40,7 +64,12 @@ class KubeletSettings:
         if self.topology_policy != "none" and len(machine.nodes) > self.max_numa_nodes:
             return f"unsupported on machines with more than {self.max_numa_nodes} NUMA Nodes"
         options = self.cpu_options
-        if not self.static_cpus or not options.align_by_socket:
+        if not self.static_cpus:
+            return "cpuManagerPolicy none takes no cpuManagerPolicyOptions" if self.names_cpu_options else ""
+        excluded = options.excluded_pair()
+        if excluded is not None:
+            return f"cpuManagerPolicyOptions {excluded[0]} and {excluded[1]} exclude each other"
+        if not options.align_by_socket:
             return ""
         if self.topology_policy == "single-numa-node":
             return "align-by-socket does not go with topologyManagerPolicy single-numa-node"

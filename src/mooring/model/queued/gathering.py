@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from mooring.model.api.kueue_workload import FINISHED, Workload
 from mooring.model.api.meta import ObjectMeta, OwnerReference
 from mooring.model.api.pods import Pod
+from mooring.model.jobs.app_wrapper import WRAPPER, WRAPPER_GROUP
 from mooring.model.jobs.kinds import JOB_KINDS, JobKind
 from mooring.model.jobs.pod_sets import MAIN, PodFinder, PodSetPlan
 from mooring.model.keys import PodKey
@@ -28,10 +29,18 @@ from mooring.model.queued.building import (
     workload_name,
 )
 from mooring.model.queued.given import GivenWorkloads
-from mooring.model.queued.labels import PRIORITY_CLASS, QUEUE_NAME, app_wrapper, pod_group, queue_name
+from mooring.model.queued.labels import (
+    NO_CONTROLLER,
+    ORIGINAL_TEMPLATES,
+    PRIORITY_CLASS,
+    QUEUE_NAME,
+    app_wrapper,
+    pod_group,
+    queue_name,
+)
 from mooring.model.queued.pods import PodGroup, gather_groups, pod_plan
 from mooring.model.queued.running import RunningWorkload
-from mooring.model.queued.wrappers import WRAPPER, WRAPPER_GROUP, Component, gather_wrappers
+from mooring.model.queued.wrappers import Component, gather_wrappers
 from mooring.model.what_matters import is_same_to_engine
 
 POD_GROUP_KIND = "PodGroup"
@@ -81,6 +90,8 @@ class Gathering:
             for owner in self._manifests.all_of(kind.type):
                 if not queue_name(owner.metadata) or self._is_part_of_queued(owner.metadata):
                     continue
+                if NO_CONTROLLER in (owner.metadata.annotations or {}):
+                    continue
                 if app_wrapper(owner.metadata):
                     self._wrapped.append(self._job_component(stage, kind, owner))
                 else:
@@ -115,7 +126,9 @@ class Gathering:
                 members,
                 kind.priority_class(owner),
             )
-            if given is not None and _follows_its_job(given):
+            # Templates that admission has added to are not what the job asks for.
+            is_started = ORIGINAL_TEMPLATES in (metadata.annotations or {})
+            if given is not None and _follows_its_job(given) and not is_started:
                 bare = partial(self._builder.build, name, uid, metadata, [reference], unit.pod_sets, {})
                 given = _followed(given, bare(kind.priority_class(owner)))
             yield from self._workload(given, build, key, members)
@@ -192,10 +205,14 @@ class Gathering:
                 yield from self._group(found, given)
 
     def _single(self, stage: int, pod: Pod, queued: ObjectMeta) -> Iterator[QueuedWorkload]:
-        if pod.is_terminal or pod.key in self.claimed:
+        if pod.key in self.claimed:
+            return
+        metadata = pod.metadata
+        if pod.is_terminal:  # its Workload is over with it, and is not one whose owner is not here
+            name, reference = workload_name("Pod", "", metadata.name, metadata.uid), _reference("v1", "Pod", metadata)
+            self._given.find(metadata, reference, name, f"pod-{metadata.name}-")
             return
         self.claimed.add(pod.key)
-        metadata = pod.metadata
         if queued is not metadata:
             handed = {key: text for key, text in (queued.labels or {}).items() if key == PRIORITY_CLASS}
             metadata = replace(metadata, labels={**(metadata.labels or {}), **handed, QUEUE_NAME: queue_name(queued)})

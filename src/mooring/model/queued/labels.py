@@ -18,11 +18,19 @@ POD_GROUP_INDEX = "kueue.x-k8s.io/pod-group-pod-index"
 RETRIABLE_IN_GROUP = "kueue.x-k8s.io/retriable-in-group"
 ROLE_HASH = "kueue.x-k8s.io/role-hash"
 
-ADMISSION_GATE = "kueue.x-k8s.io/admission"
+ADMISSION_GATE, TOPOLOGY_GATE = "kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"
+POD_SET = "kueue.x-k8s.io/podset"
+"""The label of the pods of a job that was admitted."""
+ORIGINAL_TEMPLATES = "mooring.dev/original-templates"
+"""The annotation of a job that was started: what its pod templates said before admission added to them."""
 ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
 """The annotation of a job that may grow and shrink while it runs."""
-QUEUE_GATES = frozenset({ADMISSION_GATE, "kueue.x-k8s.io/topology", "kueue.x-k8s.io/elastic-job"})
+QUEUE_GATES = frozenset({ADMISSION_GATE, TOPOLOGY_GATE, "kueue.x-k8s.io/elastic-job"})
 """All that admission opens: who is admitted here is also given its place and its share of an elastic job."""
+
+NO_CONTROLLER = "mooring.dev/no-controller"
+"""The annotation that the embedded control plane writes on objects whose pods nothing makes there: they do not queue,
+or they would hold their quota for ever."""
 
 DEFAULT_QUEUE = "default"
 """The LocalQueue of jobs that name none, where a namespace has one of that name."""

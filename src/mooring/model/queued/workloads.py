@@ -4,17 +4,18 @@ A Workload that the manifests hold is used as it is; for the rest one is built a
 out. `hold_queued` makes the pods wait until their work is admitted; `resume` lets one go.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from mooring.model.api.kueue import ResourceFlavor
-from mooring.model.api.kueue_workload import ADMITTED, PodSetAssignment, Workload
+from mooring.model.api.kueue_workload import ADMITTED, AdmissionCheckState, PodSetAssignment, Workload
 from mooring.model.api.pods import Pod, Toleration
 from mooring.model.keys import PodKey
 from mooring.model.loading.picture import Manifests
 from mooring.model.loading.places import Place
 from mooring.model.loading.tables import Tables
+from mooring.model.pod_patch import PodPatch
 from mooring.model.queued.gates import ResumeError as ResumeError
 from mooring.model.queued.gates import flavor_terms as flavor_terms
 from mooring.model.queued.gates import hold_pods, merge_selectors
@@ -99,6 +100,31 @@ def admission_terms(
                 node_selector = merge_selectors(node_selector, update.node_selector or {})
                 tolerations += [found for found in update.tolerations or () if found not in tolerations]
     return node_selector, tolerations
+
+
+def admission_patch(
+    workload: Workload, assignment: PodSetAssignment, flavor: Callable[[str], ResourceFlavor | None]
+) -> PodPatch:
+    """What flavors and admission checks give the pods of a pod set, as one patch."""
+    names = list((assignment.flavors or {}).values())
+    flavors = {name: found for name in names if (found := flavor(name)) is not None}
+    return terms_patch(flavor_terms(flavors, names), workload.status.admission_checks or (), assignment.name)
+
+
+def terms_patch(
+    of_flavors: tuple[Mapping[str, str], Sequence[Toleration]], checks: Iterable[AdmissionCheckState], pod_set: str
+) -> PodPatch:
+    """The terms of flavors with what admission checks add to the pods of a pod set."""
+    node_selector, tolerations = dict(of_flavors[0]), list(of_flavors[1])
+    labels, annotations = dict[str, str](), dict[str, str]()
+    for check in checks:
+        for update in check.pod_set_updates or ():
+            if update.name == pod_set:
+                node_selector |= update.node_selector or {}
+                tolerations += [found for found in update.tolerations or () if found not in tolerations]
+                labels |= update.labels or {}
+                annotations |= update.annotations or {}
+    return PodPatch.of(node_selector=node_selector, tolerations=tolerations, labels=labels, annotations=annotations)
 
 
 def _start(pods: list[Pod], node_selector: Mapping[str, str], tolerations: list[Toleration]) -> None:

@@ -10,8 +10,6 @@ from mooring.model.api.pods import Pod
 from mooring.model.jobs.pod_sets import PodSetPlan
 from mooring.model.queued.labels import app_wrapper
 
-WRAPPER_GROUP, WRAPPER = "workload.codeflare.dev", "AppWrapper"
-
 
 @dataclass(slots=True)
 class Component:

@@ -17,6 +17,7 @@ from mooring.model.jobs.kubeflow import (
 from mooring.model.jobs.mpi import LAUNCHER, MPI_FIELD, MPI_TYPES, MpiJob
 from mooring.model.jobs.ray import HEAD, RayCluster, RayClusterSpec, RayJob, RayService
 from mooring.model.jobs.spark import DRIVER, EXECUTOR, SparkApplication, java_bytes
+from mooring.model.jobs.train_job import CLUSTER_RUNTIME, RUNTIME, TrainJob
 from mooring.model.loading.expansion import job_pod_count
 from mooring.model.loading.places import show
 from mooring.model.loading.versions import check_version
@@ -164,6 +165,17 @@ def _check_spark(subject: Subject, owner: SparkApplication) -> None:
         subject.refuse("spec.memoryOverheadFactor", expected="a number such as 0.1", found=show(factor))
 
 
+def _check_train_job(subject: Subject, owner: TrainJob) -> None:
+    reference, trainer = owner.spec.runtime_ref, owner.spec.trainer
+    check_choice(subject, "spec.runtimeRef.kind", reference.kind, (CLUSTER_RUNTIME, RUNTIME))
+    if not reference.name:
+        subject.refuse("spec.runtimeRef.name", expected="the name of a runtime", found="none")
+    if trainer is not None and trainer.num_nodes is not None:
+        if trainer.num_nodes < 1:
+            subject.refuse("spec.trainer.numNodes", expected="a number of at least 1", found=show(trainer.num_nodes))
+        check_pods(subject, "spec.trainer.numNodes", trainer.num_nodes)
+
+
 _CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     JobSet: _check_job_set,
     MpiJob: _check_mpi_job,
@@ -171,6 +183,7 @@ _CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     RayJob: _check_ray_job,
     RayService: _check_ray_service,
     SparkApplication: _check_spark,
+    TrainJob: _check_train_job,
     **dict.fromkeys(TRAINING_KINDS, _check_training_job),
 }
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from mooring.engine.cycle import Scheduler
 from mooring.engine.explain import Explanation, explain
 from mooring.engine.queue.parked import Parked
-from mooring.engine.queue.shared import share_queue
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Decision, Evict
 from mooring.model.keys import PodKey
@@ -102,11 +101,12 @@ def _queue_hint(scheduler: Scheduler, pod: PodKey) -> str:
     tenants = scheduler.cluster.tenants
     workload = tenants.workloads[tenants.workload_of[pod]].workload
     queue = f"{workload.metadata.namespace}/{workload.spec.queue_name}"
-    return f"mooring queues --queue {queue} shows who is before it, and who would have to give back"
+    return f"mooring queues --queue {queue} shows the workloads before it, and those that would have to give back"
 
 
 def _share_hint(scheduler: Scheduler, parked: Parked) -> str:
-    queue = next((found for turn in parked.turns() if (found := share_queue(scheduler.cluster, turn))), None)
+    queues = (scheduler.shared.of_turn(scheduler.cluster, turn) for turn in parked.turns())
+    queue = next((found for found in queues if found is not None), None)
     return "" if queue is None else f"mooring queues --queue {queue.name} shows what the queue holds and deserves"
 
 
@@ -135,8 +135,9 @@ def find_placed(
     together = members_with(gangs, record.key)
     evicted = [found.pod for found in decisions if isinstance(found, Evict) and found.preemptor in together]
     for_whom = "it" if len(together) == 1 else "its gang"
-    held = scheduler.cluster.nomination_of(record.key)
-    message = f"it {held.message}" if held is not None and held.message else ""
+    plan_id = scheduler.cluster.plan_of(record.key)
+    held = "" if plan_id is None else scheduler.cluster.plan(plan_id).message
+    message = f"it {held}" if held else ""
     return Finding(
         record.pod,
         "placed",

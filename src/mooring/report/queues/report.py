@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from mooring.actions.admit.action import Admit as AdmitAction
 from mooring.actions.admit.cycle.cycle import Admission
 from mooring.actions.admit.lifecycle.following import make_structure
-from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
-from mooring.actions.admit.quota.fair_sharing import Share
+from mooring.actions.admit.quota.fair_sharing import DominantShare
 from mooring.actions.admit.quota.structure import Queue
+from mooring.actions.admit.section import AdmissionSection
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.kueue import BEST_EFFORT_FIFO, LOWER_PRIORITY, NEVER, STOP_NONE, STRICT_FIFO, LocalQueue
 from mooring.model.decisions import Decision
@@ -28,14 +27,15 @@ from mooring.report.queues.shares import shared_statuses
 from mooring.report.queues.volcano import volcano_statuses
 from mooring.report.queues.workloads import WorkloadsByQueue
 from mooring.state.quota_tree import NO_PARENT, QuotaTree
+from mooring.state.workloads import Stage, WorkloadRecord
 
 WAITING = (Stage.WAITING, Stage.BACKOFF, Stage.OUTSIDE)
 
 
-def make_queues_result(scheduler: Scheduler, decisions: Iterable[Decision]) -> QueuesResult:
+def make_queues_result(scheduler: Scheduler, decisions: Iterable[Decision], now: float) -> QueuesResult:
     """Gather how all queues stand."""
     decisions = list(decisions)
-    admission, records = _admission(scheduler)
+    admission, records = _admission(scheduler, now)
     admitted, suspended = gather_admissions(scheduler, decisions)
     workloads = WorkloadsByQueue(admission, records)
     report = _Report(admission, workloads)
@@ -58,11 +58,10 @@ def make_queues_result(scheduler: Scheduler, decisions: Iterable[Decision]) -> Q
     )
 
 
-def _admission(scheduler: Scheduler) -> tuple[Admission, Mapping[WorkloadKey, WorkloadRecord]]:
-    """Ledger, lines and workloads; empty ones over the same queues if nothing has ever queued."""
-    for action in scheduler.actions:
-        if isinstance(action, AdmitAction) and action.lifecycle is not None:
-            return action.lifecycle.admission, action.lifecycle.workloads
+def _admission(scheduler: Scheduler, now: float) -> tuple[Admission, Mapping[WorkloadKey, WorkloadRecord]]:
+    """Ledger, lines and workloads; empty ones over the same queues, as they are now, if nothing has ever queued."""
+    for section in scheduler.sections(AdmissionSection, now):
+        return section.admission, section.workloads
     tenants = scheduler.cluster.tenants
     return Admission(make_structure(tenants, scheduler.cluster.log), local_queues=tenants.local_queues.values()), {}
 
@@ -174,7 +173,7 @@ def _totals_below(tree: QuotaTree) -> dict[tuple[int, int], tuple[int, int]]:
     return totals
 
 
-def _share(share: Share) -> float | None:
+def _share(share: DominantShare) -> float | None:
     return None if share.is_weightless else _plain(round(share.value, 3))
 
 
@@ -184,7 +183,7 @@ def _plain(number: float) -> float:
 
 
 def _local_queue(found: LocalQueue, admission: Admission, stages: Counter[Stage]) -> LocalQueueStatus:
-    reason = _why_inactive(found, admission)
+    reason = why_inactive(found, admission)
     return LocalQueueStatus(
         name=found.metadata.name,
         namespace=found.metadata.namespace,
@@ -197,7 +196,8 @@ def _local_queue(found: LocalQueue, admission: Admission, stages: Counter[Stage]
     )
 
 
-def _why_inactive(found: LocalQueue, admission: Admission) -> str:
+def why_inactive(found: LocalQueue, admission: Admission) -> str:
+    """What keeps a LocalQueue from taking workloads; empty if nothing does."""
     if (found.spec.stop_policy or STOP_NONE) != STOP_NONE:
         return "is stopped"
     queue = admission.structure.queues.get(found.spec.cluster_queue)

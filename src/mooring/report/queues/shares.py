@@ -4,29 +4,22 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from mooring.actions.volcano.allocate import Share, has_queues
-from mooring.actions.volcano.demands import QueueSpec
-from mooring.actions.volcano.following import parts_of, queues_of, total_of
-from mooring.actions.volcano.shared_jobs import SharedJob, shared_jobs
-from mooring.actions.volcano.sharing import Sharing
-from mooring.actions.volcano.tree import ROOT_ROW
+from mooring.actions.shares.demands import QueueSpec
+from mooring.actions.shares.family import Family
+from mooring.actions.shares.following import total_of
+from mooring.actions.shares.section import SharesSection
+from mooring.actions.shares.shared_jobs import SharedJob, shared_jobs
+from mooring.actions.shares.sharing import Sharing
+from mooring.actions.shares.tree import ROOT_ROW
+from mooring.actions.shares.volcano.family import VolcanoFamily
 from mooring.engine.cycle import Scheduler
 from mooring.engine.queue.parked import Turn
-from mooring.engine.queue.shared import Family, share_queue
 from mooring.model.api.volcano_queue import ROOT
 from mooring.model.values.requests import PODS
 from mooring.report.amounts import in_units
 from mooring.report.queues.data import SharedQueueStatus, WaitingReason
 from mooring.report.waiting import reasons
-from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND
-
-KINDS = {
-    Family.KAI: "KAI queue",
-    Family.YUNIKORN: "YuniKorn queue",
-    Family.ELASTIC_QUOTA: "ElasticQuota",
-    Family.KOORDINATOR: "ElasticQuota",
-}
 
 
 @dataclass(frozen=True)
@@ -44,19 +37,24 @@ class Standing:
 
     @property
     def specs(self) -> list[QueueSpec]:
-        """All queues but the root, parents before their children."""
-        return [spec for row, spec in enumerate(self.sharing.book.tree.specs) if row != ROOT_ROW]
+        """All queues but the root, parents before their children; at the end those that no path leads to."""
+        tree = self.sharing.cache.tree
+        in_tree = [spec for row, spec in enumerate(tree.specs) if row != ROOT_ROW]
+        return in_tree + [found.spec for found in tree.cut_off.values()]
 
     def waiting_reasons(self, queue: str) -> list[WaitingReason]:
+        cut_off = self.sharing.cache.tree.cut_off.get(queue)
+        if cut_off is not None:
+            return [WaitingReason(cut_off.why, self.waiting[queue])]
         known = self.why.get(queue, Counter()).most_common()
         return [WaitingReason(message, pods) for message, pods in known]
 
     def dominant(self, queue: str) -> tuple[float, str]:
         """The highest part that a queue holds of the cluster, and of what; of nothing if it holds nothing."""
-        book = self.sharing.book
-        held = book.resources.amount(self.sharing.report(queue).allocated)
-        column = book.dominant.dominant(held)
-        return round(book.dominant.share(held), 4), "" if column is None else book.resources.names[column]
+        cache = self.sharing.cache
+        held = cache.resources.amount(self.sharing.report(queue).allocated)
+        column = cache.dominant.dominant(held)
+        return round(cache.dominant.share(held), 4), "" if column is None else cache.resources.names[column]
 
     def shown(self, amounts: Mapping[str, int]) -> dict[str, float]:
         """Amounts of what queues name or jobs ask for: of the cluster's other resources there is nothing to say."""
@@ -64,26 +62,25 @@ class Standing:
 
     def in_units(self, amounts: Mapping[str, int]) -> dict[str, float]:
         """Amounts in the units that people think in."""
-        parts = self.sharing.book.resources.parts
+        parts = self.sharing.cache.resources.parts
         return {name: in_units(name, amount, parts.get(name, 1)) for name, amount in amounts.items()}
 
 
-def standing_of(scheduler: Scheduler, family: Family) -> Standing | None:
-    """How a family's queues stand now; None if there are none, or nobody shares by them."""
-    cluster, queue = scheduler.cluster, scheduler.queue
-    actions = [action for action in scheduler.actions if isinstance(action, Share) and action.family is family]
-    if not actions or not has_queues(cluster, family):
+def standing_of(scheduler: Scheduler, share: SharesSection) -> Standing | None:
+    """How the queues of one family stand now; None if there are none."""
+    cluster, queue, family = scheduler.cluster, scheduler.queue, share.family
+    if not family.has_queues(cluster):
         return None
     parked = [turn for found in queue.parked() for turn in found.turns()]
-    waiting_turns = [turn for turn in (*parked, *queue.shared.values()) if _queue_name(cluster, turn, family)]
-    jobs = shared_jobs(cluster, waiting_turns, family)
-    known, queues = actions[0].sharing, queues_of(cluster, family)
+    waiting_turns = [turn for turn in (*parked, *queue.shared.values()) if _queue_name(scheduler, turn, family)]
+    jobs = shared_jobs(cluster, waiting_turns, family, scheduler.shared)
+    known, queues = share.sharing, family.queues(cluster)
     sharing = (
-        Sharing(queues, total_of(cluster, family), actions[0].settings, log=cluster.log, parts=parts_of(family))
+        Sharing(queues, total_of(cluster, family.parts), share.settings, log=cluster.log, parts=family.parts)
         if known is None
         else known.with_queues(queues)
     )
-    sharing.set_total(total_of(cluster, family))
+    sharing.set_total(total_of(cluster, family.parts))
     running, waiting = Counter[str](), Counter[str]()
     for job in jobs.values():
         sharing.add(job.demand(cluster))
@@ -93,7 +90,7 @@ def standing_of(scheduler: Scheduler, family: Family) -> Standing | None:
             waiting[name] += sum(record.row == UNBOUND for record in records)
     why: dict[str, Counter[str]] = {}
     for entry, message, _ in reasons(scheduler):
-        name = _queue_name(cluster, entry, family)
+        name = _queue_name(scheduler, entry, family)
         if name:
             why.setdefault(name, Counter())[message] += 1
     return Standing(sharing, jobs, running, waiting, why, _resources_in_play(sharing))
@@ -102,10 +99,10 @@ def standing_of(scheduler: Scheduler, family: Family) -> Standing | None:
 def shared_statuses(scheduler: Scheduler) -> list[SharedQueueStatus]:
     """All queues of KAI and YuniKorn and all ElasticQuotas, as they stand now."""
     found = []
-    for family, kind in KINDS.items():
-        standing = standing_of(scheduler, family)
+    for share in scheduler.sections(SharesSection):
+        standing = None if isinstance(share.family, VolcanoFamily) else standing_of(scheduler, share)
         if standing is not None:
-            found += [_status(standing, spec, kind) for spec in standing.specs]
+            found += [_status(standing, spec, share.family.kind) for spec in standing.specs]
     return found
 
 
@@ -129,16 +126,16 @@ def _status(standing: Standing, spec: QueueSpec, kind: str) -> SharedQueueStatus
     )
 
 
-def _queue_name(cluster: Cluster, turn: Turn, family: Family) -> str:
+def _queue_name(scheduler: Scheduler, turn: Turn, family: Family) -> str:
     """The name of a turn's queue, if it is one of the family's."""
-    queue = share_queue(cluster, turn)
+    queue = scheduler.shared.of_turn(scheduler.cluster, turn)
     return queue.name if queue is not None and queue.family is family else ""
 
 
 def _resources_in_play(sharing: Sharing) -> set[str]:
     named = {
         name
-        for spec in sharing.book.tree.specs
+        for spec in sharing.cache.tree.specs
         for amounts in (spec.capability, spec.deserved, spec.guarantee)
         for name in amounts
     }
@@ -148,6 +145,6 @@ def _resources_in_play(sharing: Sharing) -> set[str]:
 
 def _with_those_above(sharing: Sharing, queue: str) -> list[str]:
     """A queue and all above it; only itself if there is no queue of that name."""
-    tree = sharing.book.tree
+    tree = sharing.cache.tree
     row = tree.row_of.get(queue)
     return [queue] if row is None else [tree.name(above) for above in tree.paths[row]]

@@ -1,8 +1,9 @@
 """How Volcano's queues stand: what each deserves, holds and could have, and why its pods wait."""
 
-from mooring.actions.volcano.demands import QueueSpec
+from mooring.actions.shares.demands import QueueSpec
+from mooring.actions.shares.section import SharesSection
+from mooring.actions.shares.volcano.family import VolcanoFamily
 from mooring.engine.cycle import Scheduler
-from mooring.engine.queue.shared import Family
 from mooring.model.api.volcano_queue import DEFAULT_QUEUE, ROOT, Queue, queue_named_default
 from mooring.report.amounts import in_units
 from mooring.report.queues.data import VolcanoQueueStatus
@@ -11,7 +12,8 @@ from mooring.report.queues.shares import Standing, standing_of
 
 def volcano_statuses(scheduler: Scheduler) -> list[VolcanoQueueStatus]:
     """All queues that have a manifest, as they stand now; also the one that Volcano makes, if anybody is in it."""
-    standing = standing_of(scheduler, Family.VOLCANO)
+    shares = (share for share in scheduler.sections(SharesSection) if isinstance(share.family, VolcanoFamily))
+    standing = next((standing_of(scheduler, share) for share in shares), None)
     if standing is None:
         return []
     given = dict(scheduler.cluster.related.volcano_queues)

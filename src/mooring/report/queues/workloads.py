@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from mooring.actions.admit.concessions import Concession, Outlook, find_outlook
 from mooring.actions.admit.cycle.cycle import Admission
-from mooring.actions.admit.lifecycle.stages import HOLDING, Stage, WorkloadRecord
-from mooring.actions.admit.preemption.concessions import Concession, Outlook, find_outlook
 from mooring.actions.admit.quota.structure import Queue
-from mooring.actions.admit.workload_info import PendingWorkload
+from mooring.actions.admit.quota.workload_info import PendingWorkload
 from mooring.model.api.kueue import LOWER_OR_NEWER_EQUAL_PRIORITY
 from mooring.model.keys import WorkloadKey
 from mooring.report.admissions import owner_name
 from mooring.report.amounts import in_units
 from mooring.report.queues.data import GivenBack, HoldingWorkload, WaitingWorkload
+from mooring.state.workloads import HOLDING, Stage, WorkloadRecord
 
 HAS_QUOTA = "nobody has to give anything back: there is quota for it"
 
@@ -65,7 +65,7 @@ class WorkloadsByQueue:
 
     def waiting(self, queue: Queue) -> list[WaitingWorkload]:
         """Those that want quota of a queue: the line in its order, then those that may not stand in it."""
-        line = self._admission.pending.lines[queue.name]
+        line = self._admission.pending.pending_queues[queue.name]
         inside = line.in_order(with_parked=True)
         found = []
         for position, pending in enumerate(inside, start=1):
@@ -116,7 +116,7 @@ class WorkloadsByQueue:
         wanted = admission.what_if(pending, queue).assignment.usage
         found = []
         for other in admission.structure.queues.values():
-            line = admission.pending.lines[other.name].in_order(with_parked=True)
+            line = admission.pending.pending_queues[other.name].in_order(with_parked=True)
             if other is queue or other.root != queue.root or not line:
                 continue
             with ledger.what_if():

@@ -1,10 +1,14 @@
 """Metrics of a run, each worked out from its tables: what a policy is judged by.
 
-Queueing time is from submission until all pods of a job run for the first time, completion time until its end, both of
-the jobs that got so far. Slowdown is completion time over what it would have been without waiting or interruption.
+Queueing time is from submission until all pods of a job run for the first time, completion time until it has finished.
+Slowdown is completion time over what it would have been without waiting or interruption. A job that has not got so far
+by the end counts with the time until then, which is the least that it will be; how many of these there are (they are
+called censored) stands beside every figure. A job that failed, or never ends, has no completion time, and one of which
+nobody knows how long it takes no slowdown.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from msgspec import Struct
@@ -19,10 +23,25 @@ class Spread(Struct, rename="camel"):
     """How some values are distributed; all 0 if there are none."""
 
     count: int
+    """All of them, the censored ones included."""
+    censored: int
+    """Those that were not over by the end, and count with what they had come to: the figures are the least possible."""
     mean: float
     p50: float
     p95: float
     p99: float
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds, or ratios, one for each of some jobs."""
+
+    values: Floats
+    is_censored: Mask
+    """Those that were not over by the end: the values are the least possible."""
+
+    def of(self, mask: Mask) -> "Times":
+        return Times(self.values[mask], self.is_censored[mask])
 
 
 class ResourceUse(Struct, rename="camel", omit_defaults=True):
@@ -88,7 +107,6 @@ class Metrics(Struct, rename="camel"):
 
 def metrics_of(run: Run) -> Metrics:
     jobs, totals = run.jobs, run.totals
-    everyone = np.ones(len(jobs), np.bool_)
     shares = queue_shares(run)
     return Metrics(
         policy=run.policy,
@@ -99,9 +117,9 @@ def metrics_of(run: Run) -> Metrics:
         running=_count(run, RUNNING),
         waiting=_count(run, WAITING),
         resources=list(_resources(run)),
-        queueing=spread(_queueing(run, everyone)),
-        completion=spread(_completion(run, everyone)),
-        slowdown=spread(slowdowns(run, everyone)),
+        queueing=spread(queueing_times(run)),
+        completion=spread(completion_times(run)),
+        slowdown=spread(slowdowns(run)),
         queues=[_times(run, name, jobs.queue == name, shares.get(name, 0.0)) for name in _distinct(jobs.queue)],
         size_classes=[_times(run, name, jobs.size_class == name) for name in _distinct(jobs.size_class)],
         priorities=[_times(run, str(value), jobs.priority == value) for value in np.unique(jobs.priority)],
@@ -119,12 +137,14 @@ def metrics_of(run: Run) -> Metrics:
     )
 
 
-def spread(values: Floats) -> Spread:
+def spread(times: Times) -> Spread:
     """The mean, and the least value that so many percent do not exceed."""
+    values = times.values[~np.isnan(times.values)]
     if not len(values):
-        return Spread(0, 0.0, 0.0, 0.0, 0.0)
+        return Spread(0, 0, 0.0, 0.0, 0.0, 0.0)
     p50, p95, p99 = np.quantile(values, (0.5, 0.95, 0.99), method="inverted_cdf")
-    return Spread(len(values), float(values.mean()), float(p50), float(p95), float(p99))
+    censored = int(times.is_censored[~np.isnan(times.values)].sum())
+    return Spread(len(values), censored, float(values.mean()), float(p50), float(p95), float(p99))
 
 
 def jain(shares: list[float]) -> float:
@@ -140,8 +160,7 @@ def jain(shares: list[float]) -> float:
 def queue_shares(run: Run) -> dict[str, float]:
     """By queue: the largest of its shares of the cluster's CPU, memory and GPUs, over the whole time."""
     stays, totals = run.stays, run.totals
-    ended = np.where(np.isnan(stays.ended), run.horizon, stays.ended)
-    seconds = np.clip(ended, 0, run.horizon) - np.clip(stays.bound, 0, run.horizon)
+    seconds = np.clip(run.held_until(), 0, run.horizon) - np.clip(stays.bound, 0, run.horizon)
     queues = _distinct(run.jobs.queue)
     number = {name: index for index, name in enumerate(queues)}
     of_job = np.array([number[name] for name in run.jobs.queue], np.int64)
@@ -159,25 +178,26 @@ def queue_shares(run: Run) -> dict[str, float]:
     return dict(zip(queues, best.tolist(), strict=True))
 
 
-def slowdowns(run: Run, mask: Mask) -> Floats:
-    """Of jobs that finished: completion time over ideal time; jobs without a duration count as a second long."""
+def queueing_times(run: Run) -> Times:
+    """By job: until it started; of one that never did, until it ended, or until the end."""
     jobs = run.jobs
-    done = mask & (jobs.state == FINISHED)
-    ideal = np.maximum(jobs.ideal[done], 1.0)
-    found: Floats = np.maximum(1.0, (jobs.ended[done] - jobs.submitted[done]) / ideal)
-    return found
+    never = np.isnan(jobs.started)
+    last = np.where(np.isnan(jobs.ended), run.horizon, jobs.ended)
+    return Times(np.where(never, last, jobs.started) - jobs.submitted, never)
 
 
-def _queueing(run: Run, mask: Mask) -> Floats:
-    waited = run.jobs.started[mask] - run.jobs.submitted[mask]
-    found: Floats = waited[~np.isnan(waited)]
-    return found
+def completion_times(run: Run) -> Times:
+    """By job: until it finished, or until the end; nan if it failed, or works without end."""
+    jobs = run.jobs
+    is_done = jobs.state == FINISHED
+    times = np.where(is_done, jobs.ended, run.horizon) - jobs.submitted
+    return Times(np.where((jobs.state == FAILED) | np.isinf(jobs.ideal), np.nan, times), ~is_done)
 
 
-def _completion(run: Run, mask: Mask) -> Floats:
-    done = mask & (run.jobs.state == FINISHED)
-    found: Floats = run.jobs.ended[done] - run.jobs.submitted[done]
-    return found
+def slowdowns(run: Run) -> Times:
+    """By job: completion time over ideal time, which is at least a second; nan where there is one of them only."""
+    completion = completion_times(run)
+    return Times(np.maximum(1.0, completion.values / np.maximum(run.jobs.ideal, 1.0)), completion.is_censored)
 
 
 def _times(run: Run, name: str, mask: Mask, share: float = 0.0) -> JobTimes:
@@ -186,9 +206,9 @@ def _times(run: Run, name: str, mask: Mask, share: float = 0.0) -> JobTimes:
         jobs=int(mask.sum()),
         finished=int((mask & (run.jobs.state == FINISHED)).sum()),
         waiting=int((mask & (run.jobs.state == WAITING)).sum()),
-        queueing=spread(_queueing(run, mask)),
-        completion=spread(_completion(run, mask)),
-        slowdown=spread(slowdowns(run, mask)),
+        queueing=spread(queueing_times(run).of(mask)),
+        completion=spread(completion_times(run).of(mask)),
+        slowdown=spread(slowdowns(run).of(mask)),
         share=share,
     )
 
@@ -224,6 +244,8 @@ class Comparison(Struct, rename="camel"):
     """By metric."""
     deviations: dict[str, float]
     """The standard deviation over seeds."""
+    censored: dict[str, float]
+    """By metric of times: how many jobs were not over by the end, and count with what they had come to."""
 
 
 SHOWN: dict[str, Callable[[Metrics], float]] = {
@@ -247,6 +269,16 @@ SHOWN: dict[str, Callable[[Metrics], float]] = {
 """What policies are compared by, in this order."""
 
 
+TIMES: dict[str, Callable[[Metrics], Spread]] = {
+    "queueing mean": lambda found: found.queueing,
+    "queueing p95": lambda found: found.queueing,
+    "completion mean": lambda found: found.completion,
+    "completion p95": lambda found: found.completion,
+    "slowdown mean": lambda found: found.slowdown,
+}
+"""Those of them that are about times of jobs, some of which may not be over."""
+
+
 def _allocation(found: Metrics, resource: str) -> float:
     return next((use.allocation for use in found.resources if use.resource == resource and not use.model), 0.0)
 
@@ -264,4 +296,5 @@ def _compared(policy: str, runs: list[Metrics]) -> Comparison:
         len(runs),
         {name: float(column.mean()) for name, column in columns.items()},
         {name: float(column.std()) for name, column in columns.items()},
+        {name: float(np.mean([spread_of(run).censored for run in runs])) for name, spread_of in TIMES.items()},
     )

@@ -22,6 +22,8 @@ FINISHED, FAILED, RUNNING, WAITING = "Finished", "Failed", "Running", "Waiting"
 """What jobs are at the end. A job that was interrupted and has not started again is Waiting."""
 EVICTED, NODE_LOST = "Evicted", "NodeLost"
 """How stays end besides Finished and Failed; one that has not ended is Running."""
+UP, DOWN, CORDONED = "Up", "Down", "Cordoned"
+"""What nodes are."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Jobs(Table):
     job: Texts
     """namespace/name"""
     queue: Texts
-    """The queue that it was submitted to; its namespace if it names none."""
+    """The queue that it was submitted to, a LocalQueue as namespace/name; its namespace if it names none."""
     priority: Ints
     size_class: Texts
     """By its GPUs: `0`, `<1`, `1`, `2-8`, `9-64` or `>64`."""
@@ -64,7 +66,7 @@ class Jobs(Table):
     state: Texts
     """Finished, Failed, Running or Waiting."""
     ideal: Floats
-    """Seconds from start to end if nothing interrupts it; nan if it never ran."""
+    """Seconds from start to end if nothing interrupts it; nan if it never ran and does not say how long it works."""
     evictions: Ints
     """How often a pod of it lost its node: by preemption, by a taint or with the node."""
     lost: Floats
@@ -87,6 +89,7 @@ class Stays(Table):
     started: Floats
     """When its containers ran."""
     ended: Floats
+    """When it left the node; of a node that failed, when the cluster gave it up."""
     outcome: Texts
     """Finished, Failed, Evicted, NodeLost, or Running if it has not ended."""
     gpus: Floats
@@ -154,7 +157,7 @@ class Amounts(Table):
     capacity: Floats
     """Of nodes that are up."""
     allocated: Floats
-    """Requested by pods on nodes."""
+    """Requested by pods on nodes that are up."""
     used: Floats
     """Requested by pods whose containers run."""
 
@@ -212,6 +215,23 @@ class Run:
     amounts: Amounts
     queues: QueueAmounts
     totals: Totals
+
+    def held_until(self) -> Floats:
+        """By stay: until when the pod held what it asked for. On a node that is down it holds nothing."""
+        stays, changes = self.stays, self.node_changes
+        until: Floats = np.where(np.isnan(stays.ended), self.horizon, stays.ended)
+        is_down = changes.state == DOWN
+        for node in np.unique(changes.node[is_down]):
+            of_node = changes.node == node
+            down, up = changes.time[of_node & is_down], changes.time[of_node & ~is_down]
+            rows = np.flatnonzero(stays.node == node)
+            bound = stays.bound[rows]
+            next_down = np.append(down, np.inf)[np.searchsorted(down, bound)]
+            until[rows] = np.minimum(until[rows], next_down)
+            last_down = np.append(-np.inf, down)[np.searchsorted(down, bound, side="right")]
+            last_up = np.append(-np.inf, up)[np.searchsorted(up, bound, side="right")]
+            until[rows] = np.where(last_down > last_up, bound, until[rows])
+        return until
 
     @property
     def tables(self) -> tuple[Table, ...]:

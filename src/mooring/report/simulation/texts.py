@@ -36,7 +36,18 @@ def key_figures(summary: Summary) -> TextTable:
 def _figure(name: str, found: Comparison) -> str:
     value, deviation = found.values[name], found.deviations[name]
     text = metric_text(name, value)
-    return f"{text} ± {metric_text(name, deviation)}" if deviation else text
+    if deviation:
+        text += f" ± {metric_text(name, deviation)}"
+    return at_least(text, found.censored.get(name, 0.0))
+
+
+def at_least(text: str, censored: float) -> str:
+    """A figure of some jobs, of which so many were not over by the end: it is the least possible.
+
+    >>> at_least("2h03m", 0), at_least("2h03m", 37), at_least("2h03m", 1.5)
+    ('2h03m', '≥ 2h03m (37 open)', '≥ 2h03m (1.5 open)')
+    """
+    return f"≥ {text} ({count_text(censored)} open)" if censored else text
 
 
 def metric_text(name: str, value: float) -> str:

@@ -88,6 +88,13 @@ class CardHolders:
         if record.key in self._held:
             self._set(record.key, None)
 
+    def held_by(self, record: PodRecord) -> Held | None:
+        return self._held.get(record.key)
+
+    def restore(self, record: PodRecord, row: int, held: Held | None) -> None:
+        if held is not None:
+            self._set(record.key, held)
+
     def claim(self, row: int, shares: tuple[CardShare, ...]) -> None:
         """Let claims have these shares of a row's cards, and no others."""
         held = Held(row, shares) if shares else None

@@ -116,6 +116,32 @@ class CardTable:
         for shares in held:
             self._move(row, shares, 1)
 
+    def put_many(self, rows: list[int], found: NodeCards) -> None:
+        """Nodes on which no pod is have these cards each."""
+        self.put(rows[0], found)
+        first, at = rows[0], rows[1:]
+        if not at:
+            return
+        self.facts[:, at] = self.facts[:, first][:, np.newaxis]
+        self.sharing[at], self.models[at] = self.sharing[first], self.models[first]
+        self.most_replicas[at], self.pod_sizes[at] = self.most_replicas[first], 0
+        self.of_row.update(dict.fromkeys(rows, found))
+        self._count(found.sharing, len(rows) - 1)
+
+    def clear(self, rows: list[int]) -> None:
+        """There are no nodes on these rows any more, nor pods."""
+        there = self.of_row
+        found = [there.pop(row) for row in rows if row in there] if there else []
+        if found:
+            self.version += 1
+            self._suiting.clear()
+            for sharing, count in Counter(each.sharing for each in found).items():
+                self._count(sharing, -count)
+            self.facts[:, rows] = 0
+            self.sharing[rows], self.models[rows], self.most_replicas[rows], self.pod_sizes[rows] = 0, "", 0, 0
+            gone = set(rows)
+            self._instances = {key: cut for key, cut in self._instances.items() if key[0] not in gone}
+
     def _count(self, kind: int, change: int) -> None:
         """So many more rows hand out their cards in this way."""
         left = self.kinds.pop(kind, 0) + change
@@ -196,7 +222,10 @@ class CardTable:
         return any(request.asks.get(kind) for kind in self.kinds)
 
     def fingerprint(self) -> Mapping[str, Any]:
-        return {name: self.facts[at].tolist() for at, name in enumerate(FACTS)}
+        return {
+            name: {row: self.facts[at, row, : len(found.cards)].tolist() for row, found in self.of_row.items()}
+            for at, name in enumerate(FACTS)
+        }
 
 
 def memory_of(ask: CardAsk, size: Matrix) -> Matrix | int:

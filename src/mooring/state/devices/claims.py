@@ -9,11 +9,10 @@ more, as Kubernetes' resourceclaim controller deallocates it then.
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -24,14 +23,15 @@ from mooring.model.decisions import ClaimReservation
 from mooring.model.devices.compute_domains import domain_of
 from mooring.model.devices.naming import AskedClaim, ClaimName, claim_names, is_made_for
 from mooring.model.devices.requests import ClaimRequests, compile_claim, tolerates
+from mooring.model.keys import PodKey
 from mooring.model.values.quantity import Nanos, parse_quantity
-from mooring.state.devices.allocator import Solution, allocate
+from mooring.state.devices.allocator import CANNOT_ALLOCATE, Solution, allocate
 from mooring.state.devices.answers import ClaimAnswers
 from mooring.state.devices.extended import ServedResources
 from mooring.state.devices.published import PublishedDevices
 from mooring.state.devices.results import allocation_result
-from mooring.state.devices.table import DeviceTable, Share
-from mooring.state.pods import PodRecord
+from mooring.state.devices.table import DeviceShare, DeviceTable
+from mooring.state.pods import PodRecord, PodTable
 from mooring.state.related import RelatedObjects
 from mooring.state.shapes import Shape
 from mooring.state.undo import UndoLog
@@ -57,15 +57,25 @@ class ClaimState:
 NEW = ClaimState()
 
 
+class HeldClaims(NamedTuple):
+    """What a pod has by its claims."""
+
+    states: Mapping[str, ClaimState]
+    """By claim, those that it uses."""
+    is_lacking: bool = False
+    """It has a place, and others still have the devices that it is to get there."""
+
+
 class ClaimTable:
     """All claims; gives out devices to pods that have some (a `DeviceTaker`)."""
 
     def __init__(
-        self, related: RelatedObjects, devices: DeviceTable, published: PublishedDevices, log: UndoLog
+        self, related: RelatedObjects, devices: DeviceTable, published: PublishedDevices, pods: PodTable, log: UndoLog
     ) -> None:
         self._related = related
         self._devices = devices
         self._published = published
+        self._pods = pods
         self._log = log
         self._states: dict[str, ClaimState] = {}
         self._named_by: dict[str, set[str]] = {}
@@ -77,9 +87,13 @@ class ClaimTable:
         self._answers: dict[tuple[int, ...], ClaimAnswers] = {}
         self._lacking: dict[int, list[PodRecord]] = {}
         """By row, pods that hold a place there whose devices others still have."""
+        self._served: dict[PodKey, PodRecord] = {}
+        """Pods that lacked devices until others were released in a trial."""
+        self._is_paused = False
+        """Nobody who lacks devices is served."""
         self._makes_claims = True
-        self._pods_on: Counter[int] = Counter()
-        """By row, how many pods with claims have a place there."""
+        self._pods_on: dict[int, set[PodKey]] = {}
+        """By row, the pods with claims that have a place there."""
         self.extended = ServedResources(related, devices)
         self._movable: dict[int, list[PodRecord]] | None = None
         """By row, members of a gang that is being placed."""
@@ -248,7 +262,7 @@ class ClaimTable:
         return shape.claims is not None
 
     def take(self, record: PodRecord, row: int) -> None:
-        self._pods_on[row] += 1
+        self._come(row, record.key)
         claims = [*self.claims_of(record.pod), *self._extended_claim(record, row)]
         wanted = [(key, spec) for key, spec in claims if self.state(key).allocation is None]
         if wanted and not self._allocate(wanted, record, row):
@@ -259,7 +273,7 @@ class ClaimTable:
             if record.key not in state.users:
                 self._set(key, replace(state, users=state.users | {record.key}))
         if self._movable is not None:
-            self._movable.setdefault(row, []).append(record)
+            self._let_move(self._movable.setdefault(row, []), record)
 
     def _allocate(self, claims: Sequence[Claim], record: PodRecord, row: int) -> bool:
         specs = tuple(self.number_of(spec) for _, spec in claims)
@@ -271,9 +285,19 @@ class ClaimTable:
             solution = self._solve_together(row, moved, specs) if moved else solution
             claims = [*moved, *claims]
         if isinstance(solution, str):
+            solution, claims = self._after_leaving(row, specs), claims[-len(specs) :]
+        if isinstance(solution, str):
             return False
         self._hand_out(claims, solution, record.node_name, row)
         return True
+
+    def _after_leaving(self, row: int, specs: tuple[int, ...]) -> Solution | str:
+        """What claims get of the devices of pods that are on their way out: a pod is promised the very ones."""
+        leaving = [other for other in self._pods.on(row) if other.leaving is not None and other.shape.claims]
+        keys = self.used_only_by(leaving) if leaving else set()
+        if not keys:
+            return CANNOT_ALLOCATE
+        return self.answers(specs).solution(self._devices.state_without(row, keys).code)
 
     def _hand_out(self, claims: Sequence[Claim], solution: Solution, node: str, row: int) -> None:
         """Let claims have what was found for them, whatever they had before."""
@@ -304,6 +328,10 @@ class ClaimTable:
                 self._has_rearranged = False
                 self._devices.version += 1  # what was said to fit by moving others fits no more
 
+    def _let_move(self, movable: list[PodRecord], record: PodRecord) -> None:
+        self._log.note(movable.remove, record)
+        movable.append(record)
+
     def fits_together(self, row: int, specs: tuple[int, ...]) -> bool:
         """Whether claims fit on a row if those that may be moved there are."""
         moved = self._movable_claims(row)
@@ -325,13 +353,34 @@ class ClaimTable:
         claims = [each for each in compiled if not isinstance(each, str)]
         return allocate(state, claims, most_steps=self._most_steps, packs=self._packs)
 
-    # Going.
+    # Going, and coming back.
+
+    def held_by(self, record: PodRecord) -> HeldClaims:
+        if record.key in self._served or record in self._lacking.get(record.row, ()):
+            return HeldClaims({}, is_lacking=True)
+        states = {key: self.state(key) for key in self._keys_of(record.pod)}
+        return HeldClaims({key: state for key, state in states.items() if record.key in state.users})
+
+    def restore(self, record: PodRecord, row: int, held: HeldClaims) -> None:
+        self._come(row, record.key)
+        if held.is_lacking:
+            self._lack(record, row)
+        for key, before in held.states.items():
+            now = self.state(key)
+            state = before if now.allocation is None else now  # others may use it as well
+            self._set(key, replace(state, users=now.users | {record.key}))
+            if now.allocation is None and before.allocation is not None:
+                self._devices.take(key, shares_of(before.allocation))
+                if len(self._named_by.get(key, ())) > 1:
+                    self._devices.version += 1
 
     def give_back(self, record: PodRecord, row: int) -> None:
-        self._pods_on[row] -= 1
+        self._go(row, record.key)
         if self._movable is not None and record in self._movable.get(row, ()):
+            self._log.note(self._let_move, self._movable[row], record)
             self._movable[row].remove(record)
         self._forget_lacking(record, row)
+        self._forget_served(record)
         freed = False
         for key in self._keys_of(record.pod):
             state = self.state(key)
@@ -349,16 +398,52 @@ class ClaimTable:
         if freed:
             self.serve_lacking(row)
 
+    def _come(self, row: int, key: PodKey) -> None:
+        self._log.note(self._go, row, key)
+        self._pods_on.setdefault(row, set()).add(key)
+
+    def _go(self, row: int, key: PodKey) -> None:
+        self._log.note(self._come, row, key)
+        self._pods_on[row].discard(key)
+
     def serve_lacking(self, row: int) -> None:
         """Devices became free on a row: pods that hold a place there without devices get theirs."""
+        if self._is_paused or self._log.is_undoing:
+            return
         for record in list(self._lacking.get(row, ())):
             self._forget_lacking(record, row)
             if record.row == row:
+                if self._log.depth:  # outside of a trial nobody comes back
+                    self._note_served(record)
                 self.take(record, row)
 
-    def _lack(self, record: PodRecord, row: int) -> None:
+    @contextmanager
+    def restoring(self, row: int) -> Iterator[None]:
+        """While a pod comes back to a row in a trial: pods that were served because it was gone wait behind it."""
+        served = [record for record in self._served.values() if record.row == row]
+        self._is_paused = True
+        for record in reversed(served):
+            self.give_back(record, row)
+            self._come(row, record.key)
+            self._lack(record, row, first=True)
+        try:
+            yield
+        finally:
+            self._is_paused = False
+        self.serve_lacking(row)
+
+    def _note_served(self, record: PodRecord) -> None:
+        self._log.note(self._forget_served, record)
+        self._served[record.key] = record
+
+    def _forget_served(self, record: PodRecord) -> None:
+        if self._served.pop(record.key, None) is not None:
+            self._log.note(self._note_served, record)
+
+    def _lack(self, record: PodRecord, row: int, first: bool = False) -> None:
         self._log.note(self._forget_lacking, record, row)
-        self._lacking.setdefault(row, []).append(record)
+        waiting = self._lacking.setdefault(row, [])
+        waiting.insert(0 if first else len(waiting), record)
 
     def _forget_lacking(self, record: PodRecord, row: int) -> None:
         waiting = self._lacking.get(row)
@@ -379,7 +464,7 @@ class ClaimTable:
 
     def has_pods_on(self, row: int) -> bool:
         """Whether any pod on a row has devices: were it gone, they might be free."""
-        return self._pods_on[row] > 0 or self._devices.of_row(row).taken.withheld != 0
+        return bool(self._pods_on.get(row)) or self._devices.of_row(row).taken.withheld != 0
 
     def used_only_by(self, pods: Sequence[PodRecord]) -> set[str]:
         """The claims that nobody but these pods uses."""
@@ -443,24 +528,24 @@ def extended_key(pod: Pod) -> str:
     return f"{pod.key}-extended-resources"
 
 
-def shares_of(allocation: AllocationResult) -> tuple[Share, ...]:
+def shares_of(allocation: AllocationResult) -> tuple[DeviceShare, ...]:
     """What an allocation takes of devices; adminAccess takes nothing."""
     shares = [_share(each) for each in allocation.devices.results or () if not each.admin_access]
-    merged: dict[tuple[str, str, str], Share] = {}
+    merged: dict[tuple[str, str, str], DeviceShare] = {}
     for share in shares:
         known = merged.get((share.driver, share.pool, share.device))
         merged[share.driver, share.pool, share.device] = share if known is None else _together(known, share)
     return tuple(merged.values())
 
 
-def _share(result: DeviceRequestAllocationResult) -> Share:
+def _share(result: DeviceRequestAllocationResult) -> DeviceShare:
     if result.share_id is None:
-        return Share(result.driver, result.pool, result.device)
+        return DeviceShare(result.driver, result.pool, result.device)
     amounts = {name: parse_quantity(each) for name, each in (result.consumed_capacity or {}).items()}
-    return Share(result.driver, result.pool, result.device, tuple(sorted(amounts.items())))
+    return DeviceShare(result.driver, result.pool, result.device, tuple(sorted(amounts.items())))
 
 
-def _together(one: Share, other: Share) -> Share:
+def _together(one: DeviceShare, other: DeviceShare) -> DeviceShare:
     """Two shares of one device in one claim."""
     total: dict[str, int] = dict(one.amounts or ())
     for name, amount in other.amounts or ():

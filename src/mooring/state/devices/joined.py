@@ -6,6 +6,7 @@ have something is withheld from claims. Both follow from who holds what: what is
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +15,7 @@ from mooring.model.devices.device import Device
 from mooring.model.devices.joining import cards_of_devices, claimed_share
 from mooring.state.devices.card_holders import CardHolders
 from mooring.state.devices.cards import USERS
-from mooring.state.devices.table import Amounts, DeviceTable, Holder, NodeDevices, Share
+from mooring.state.devices.table import Amounts, DeviceShare, DeviceTable, Holder, NodeDevices
 from mooring.state.nodes import NodeTable
 from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape
@@ -37,6 +38,9 @@ class Claims(Protocol):
     def used_only_by(self, pods: Sequence[PodRecord]) -> Set[Holder]:
         """The claims that nobody but these pods uses."""
 
+    def restoring(self, row: int) -> AbstractContextManager[None]:
+        """While a pod comes back to a row."""
+
 
 class JoinedCards:
     """Keeps the two in step, row by row."""
@@ -46,6 +50,8 @@ class JoinedCards:
         self._devices = devices
         self._holders = holders
         self._joins: dict[int, _Join] = {}
+        self.joined_rows: set[int] = set()
+        """Rows with devices that are cards."""
         self._counted: set[int] = set()
         """Joined rows that hand out whole GPUs by count."""
         self._is_busy = False
@@ -72,6 +78,10 @@ class JoinedCards:
         """These claims get devices back that pods had."""
         self._claims = claims
 
+    def restoring(self, row: int) -> AbstractContextManager[None]:
+        """While a pod comes back to a row in a trial, whichever way it has its devices."""
+        return nullcontext() if self._claims is None else self._claims.restoring(row)
+
     # Whole GPUs that are handed out by count have no holder of cards: their pods are noted here (`taking.py`).
 
     def concerns(self, shape: Shape) -> bool:
@@ -83,6 +93,12 @@ class JoinedCards:
     def give_back(self, record: PodRecord, row: int) -> None:
         self.refresh(row)
 
+    def held_by(self, record: PodRecord) -> None:
+        return None
+
+    def restore(self, record: PodRecord, row: int, held: None) -> None:
+        self.refresh(row)
+
     # What is what.
 
     def _join(self, row: int, cards: NodeCards | None) -> _Join | None:
@@ -91,11 +107,13 @@ class JoinedCards:
         known = self._joins.get(row)
         if cards is None or devices is None:
             self._joins.pop(row, None)
+            self.joined_rows.discard(row)
             self._counted.discard(row)
             return None
         if known is None or known.devices is not devices or known.cards is not cards:
             found = cards_of_devices(devices.inventory.devices, cards) if self._gives_out(row, cards) else ()
             known = self._joins[row] = _Join(devices, cards, found if any(at >= 0 for at in found) else ())
+            (self.joined_rows.add if known.card_of else self.joined_rows.discard)(row)
             is_counted = bool(known.card_of) and cards.sharing == Sharing.COUNTED
             (self._counted.add if is_counted else self._counted.discard)(row)
         return known if known.card_of else None
@@ -109,7 +127,7 @@ class JoinedCards:
                     device = join.devices.inventory.devices[position]
                     yield holder, claimed_share(card, join.cards.cards[card], [(device, share.amounts)])
 
-    def _holders_at(self, join: _Join, position: int) -> Mapping[Holder, Share]:
+    def _holders_at(self, join: _Join, position: int) -> Mapping[Holder, DeviceShare]:
         return self._devices.holders_at(join.devices.inventory, join.devices.pool_names, position)
 
     def _gives_out(self, row: int, cards: NodeCards) -> bool:

@@ -5,7 +5,9 @@ from collections.abc import Set
 from mooring.model.api.devices import DeviceTaintRule, ResourceSlice
 from mooring.model.api.meta import Labels
 from mooring.model.api.nodes import Node
+from mooring.model.devices.device import Pool
 from mooring.model.devices.slices import PoolReader, in_order, is_local
+from mooring.model.node_offer import NodeOffer
 from mooring.state.devices.table import DeviceTable, PoolId
 
 
@@ -43,6 +45,20 @@ class PublishedDevices:
     def remove_node(self, name: str) -> None:
         row, _ = self._nodes.pop(name)
         self._table.put(row, [])
+        self._touched.discard(row)
+
+    def pools_of_offer(self, offer: NodeOffer) -> list[tuple[str, Pool]]:
+        """The pools that a node on offer would have, each with its name."""
+        by_pool: dict[PoolId, list[ResourceSlice]] = {}
+        for each in offer.slices:
+            by_pool.setdefault((each.spec.driver, each.spec.pool.name), []).append(each)
+        found = []
+        for pool_id, slices in sorted(by_pool.items()):
+            name = slices[0].spec.node_name or offer.node.metadata.name
+            pool = self._reader.pool(slices, name, offer.node.metadata.labels or {})
+            if pool is not None:
+                found.append((pool_id[1], pool))
+        return in_order(found)
 
     # Slices and rules.
 

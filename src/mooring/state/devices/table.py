@@ -22,7 +22,7 @@ Amounts: TypeAlias = tuple[tuple[str, Nanos], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class DeviceShare:
     """A device that somebody holds, or amounts of it."""
 
     driver: str
@@ -105,8 +105,8 @@ class DeviceTable:
         self.states: list[DeviceState] = [NO_STATE]
         """By code."""
         self.on_row: dict[int, NodeDevices] = {}
-        self.held: dict[Holder, tuple[Share, ...]] = {}
-        self._holders: dict[PoolId, dict[str, dict[Holder, Share]]] = {}
+        self.held: dict[Holder, tuple[DeviceShare, ...]] = {}
+        self._holders: dict[PoolId, dict[str, dict[Holder, DeviceShare]]] = {}
         """By pool and device."""
         self._rows_of: dict[PoolId, set[int]] = {}
         self._state_of: dict[tuple[int, Taken], DeviceState] = {(0, NOTHING): NO_STATE}
@@ -157,7 +157,7 @@ class DeviceTable:
 
     # Who holds what.
 
-    def take(self, holder: Holder, shares: Iterable[Share]) -> None:
+    def take(self, holder: Holder, shares: Iterable[DeviceShare]) -> None:
         """Let somebody who holds nothing hold these."""
         shares = tuple(shares)
         assert holder not in self.held, f"{holder} holds devices already"
@@ -176,11 +176,13 @@ class DeviceTable:
                 self._holders[share.driver, share.pool][share.device].pop(holder, None)
             self._changed(shares)
 
-    def holders(self, driver: str, pool: str, device: str) -> Mapping[Holder, Share]:
+    def holders(self, driver: str, pool: str, device: str) -> Mapping[Holder, DeviceShare]:
         """Who holds a device, or amounts of it."""
         return self._holders.get((driver, pool), {}).get(device, {})
 
-    def holders_at(self, inventory: Inventory, pool_names: Sequence[str], position: int) -> Mapping[Holder, Share]:
+    def holders_at(
+        self, inventory: Inventory, pool_names: Sequence[str], position: int
+    ) -> Mapping[Holder, DeviceShare]:
         """The same of a row's device, by position."""
         device = inventory.devices[position]
         return self.holders(device.driver, pool_names[inventory.pool_of[position]], device.name)
@@ -193,7 +195,7 @@ class DeviceTable:
             self._recount(row)
         return bool(before & ~devices)
 
-    def _changed(self, shares: Sequence[Share]) -> None:
+    def _changed(self, shares: Sequence[DeviceShare]) -> None:
         touched: dict[int, None] = {}
         for pool_id in {(share.driver, share.pool) for share in shares}:
             rows = self._rows_of.get(pool_id, ())

@@ -1,6 +1,6 @@
 """How pods come to hold devices: with their place on a row, and no longer than that."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape
@@ -21,3 +21,9 @@ class DeviceTaker(Protocol):
 
     def give_back(self, record: PodRecord, row: int) -> None:
         """A pod goes from this row."""
+
+    def held_by(self, record: PodRecord) -> Any:
+        """What a pod holds now, for `restore`."""
+
+    def restore(self, record: PodRecord, row: int, held: Any) -> None:
+        """A pod that was released is back on its row: it holds what it held, whatever else there would be for it."""

@@ -79,3 +79,16 @@ def test_a_claim_that_is_about_to_be_allocated_was_changed_under_the_scheduler()
     world.run(5)
 
     assert world.get(CLAIMS, "c") == claim
+
+
+def test_a_volume_for_a_claim_that_it_does_not_name_whole_is_nobodys() -> None:
+    world = make_world()
+    source = {"capacity": {"storage": "5Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
+    world.create("persistentvolumes", {"metadata": {"name": "v"}, "spec": {**source, "claimRef": {"name": "c"}}}, "")
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": {"requests": {"storage": "1Gi"}}}
+    world.create("persistentvolumeclaims", {"metadata": {"name": "c"}, "spec": spec})
+
+    world.run()
+
+    assert world.get("persistentvolumes", "v", "")["status"]["phase"] == "Available"
+    assert world.get("persistentvolumeclaims", "c")["status"]["phase"] == "Pending"

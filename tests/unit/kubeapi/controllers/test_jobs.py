@@ -222,7 +222,7 @@ def test_restarts_in_place_count_against_the_limit() -> None:
 
 
 def test_indexes_are_written_as_ranges() -> None:
-    assert format_indexes({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8"
+    assert format_indexes({0, 1, 2, 5, 7, 8}) == "0-2,5,7,8"
     assert parse_indexes("0-2,5,7-8", 8) == {0, 1, 2, 5, 7}
 
 
@@ -246,3 +246,25 @@ def test_a_job_that_is_scheduled_as_a_gang_has_a_workload_and_a_pod_group() -> N
     assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
     assert after["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
     assert workload["spec"]["podGroupTemplates"][0]["schedulingPolicy"] == {"gang": {"minCount": 2}}
+
+
+def test_a_pod_that_its_job_no_longer_selects_is_let_go() -> None:
+    world = World(Jobs)
+    selector = {"matchLabels": {"app": "web"}}
+    spec = {"parallelism": 2, "completions": 2, "selector": selector, "template": template("sleep", "1000")}
+    world.create("jobs.batch", {"metadata": {"name": "j"}, "spec": spec})
+    world.run(5)
+    first = sorted(world.phases())[0]
+
+    world.change("pods", first, lambda pod: pod["metadata"].pop("labels"))
+    world.run(5)
+
+    assert "ownerReferences" not in world.get("pods", first)["metadata"] or (
+        world.get("pods", first)["metadata"]["ownerReferences"] == []
+    )
+    assert len(world.phases()) == 3
+
+
+def test_two_indexes_in_a_row_are_no_range() -> None:
+    assert format_indexes([0, 1]) == "0,1"
+    assert format_indexes([0, 1, 2, 4, 5, 7]) == "0-2,4,5,7"

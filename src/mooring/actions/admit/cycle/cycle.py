@@ -8,33 +8,40 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 
+from mooring.actions.admit.cycle.conditions import MISCONFIGURED, SUSPENDED
+from mooring.actions.admit.cycle.entry_processing import EntryProcessing, MayStart, anybody
+from mooring.actions.admit.cycle.faults import blame
 from mooring.actions.admit.cycle.flavor_assigner import Assignment
-from mooring.actions.admit.cycle.grades import Mode
-from mooring.actions.admit.cycle.line import Requeue
+from mooring.actions.admit.cycle.flavor_modes import Mode
 from mooring.actions.admit.cycle.nominate import Entry, Nominator, describe
 from mooring.actions.admit.cycle.order import FairOrder, by_rank
 from mooring.actions.admit.cycle.pending import Pending
-from mooring.actions.admit.cycle.turns import MayStart, Turns, anybody
-from mooring.actions.admit.lifecycle.conditions import MISCONFIGURED, SUSPENDED, Condition
-from mooring.actions.admit.lifecycle.faults import blame
-from mooring.actions.admit.policies.held_room import HeldRoom
-from mooring.actions.admit.policies.own_rules import OwnRules
-from mooring.actions.admit.preemption import classical
+from mooring.actions.admit.cycle.pending_queue import Requeue
+from mooring.actions.admit.cycle.policies.held_room import HeldRoom
+from mooring.actions.admit.cycle.policies.own_rules import OwnRules
+from mooring.actions.admit.preemption.classical import ClassicalPreemption
 from mooring.actions.admit.preemption.fair import FINAL_SHARE, INITIAL_SHARE, FairPreemption
-from mooring.actions.admit.quota.fair_sharing import Share
+from mooring.actions.admit.quota.fair_sharing import DominantShare
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.resource_rules import ResourceRules
 from mooring.actions.admit.quota.structure import Queue, Structure
+from mooring.actions.admit.quota.topology_needs import Unplaceable, needs_of
+from mooring.actions.admit.quota.workload_info import (
+    AdmittedWorkload,
+    Intake,
+    PendingWorkload,
+    claims_of,
+    make_admitted,
+)
 from mooring.actions.admit.topology.assigner import TopologyAssigner
-from mooring.actions.admit.topology.needs import Unplaceable, needs_of
 from mooring.actions.admit.topology.replacement import replace_node
 from mooring.actions.admit.topology.usage import DomainUsage
-from mooring.actions.admit.workload_info import AdmittedWorkload, Intake, PendingWorkload, claims_of, make_admitted
 from mooring.engine.action import Fault
 from mooring.errors import PluginError
 from mooring.model.api.kueue import STOP_NONE, LocalQueue, Workload
 from mooring.model.decisions import PodSetFlavors
 from mooring.model.keys import WorkloadKey
+from mooring.state.workloads import Condition, WorkloadTable
 
 DEFAULT_STRATEGIES = (FINAL_SHARE, INITIAL_SHARE)
 
@@ -78,6 +85,8 @@ class CycleReport:
     """Those whose namespace their queue does not select."""
     failed: list[WorkloadKey] = field(default_factory=list)
     """Those in whose turn something raised."""
+    held: Mapping[int, object] = field(default_factory=dict, compare=False)
+    """By root of the tree of cohorts, what is held for which workloads after the cycle."""
     admitted: list[Admitted] = field(default_factory=list)
     preempted: list[Preempted] = field(default_factory=list)
     tried: list[PendingWorkload] = field(default_factory=list, compare=False)
@@ -100,9 +109,11 @@ class Admission:
         own: OwnRules | None = None,
         balances_placement: bool = False,
         keeps_nominations: bool = True,
+        table: WorkloadTable | None = None,
     ) -> None:
         """With `keeps_nominations=False` every head is planned from nothing: slow, and a measure of the other way."""
         self.cycle = 0
+        self._table = table or WorkloadTable(structure.tree.log)
         self._balances_placement = balances_placement
         self.intake = Intake(rules or ResourceRules(), orders_by_eviction)
         self._namespace_labels = namespace_labels if namespace_labels is not None else {}
@@ -110,7 +121,7 @@ class Admission:
         self._strategies = strategies
         self._holds_freed_room = holds_freed_room
         self._keeps_nominations = keeps_nominations
-        self.own = own or OwnRules()
+        self.own = own or OwnRules(self._table)
         self.faults: dict[WorkloadKey, Exception] = {}
         """What was raised in whose turn, until `take_faults`."""
         self._adrift: dict[WorkloadKey, AdmittedWorkload] = {}
@@ -123,8 +134,8 @@ class Admission:
         """Places pods in the topologies of flavors; whoever knows the nodes tells it of them (`TopologySurvey`)."""
         self._local_queues = {(found.metadata.namespace, found.metadata.name): found for found in local_queues}
         self.ledger: Ledger = self.own.make_ledger(structure, self.topology, self._local_queues.values())
-        self.pending = Pending(structure, self._namespace_labels, self.own.line_maker())
-        self.held = HeldRoom(self.ledger) if self._holds_freed_room else None
+        self.pending = Pending(structure, self._namespace_labels, self.own.line_maker(self._table.preemptors))
+        self.held = HeldRoom(self.ledger, structure, self._table.held_quota) if self._holds_freed_room else None
         self._plan_from_nothing()
 
     def _plan_from_nothing(self) -> None:
@@ -132,13 +143,11 @@ class Admission:
         structure = self.structure
         self.ledger.lose_followers()
         self._shares = self.own.make_shares(structure.tree)
-        find_victims = classical.find_victims
-        if self._fair_sharing:
-            find_victims = FairPreemption(self._shares, self._strategies).find_victims
+        preemption = FairPreemption(self._shares, self._strategies) if self._fair_sharing else ClassicalPreemption()
         self._nominator = Nominator(
             structure,
             self.ledger,
-            find_victims,
+            preemption.find_victims,
             fair_sharing=self._fair_sharing,
             ignores_undeclared=self.intake.rules.ignores_undeclared,
             keeps=self._keeps_nominations and not self.own.moves_with_time,
@@ -158,9 +167,6 @@ class Admission:
         in_order = dict.fromkeys(admitted.pending.key for admitted in self.ledger.admitted_workloads())
         for key in [*(key for key in in_order if key in holding), *(key for key in holding if key not in in_order)]:
             fresh._hold(holding[key])
-        sticky = {line.queue.name: line.sticky for line in self.pending}
-        for line in fresh.pending:
-            line.sticky = sticky.get(line.queue.name, "")
         return fresh
 
     def run_cycle(
@@ -177,16 +183,16 @@ class Admission:
         entries = [self._nominate(pending) for pending in heads]
         # 3. Order them, and give each its turn; later ones see what earlier ones took. All of this is what-if.
         with self.ledger.what_if():
-            turns = Turns(self.ledger, lambda: self._nominator, self.held, may_start, may_use)
-            self._take_turns(turns, self._order([entry for entry in entries if entry.requeue is None]))
+            processing = EntryProcessing(self.ledger, lambda: self._nominator, self.held, may_start, may_use)
+            self._take_turns(processing, self._order([entry for entry in entries if entry.requeue is None]))
         self._nominator.forget()
         key = None
         try:
             # 4. Carry out what was decided.
-            for entry in turns.admitted:
+            for entry in processing.admitted:
                 key = entry.pending.key
                 report.admitted.append(self._admit(entry, now))
-            for entry in turns.preempting:
+            for entry in processing.preempting:
                 key = entry.pending.key
                 report.preempted += self._preempt(entry)
             # 5. The others go back in line, or are parked.
@@ -195,7 +201,9 @@ class Admission:
                 self._put_back(entry, report)
         except Exception as error:
             blame(key, error)
-        self._hold_room(entries, [*turns.preempting, *turns.deferred])
+        self._hold_room(entries, [*processing.preempting, *processing.deferred])
+        if self.held is not None:
+            report.held = {queue.root: self.held.signature(queue.root) for queue in {entry.queue for entry in entries}}
         return report
 
     def _put_back(self, entry: Entry, report: CycleReport) -> None:
@@ -227,7 +235,7 @@ class Admission:
             entry.requeue = Requeue.NO_FIT  # it could take nothing from the others, so it needs no turn
         return entry
 
-    def _take_turns(self, turns: Turns, entries: Iterable[Entry]) -> None:
+    def _take_turns(self, processing: EntryProcessing, entries: Iterable[Entry]) -> None:
         """Let each entry have its turn; what raises in it, a plugin perhaps, costs this one alone."""
         log = self.ledger.log
         steps = log.steps
@@ -235,10 +243,10 @@ class Admission:
         for entry in entries:
             begin = len(steps)
             try:
-                turns.take(entry)
+                processing.take(entry)
             except Exception as error:
                 log.undo_to(begin)
-                turns.give_up(entry)
+                processing.give_up(entry)
                 self._fail(entry, error)
 
     def _fail(self, entry: Entry, error: Exception) -> None:
@@ -278,13 +286,16 @@ class Admission:
         for entry in waiting_for_victims:
             self.held.keep(entry)
         for entry in entries:
-            if entry.requeue not in _KEEPS_ITS_HOLD:
-                self._give_up_hold(entry.pending.key)
+            position = entry.pending.position
+            has_more_flavors = position is not None and position.is_pending  # it is tried again in the next cycle
+            if entry.requeue not in _KEEPS_ITS_HOLD and not has_more_flavors:
+                # That nothing is held for it any more is part of the signature by which cycles are seen to repeat.
+                self._give_up_hold(entry.pending.key, is_news=False)
 
-    def _give_up_hold(self, key: WorkloadKey) -> None:
+    def _give_up_hold(self, key: WorkloadKey, *, is_news: bool = True) -> None:
         queue = None if self.held is None else self.held.give_up(key)
         if queue is not None:
-            self.pending.retry([queue])
+            self.pending.retry([queue], is_news=is_news)
 
     # What happened outside
 
@@ -376,10 +387,10 @@ class Admission:
     def _queue_of(self, admitted: AdmittedWorkload) -> Queue:
         return self.structure.queue_of_node[admitted.node]
 
-    def share(self, queue: str) -> Share:
+    def share(self, queue: str) -> DominantShare:
         return self._shares.share(self.structure.queues[queue].node)
 
-    def cohort_share(self, cohort: str) -> Share:
+    def cohort_share(self, cohort: str) -> DominantShare:
         return self._shares.share(self.structure.cohort_node[cohort])
 
     @property

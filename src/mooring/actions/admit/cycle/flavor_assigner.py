@@ -8,11 +8,11 @@ workload that could not start with that flavor tries the ones behind it next tim
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mooring.actions.admit.cycle.asks import Ask, Asks
-from mooring.actions.admit.cycle.grades import (
+from mooring.actions.admit.cycle.conditions import Note, Shortage, TooMuch, pod_sets_message
+from mooring.actions.admit.cycle.flavor_modes import (
     BEST,
     WORST,
-    Grade,
+    FlavorMode,
     Mode,
     Possibility,
     Reason,
@@ -20,17 +20,17 @@ from mooring.actions.admit.cycle.grades import (
     milder,
     tries_next,
 )
-from mooring.actions.admit.lifecycle.conditions import Note, Shortage, TooMuch, pod_sets_message
+from mooring.actions.admit.cycle.quota_requests import QuotaRequest, QuotaRequests
 from mooring.actions.admit.quota.structure import FlavorGroup, FlavorMatcher, FlavorOption, Queue
+from mooring.actions.admit.quota.topology_needs import Unplaceable, flavor_mismatch, needs_of
+from mooring.actions.admit.quota.workload_info import PendingWorkload, PodSetRequest, ScanPosition
 from mooring.actions.admit.topology.assigner import Found, PodSetNeed, TopologyAssigner
-from mooring.actions.admit.topology.needs import Unplaceable, flavor_mismatch, needs_of
 from mooring.actions.admit.topology.usage import TopologyUse
-from mooring.actions.admit.workload_info import PendingWorkload, PodSetRequest, ScanPosition
 from mooring.model.api.kueue import NEVER
 from mooring.model.decisions import PodSetFlavors
 from mooring.state.quota_tree import QuotaTree
 
-Oracle = Callable[[PendingWorkload, Queue, int, int], Grade]
+Oracle = Callable[[PendingWorkload, Queue, int, int], FlavorMode]
 """Asks preemption what could be done for (workload, queue, column, amount)."""
 
 Pins = Sequence[Mapping[str, str]]
@@ -42,7 +42,7 @@ class Choice:
     """The flavor found for the resources of one group."""
 
     option: FlavorOption
-    grades: dict[str, Grade] = field(default_factory=dict)
+    flavor_modes: dict[str, FlavorMode] = field(default_factory=dict)
     tried: int = -1
     fits: bool = True
     """Whether all of it is free."""
@@ -103,7 +103,7 @@ class FlavorAssigner:
         self._matcher = matcher
         self._oracle = oracle
         self._fair_sharing = fair_sharing
-        self._asks = Asks(ignores_undeclared=ignores_undeclared)
+        self._quota_requests = QuotaRequests(ignores_undeclared=ignores_undeclared)
 
     def assign(
         self,
@@ -121,8 +121,8 @@ class FlavorAssigner:
         """
         search = _Search(self, pending, queue, position, pins)
         given = tuple(counts) if counts is not None else tuple([pod_set.count for pod_set in pending.pod_sets])
-        for ask in self._asks.of(pending, queue, given, is_whole=counts is None):
-            if not search.assign_together(ask, given):
+        for quota_request in self._quota_requests.of(pending, queue, given, is_whole=counts is None):
+            if not search.assign_together(quota_request, given):
                 break
         assignment = search.result(given, now_at)
         if queue.topology_flavors and assignment.mode != Mode.NO_FIT:
@@ -157,18 +157,20 @@ class FlavorAssigner:
             for resource, flavor in given.flavors.items()
         }
 
-    def grade(self, pending: PendingWorkload, queue: Queue, column: int, amount: int) -> tuple[Grade, Reason]:
+    def flavor_mode(
+        self, pending: PendingWorkload, queue: Queue, column: int, amount: int
+    ) -> tuple[FlavorMode, Reason]:
         """What it takes for the queue to have the amount in one column."""
         tree, node = self._tree, queue.node
         if amount > tree.potential_of(node, column):
-            return Grade(Possibility.NO_FIT, 0), Reason.ExceedsMaxQuota
+            return FlavorMode(Possibility.NO_FIT, 0), Reason.ExceedsMaxQuota
         height, is_more_above = tree.borrow_height(node, column, amount)
         if amount <= tree.available(node, column):
-            return Grade(Possibility.FIT, height), Reason.NONE
+            return FlavorMode(Possibility.FIT, height), Reason.NONE
         may_borrow_and_preempt = queue.borrows_while_preempting or (self._fair_sharing and queue.reclaim != NEVER)
         if amount <= tree.nominal_of(node, column) or is_more_above or may_borrow_and_preempt:
             return self._oracle(pending, queue, column, amount), Reason.NONE
-        return Grade(Possibility.NO_FIT, height), Reason.WaitingForQuota
+        return FlavorMode(Possibility.NO_FIT, height), Reason.WaitingForQuota
 
     def lasting_reason(self, queue: Queue, column: int, amount: int) -> Reason:
         is_too_much = amount > self._tree.potential_of(queue.node, column)
@@ -219,17 +221,17 @@ class _Search:
         self._reason = Reason.NONE
         self._notes: list[tuple[str, list[Note]]] = []
 
-    def assign_together(self, ask: Ask, counts: Sequence[int]) -> bool:
+    def assign_together(self, quota_request: QuotaRequest, counts: Sequence[int]) -> bool:
         """Find flavors for a pod set, or for a group that must have the same; False if there are none."""
         pod_sets = self._pending.pod_sets
-        together = [pod_sets[index] for index in ask.members]
+        together = [pod_sets[index] for index in quota_request.members]
         chosen: dict[str, Choice] = {}
         notes: list[Note] = []
-        for resource, group, wanted in ask.groups:
+        for resource, group, wanted in quota_request.groups:
             if group is None:
                 return self._give_up(together, [f"resource {resource} unavailable in ClusterQueue"])
             in_the_way: list[Note] = []
-            choice = self._find_flavor(ask.members, resource, group, wanted, in_the_way)
+            choice = self._find_flavor(quota_request.members, resource, group, wanted, in_the_way)
             if choice is None:
                 return self._give_up(together, in_the_way)
             for name in wanted:
@@ -238,9 +240,13 @@ class _Search:
                 notes += in_the_way
         if notes:
             self._notes += [(pod_set.name, notes) for pod_set in together]
-        for index, total in zip(ask.members, ask.totals, strict=True):
+        for index, total in zip(quota_request.members, quota_request.totals, strict=True):
             # Of a group each has what it asks for itself; who asks for nothing goes where the others go.
-            own = {name: chosen[name] for name in chosen if name in total} if total and len(ask.members) > 1 else chosen
+            own = (
+                {name: chosen[name] for name in chosen if name in total}
+                if total and len(quota_request.members) > 1
+                else chosen
+            )
             self._take(pod_sets[index], counts[index], total, own)
         return True
 
@@ -273,14 +279,14 @@ class _Search:
                 least = milder(least, Reason.NoMatchingFlavor)
                 continue
             choice = Choice(option)
-            grade, reason = self._grade_option(choice, wanted, in_the_way)
-            if grade.possibility == Possibility.NO_FIT:
+            flavor_mode, reason = self._grade_option(choice, wanted, in_the_way)
+            if flavor_mode.possibility == Possibility.NO_FIT:
                 least = milder(least, reason)
-            if not tries_next(grade, self._queue):
+            if not tries_next(flavor_mode, self._queue):
                 best = choice
                 break
-            if is_preferred(grade, best_grade, self._queue.prefers_preemption):
-                best, best_grade = choice, grade
+            if is_preferred(flavor_mode, best_grade, self._queue.prefers_preemption):
+                best, best_grade = choice, flavor_mode
         if best is None:
             self._reason = least
             return None
@@ -295,7 +301,9 @@ class _Search:
                 return wrong
         return ""
 
-    def _grade_option(self, choice: Choice, wanted: Mapping[str, int], in_the_way: list[Note]) -> tuple[Grade, Reason]:
+    def _grade_option(
+        self, choice: Choice, wanted: Mapping[str, int], in_the_way: list[Note]
+    ) -> tuple[FlavorMode, Reason]:
         """The worst grade over the resources that the group must provide."""
         queue, worst, reason = self._queue, BEST, Reason.NONE
         for resource, amount in wanted.items():
@@ -308,25 +316,25 @@ class _Search:
                 if (note := self._assigner.note(queue, column, before, amount)) is not None:
                     in_the_way.append(note)
                 continue
-            grade, why = self._assigner.grade(self._pending, queue, column, total)
-            if grade.possibility != Possibility.FIT:
+            flavor_mode, why = self._assigner.flavor_mode(self._pending, queue, column, total)
+            if flavor_mode.possibility != Possibility.FIT:
                 choice.fits = False
                 reason = max(reason, why)
                 if (note := self._assigner.note(queue, column, before, amount)) is not None:
                     in_the_way.append(note)
-            if is_preferred(worst, grade, queue.prefers_preemption):
-                worst = grade
-            choice.grades[resource] = grade
+            if is_preferred(worst, flavor_mode, queue.prefers_preemption):
+                worst = flavor_mode
+            choice.flavor_modes[resource] = flavor_mode
         return worst, reason
 
     def _take(self, pod_set: PodSetRequest, count: int, requests: Mapping[str, int], chosen: dict[str, Choice]) -> None:
         for resource, choice in chosen.items():
-            grade, column = choice.grades[resource], choice.option.columns[resource]
+            flavor_mode, column = choice.flavor_modes[resource], choice.option.columns[resource]
             self._usage[column] = self._usage.get(column, 0) + requests.get(resource, 0)
-            if grade.borrow_height > self._borrow_height:
-                self._borrow_height = grade.borrow_height
-            self._heights.add(grade.borrow_height)
-            if grade.possibility != Possibility.FIT:
+            if flavor_mode.borrow_height > self._borrow_height:
+                self._borrow_height = flavor_mode.borrow_height
+            self._heights.add(flavor_mode.borrow_height)
+            if flavor_mode.possibility != Possibility.FIT:
                 self._short.add(column)
                 self._mode = Mode.PREEMPT
         self._tried.append({resource: choice.tried for resource, choice in chosen.items()})

@@ -4,23 +4,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mooring.actions.admit.cycle.flavor_assigner import Assignment, FlavorAssigner, Pins
-from mooring.actions.admit.cycle.grades import Grade, Mode, Possibility
-from mooring.actions.admit.cycle.line import Requeue
-from mooring.actions.admit.lifecycle.conditions import (
+from mooring.actions.admit.cycle.conditions import (
     MISCONFIGURED,
     NAMESPACE_MISMATCH,
     WAITING_FOR_PLACEMENT,
     WAITING_FOR_PODS_READY,
     WAITING_FOR_PREEMPTED_WORKLOADS,
     WAITING_FOR_QUOTA,
-    Condition,
 )
+from mooring.actions.admit.cycle.flavor_assigner import Assignment, FlavorAssigner, Pins
+from mooring.actions.admit.cycle.flavor_modes import FlavorMode, Mode, Possibility
+from mooring.actions.admit.cycle.pending_queue import Requeue
 from mooring.actions.admit.preemption.targets import FindVictims, Preemptor, Victim
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue, Structure
-from mooring.actions.admit.workload_info import PendingWorkload, ScanPosition
+from mooring.actions.admit.quota.workload_info import PendingWorkload, ScanPosition
 from mooring.model.api.kueue import ANY
+from mooring.state.workloads import Condition
 
 MOST_KEPT = 10_000
 """How many plans are kept by shape; ever new shapes must not grow the memory for ever."""
@@ -205,8 +205,8 @@ class Nominator:
         assignment, column, amount, available = kept
         if self._ledger.tree.available(queue.node, column) != available:
             return None
-        grade, _ = self._assigner.grade(pending, queue, column, amount)
-        if grade.possibility == Possibility.NO_FIT or grade.borrow_height != assignment.borrow_height:
+        flavor_mode, _ = self._assigner.flavor_mode(pending, queue, column, amount)
+        if flavor_mode.possibility == Possibility.NO_FIT or flavor_mode.borrow_height != assignment.borrow_height:
             return None
         return Entry(pending, queue, assignment, self._victims(pending, queue, assignment))
 
@@ -244,20 +244,20 @@ class Nominator:
             victims = self._known[key] = self._find_victims(self._ledger, preemptor)
         return list(victims)
 
-    def _ask(self, pending: PendingWorkload, queue: Queue, column: int, amount: int) -> Grade:
+    def _ask(self, pending: PendingWorkload, queue: Queue, column: int, amount: int) -> FlavorMode:
         """What preemption could do in one column alone."""
         victims = self._find(Preemptor(pending, queue, {column: amount}, frozenset((column,))))
         ledger, tree = self._ledger, self._ledger.tree
         height, _ = tree.borrow_height(queue.node, column, amount)
         if not victims:
-            return Grade(Possibility.NO_CANDIDATES, height)
+            return FlavorMode(Possibility.NO_CANDIDATES, height)
         is_own = any(victim.admitted.node == queue.node for victim in victims)
         if is_own or len(tree.paths[queue.node]) > 2:  # else only the queue's own usage counts, and that stays
             with ledger.what_if():
                 for victim in victims:
                     ledger.remove(victim.admitted)
                 height, _ = tree.borrow_height(queue.node, column, amount)
-        return Grade(Possibility.PREEMPT if is_own else Possibility.RECLAIM, height)
+        return FlavorMode(Possibility.PREEMPT if is_own else Possibility.RECLAIM, height)
 
 
 def _tried(position: ScanPosition | None) -> tuple[Mapping[str, int], ...] | None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from mooring.actions.admit.cycle.nominate import Entry
-from mooring.actions.admit.quota.fair_sharing import Share, Shares
+from mooring.actions.admit.quota.fair_sharing import DominantShare, Shares
 from mooring.actions.admit.quota.ledger import Ledger
 
 
@@ -20,7 +20,7 @@ class Standing(NamedTuple):
 
     is_borrowing: bool
     """Beyond its quota in something that the workload asks for."""
-    share: Share
+    share: DominantShare
     queue_order: tuple[int, float, str]
 
 

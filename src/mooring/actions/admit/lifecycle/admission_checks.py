@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from mooring.actions.admit.lifecycle.stages import WorkloadRecord
-from mooring.actions.admit.workload_info import parse_time
+from mooring.actions.admit.quota.workload_info import parse_time
 from mooring.model.api.kueue_workload import CHECK_READY, CHECK_REJECTED, CHECK_RETRY, AdmissionCheckState
 from mooring.model.api.pods import Toleration
+from mooring.state.workloads import WorkloadRecord
 
 
 class CheckResult(NamedTuple):

@@ -10,6 +10,8 @@ from mooring.actions.admit.preemption.targets import (
 from mooring.model.api.kueue import Workload
 from mooring.model.queued.building import MADE_UID
 
+CLUSTER_QUEUE_STOPPED, LOCAL_QUEUE_STOPPED = "ClusterQueueStopped", "LocalQueueStopped"
+DEACTIVATED = "Deactivated"
 JOB_UID = "kueue.x-k8s.io/job-uid"
 UNKNOWN = "UNKNOWN"
 

@@ -2,27 +2,20 @@
 
 from collections.abc import Iterable
 
-from mooring.actions.admit.lifecycle.faults import blame, in_turn_of
+from mooring.actions.admit.cycle.faults import blame, in_turn_of
+from mooring.actions.admit.lifecycle.evictions import CLUSTER_QUEUE_STOPPED, DEACTIVATED, LOCAL_QUEUE_STOPPED
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
-from mooring.actions.admit.lifecycle.stages import (
-    CLUSTER_QUEUE_STOPPED,
-    DEACTIVATED,
-    LOCAL_QUEUE_STOPPED,
-    WITHOUT_QUOTA,
-    Eviction,
-    Stage,
-    WorkloadRecord,
-)
 from mooring.actions.admit.quota.structure import Structure
-from mooring.actions.admit.windows.windows import Overrides, QuotaSchedule, apply
+from mooring.actions.admit.quota.windows import Overrides, QuotaSchedule, apply
 from mooring.errors import TurnFailed
 from mooring.model.api.kueue import HOLD, HOLD_AND_DRAIN, Workload
 from mooring.model.api.kueue_workload import FINISHED
-from mooring.model.events import AdmitFailed, SuspendFailed
+from mooring.model.decisions import Admit, Suspend
 from mooring.model.keys import WorkloadKey
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.state.tenants import TenantTable
 from mooring.state.undo import UndoLog
+from mooring.state.workloads import WITHOUT_QUOTA, Eviction, Stage, WorkloadRecord, WorkloadTable
 
 REFUSED = "AdmissionRefused"
 """The reason of an eviction because the API server did not take the admission."""
@@ -34,20 +27,19 @@ def make_structure(tenants: TenantTable, log: UndoLog, overrides: Overrides | No
     return Structure(queues, tenants.cohorts.values(), tenants.flavors.values(), tenants.checks.values(), log=log)
 
 
-class Following:
+class WorkloadSync:
     """How far the world has been followed."""
 
-    def __init__(self, tenants: TenantTable, lifecycle: Lifecycle, schedule: QuotaSchedule, now: float) -> None:
+    def __init__(
+        self, tenants: TenantTable, table: WorkloadTable, lifecycle: Lifecycle, schedule: QuotaSchedule, now: float
+    ) -> None:
         """The lifecycle has the queues as they are, and as the schedule makes them now."""
+        self._table = table
         self._tenants = tenants
         self._lifecycle = lifecycle
         self._schedule = schedule
-        self._version = tenants.version
+        self._version = -1 if lifecycle.workloads else tenants.version
         self._overrides = self._open_windows(now)
-        self._position = 0
-        self._refused: tuple[int, list[AdmitFailed | SuspendFailed]] = (0, [])
-        """What the world had refused, as it was told to which run."""
-        self._is_broken = False
 
     def catch_up(self, now: float, come_back: Iterable[WorkloadKey] = ()) -> list[WorkloadRecord]:
         """Take in what changed; the workloads to look at, because they or their pods are not what they were.
@@ -55,12 +47,10 @@ class Following:
         Of those that are set aside, only who comes back is followed, and who is gone is forgotten.
         """
         tenants, lifecycle = self._tenants, self._lifecycle
-        if self._is_broken:
-            self.rebuild(now)
-        touched = tenants.touched(self._position)
+        touched = tenants.touched(self._table.position)
         if touched is None:
             touched = list(dict.fromkeys((*lifecycle.workloads, *tenants.workloads)))
-        self._position = tenants.position
+        self._table.follow_to(tenants.position)
         back = set(come_back)
         if back:
             touched = list(dict.fromkeys((*touched, *back)))
@@ -85,11 +75,11 @@ class Following:
                     lifecycle.come_back(record, now)
         except Exception as error:
             blame(key, error)
-        refused = tenants.take_refused()
-        self._refused = lifecycle.run, refused
-        for failure in refused:
-            with in_turn_of(WorkloadKey(failure.key)):
-                self._take_back(failure, now)
+        for failure in tenants.take_refused():
+            lifecycle.admission.ledger.log.note_standing(tenants.note_refused, failure)
+            assert isinstance(failure.decision, Admit | Suspend)
+            with in_turn_of(WorkloadKey(failure.decision.workload)):
+                self._take_back(failure.decision, failure.message, now)
         return found
 
     def _leave_alone(self, key: WorkloadKey, now: float) -> None:
@@ -123,11 +113,9 @@ class Following:
 
     def rebuild(self, now: float) -> None:
         """Compile the queues as they are, and make lines and ledger anew from what is known of each workload."""
-        self._is_broken = True
         tenants, lifecycle = self._tenants, self._lifecycle
         structure = make_structure(tenants, lifecycle.admission.ledger.log, self._open_windows(now))
         lifecycle.change_queues(structure, tenants.local_queues.values(), now)
-        self._is_broken = False
 
     def _open_windows(self, now: float) -> Overrides:
         """What the open windows say of queues that are there."""
@@ -136,21 +124,9 @@ class Following:
         found = self._schedule.overrides(now)
         return {key: override for key, override in found.items() if key.queue in self._tenants.cluster_queues}
 
-    def skip(self) -> None:
-        """What was touched since then, we touched ourselves."""
-        self._position = self._tenants.position
-
     def distrust(self) -> None:
         """Have lines and ledger made anew in the next run: a mistake of ours may have left something in them."""
         self._version = -1
-
-    def start_anew(self) -> None:
-        """What was followed in this run is taken back: follow everything again, and have lines and ledger made anew."""
-        self._is_broken = True
-        self._position = self._version = -1
-        run, refused = self._refused
-        for failure in refused if run == self._lifecycle.run else ():
-            self._tenants.note_refused(failure)
 
     def _follow(self, key: WorkloadKey, now: float) -> WorkloadRecord:
         queued, record = self._tenants.workloads[key], self._lifecycle.workloads.get(key)
@@ -160,21 +136,23 @@ class Following:
             record = WorkloadRecord(queued)
             self._take_in(record, now)
             self._obey_stop_policies(record, now)
+            if not record.workload.spec.active and record.stage in (Stage.RESERVED, Stage.ADMITTED):
+                self._lifecycle.evict(record, Eviction(DEACTIVATED, "The workload is deactivated", now))
         elif record.queued is not queued:
-            self._lifecycle.note(record)
-            before, record.queued = record.queued, queued
+            before = record.queued
+            self._lifecycle.follow(record, queued)
             self._update(record, before, now)
         return record
 
-    def _take_back(self, failure: AdmitFailed | SuspendFailed, now: float) -> None:
-        """The world refused a decision: who was to have quota waits for it again, who was to stop is told again."""
-        record = self._lifecycle.workloads.get(WorkloadKey(failure.key))
+    def _take_back(self, decision: Admit | Suspend, message: str, now: float) -> None:
+        """The world refused a decision: a workload to be admitted waits again, one to be stopped is told again."""
+        record = self._lifecycle.workloads.get(WorkloadKey(decision.workload))
         if record is None:
             return
-        if isinstance(failure, SuspendFailed):
+        if isinstance(decision, Suspend):
             self._lifecycle.hold_again(record)
         elif record.is_holding:
-            self._lifecycle.evict(record, Eviction(REFUSED, f"The admission was refused: {failure.message}", now))
+            self._lifecycle.evict(record, Eviction(REFUSED, f"The admission was refused: {message}", now))
 
     def _obey_stop_policies(self, record: WorkloadRecord, now: float) -> None:
         """Evict a workload from a queue that is drained; one that has not started yet, from any that is stopped."""
@@ -202,7 +180,7 @@ class Following:
         elif record.stage is Stage.DONE:
             return
         elif not workload.spec.active:
-            record.is_deactivated = False  # the world says so itself now
+            lifecycle.trust_activation(record)
             if record.stage in WITHOUT_QUOTA:
                 lifecycle.enter(record, now)
             else:
@@ -216,7 +194,7 @@ class Following:
         else:
             admitted = lifecycle.admission.admitted(record.key)
             if admitted is not None:
-                admitted.pending.priority = workload.spec.priority or 0
+                lifecycle.admission.ledger.set_priority(admitted, workload.spec.priority or 0)
             if record.stage is not Stage.LEAVING:
                 lifecycle.follow_checks(record, now)
 

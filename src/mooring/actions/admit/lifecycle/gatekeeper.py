@@ -1,15 +1,14 @@
 """Asked last whether a workload that has quota may start: are those before it ready, is there room for its pods."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
-from mooring.actions.admit.cycle.line import Requeue
+from mooring.actions.admit.cycle.conditions import PODS_NOT_READY
+from mooring.actions.admit.cycle.entry_processing import Refusal
 from mooring.actions.admit.cycle.nominate import Entry
-from mooring.actions.admit.cycle.turns import Refusal
-from mooring.actions.admit.lifecycle.conditions import PODS_NOT_READY
+from mooring.actions.admit.cycle.pending_queue import Requeue
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
 from mooring.actions.admit.lifecycle.pods import WorkloadPods
-from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
 from mooring.config.tenant_policy import ALWAYS, CHECK_PLACEMENT, ON_REQUEST
 from mooring.engine.answers.answers import to_keys
 from mooring.engine.evaluate import evaluate
@@ -20,6 +19,7 @@ from mooring.model.keys import WorkloadKey
 from mooring.model.queued.workloads import ResumeError
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND
+from mooring.state.workloads import Stage, WorkloadRecord
 
 Rehearse = Callable[[Cluster, Sequence[Pod]], str | None]
 """Lets all these pods take places together, and says None; else says why not, and leaves everything as it was.
@@ -88,6 +88,8 @@ class Gate:
         """Workloads whose pods will be placed first, as far as they can be, and are not in the what-if yet."""
 
     def may_start(self, entry: Entry) -> Refusal | None:
+        if entry.victims:
+            return self._may_preempt(entry)
         cycle = self._lifecycle.admission.cycle
         has_let_through = self._keeper.lets_through_one_a_cycle and self._passed_in == cycle
         if has_let_through or self._keeper.blocks(self._lifecycle):
@@ -103,11 +105,32 @@ class Gate:
         self._passed_in = cycle
         return None
 
+    def _may_preempt(self, entry: Entry) -> Refusal | None:
+        """Refuse a workload whose pods could not be placed even without its victims: they would go in vain, get their
+        quota back, and be preempted again."""
+        workload, cluster = self._lifecycle.workloads[entry.pending.key], self._pods.cluster
+        if not self._keeper.checks(workload):
+            return None
+        leaving = {victim.admitted.pending.key for victim in entry.victims}
+        before = self._was_asked, self._ahead[:], self._placed[:]
+        try:
+            with cluster.what_if():
+                for key in leaving:
+                    for record in self._pods.placed(self._lifecycle.workloads[key]):
+                        cluster.release(record.key)
+                problem = self._ask(self._pods_of(workload, entry.assignment.pod_sets), leaving)
+        except ResumeError as error:
+            problem = str(error)
+        finally:
+            self._was_asked, self._ahead, self._placed = before
+        self._keeper.note_placement(workload.key, problem is None)
+        return None if problem is None else Refusal(Requeue.NO_PLACE, problem)
+
     def end_cycle(self) -> None:
         """Turns are tried out, and these are over: let the pods of those who start have their places again."""
         cluster, placed = self._pods.cluster, self._placed
         for pod, row in placed:
-            cluster.see_waiting_as(pod)
+            cluster.replace_pod(pod)
             cluster.assume(pod.key, row)
         self._placed = []
 
@@ -127,7 +150,8 @@ class Gate:
     def _pods_of(self, workload: WorkloadRecord, pod_sets: Iterable[PodSetFlavors]) -> list[Pod]:
         return [pod for given in pod_sets for pod in self._pods.resumed(workload, given)]
 
-    def _ask(self, pods: Sequence[Pod]) -> str | None:
+    def _ask(self, pods: Sequence[Pod], leaving: Container[WorkloadKey] = ()) -> str | None:
+        """Try to place pods behind those of workloads that started or start before, without those that are leaving."""
         if not self._was_asked:
             self._was_asked = True
             let_through = {workload.key for workload, _ in self._ahead}
@@ -135,7 +159,7 @@ class Gate:
             self._ahead[:0] = [(workload, workload.pod_sets) for workload in started if workload.key not in let_through]
         ahead, placed = self._ahead, self._placed[:]
         try:
-            for workload, pod_sets in ahead:
+            for workload, pod_sets in [found for found in ahead if found[0].key not in leaving]:
                 # Nobody asked whether all of these can be placed: each takes the room that it finds. What raises is
                 # theirs, and is said when they are really placed.
                 with suppress(Exception):
@@ -181,7 +205,7 @@ class Rehearsal:
         record = cluster.pods.records.get(pod.key)
         if profile is None or record is None or record.row != UNBOUND:
             return None  # another scheduler's, not there yet, or in its place: nothing to try
-        cluster.see_waiting_as(pod)
+        cluster.replace_pod(pod)
         evaluation = evaluate(profile, cluster, record.shape)
         rows = evaluation.scored
         if not len(rows):

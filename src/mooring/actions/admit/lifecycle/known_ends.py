@@ -2,9 +2,9 @@
 
 from math import ceil
 
-from mooring.actions.admit.lifecycle.stages import Stage, WorkloadRecord
 from mooring.model.api.pods import Pod
 from mooring.model.values.durations import DURATION, duration_seconds, parse_duration
+from mooring.state.workloads import Stage, WorkloadRecord
 
 PREEMPTIBLE = "mooring.dev/preemptible"
 """The annotation by which a job says that it may be stopped at any time: it takes quota that it will lose soon."""

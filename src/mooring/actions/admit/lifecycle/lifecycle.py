@@ -5,26 +5,29 @@ It knows quota and time. It knows nothing of pods: whoever has changed a workloa
 
 from collections.abc import Callable, Iterable, Mapping
 
+from mooring.actions.admit.cycle.conditions import ADMISSION_GATED, SUSPENDED, WAITING_FOR_QUOTA
 from mooring.actions.admit.cycle.cycle import Admission, Preempted
+from mooring.actions.admit.cycle.faults import blame, in_turn_of
 from mooring.actions.admit.lifecycle.admission_checks import look_at_checks
-from mooring.actions.admit.lifecycle.conditions import ADMISSION_GATED, SUSPENDED, WAITING_FOR_QUOTA, Condition
-from mooring.actions.admit.lifecycle.evictions import preemption_message
-from mooring.actions.admit.lifecycle.faults import SetAside, blame, in_turn_of
+from mooring.actions.admit.lifecycle.evictions import DEACTIVATED, preemption_message
 from mooring.actions.admit.lifecycle.settling import Deadlines, Settling
-from mooring.actions.admit.lifecycle.stages import DEACTIVATED, Eviction, Stage, WorkloadRecord
 from mooring.actions.admit.quota.structure import Structure
-from mooring.actions.admit.workload_info import (
-    ADMISSION_CHECK,
-    EVICTED,
-    PODS_READY_TIMEOUT,
-    QUOTA_RESERVED,
-    parse_time,
-)
+from mooring.actions.admit.quota.workload_info import EVICTED, QUOTA_RESERVED, parse_time
 from mooring.config.queueing import QueueingSettings
 from mooring.model.api.kueue import LocalQueue
 from mooring.model.api.kueue_workload import ADMITTED, FINISHED
 from mooring.model.decisions import Admit, Decision, PodSetFlavors, Suspend
 from mooring.model.keys import WorkloadKey
+from mooring.model.queued.workloads import QueuedWorkload
+from mooring.state.workloads import (
+    ADMISSION_CHECK,
+    PODS_READY_TIMEOUT,
+    Condition,
+    Eviction,
+    Stage,
+    WorkloadRecord,
+    WorkloadTable,
+)
 
 FinishedOf = Callable[[WorkloadKey], Mapping[str, int]]
 """Says of a workload, by pod set, how many of its pods are done."""
@@ -33,12 +36,17 @@ FinishedOf = Callable[[WorkloadKey], Mapping[str, int]]
 class Lifecycle:
     """All workloads, the admission that decides on them, and the times at which they must be looked at."""
 
-    def __init__(self, settings: QueueingSettings, admission: Admission, finished_of: FinishedOf) -> None:
+    def __init__(
+        self, settings: QueueingSettings, admission: Admission, finished_of: FinishedOf, table: WorkloadTable
+    ) -> None:
+        """Go on with what the state has of each workload; lines and ledger are filled by `change_queues`."""
         self._settings = settings
         self._finished_of = finished_of
+        self._table = table
         self.admission = admission
         self.settling = Settling(admission.structure)
-        self.workloads: dict[WorkloadKey, WorkloadRecord] = {}
+        self.workloads = table.records
+        self.aside = table.aside
         self.deadlines = Deadlines()
         self.unready: dict[WorkloadKey, WorkloadRecord] = {}
         """Workloads that hold quota, and not all of whose pods are there."""
@@ -48,67 +56,21 @@ class Lifecycle:
         self.spoken_of: dict[WorkloadKey, WorkloadRecord] = {}
         """Workloads of which there may be something new to say."""
         self.decisions: list[Decision] = []
-        self.run = 1
-        """The number of the run that goes on, or comes next."""
-        self.aside = SetAside()
-        self._noted: list[tuple[WorkloadRecord, tuple[object, ...]]] = []
-        """What workloads that this run has changed were before it."""
-        self._known: dict[WorkloadKey, WorkloadRecord | None] = {}
-        """Who came or went in this run: who was there before under that name, if anybody."""
-
-    # A run, and taking it back.
-
-    def end_run(self) -> None:
-        """All is done, and the driver is told of it: what changes from here on belongs to another run."""
-        if self.admission.own.local is not None:
-            self.admission.own.local.end_run()
-        self._noted.clear()
-        self._known.clear()
-        self.run += 1
-
-    def note(self, record: WorkloadRecord) -> None:
-        """A record is about to change: remember what it was before this run."""
-        if record.noted_in != self.run:
-            record.noted_in = self.run
-            self._noted.append((record, record.values()))
-
-    def take_back(self) -> list[WorkloadRecord]:
-        """Something raised in the middle of a run: let all be as it was before, as far as workloads are concerned.
-
-        Nobody was told of what the run had decided. What the world said is in the state, and is followed again. Lines
-        and ledger may be anything now: they are to be made anew (`change_queues`). Returned are those who came in this
-        run: they are not known any more, and are to come again.
-        """
-        for record, values in self._noted:
-            record.restore(values)
-        came: list[WorkloadRecord] = []
-        for key, known in self._known.items():
-            found = self.workloads.pop(key, None)
-            if found is not None and found is not known:
-                found.stage = Stage.OUTSIDE
-                came.append(found)
-            if known is not None:
-                self.workloads[key] = known
-        if self.admission.own.local is not None:
-            self.admission.own.local.take_back()
-        self._noted.clear()
-        self._known.clear()
-        self.decisions.clear()
-        self.unready, self.leaving, self.deadlines = {}, {}, Deadlines()
-        for record in self.workloads.values():
+        for record in table.records.values():
             self._set_down(record)
-        self.moved = dict(self.workloads)
-        self.spoken_of = dict(self.workloads)
-        self.run += 1
-        return came
+
+    @property
+    def run(self) -> int:
+        """The number of the run that goes on, or comes next."""
+        return self._table.run
+
+    def _change(self, record: WorkloadRecord, **values: object) -> None:
+        self._table.change(record, **values)
 
     def _set_down(self, record: WorkloadRecord) -> None:
         """Let a workload be found wherever it is to be by its stage, but for lines and ledger."""
-        holds = record.holds
-        if holds is not None:
-            holds.stand(record.pod_sets, is_evicted=record.stage is Stage.LEAVING)
-            if record.stage is not Stage.LEAVING:
-                holds.started_at = record.admitted_at if record.stage is Stage.ADMITTED else None
+        if record.holds is not None:
+            record.holds.stand(record)
         if record.stage is Stage.LEAVING:
             self.leaving[record.key] = record
         elif record.stage is Stage.RESERVED or (record.stage is Stage.ADMITTED and not record.is_ready):
@@ -124,9 +86,24 @@ class Lifecycle:
                 if time is not None:
                     self.deadlines.add(time, record.key)
 
+    def follow(self, record: WorkloadRecord, queued: QueuedWorkload) -> None:
+        """The world says something else of a workload."""
+        self._change(record, queued=queued)
+
+    def trust_activation(self, record: WorkloadRecord) -> None:
+        """The world says itself that a workload is not active."""
+        self._change(record, is_deactivated=False)
+
+    def note_told(self, record: WorkloadRecord, condition: Condition) -> None:
+        """A workload was told why it waits."""
+        self._change(record, told=condition)
+
+    def note_told_ends(self, record: WorkloadRecord, ends: frozenset[float]) -> None:
+        """A workload was told when it will lose its quota."""
+        self._change(record, told_ends=ends)
+
     def leave_alone(self, record: WorkloadRecord) -> None:
         """Something raised in the turn of a workload that waits: it waits in no line until it may be tried again."""
-        self.note(record)
         self.admission.finish([record.key])
         self._keep_out(record, Condition(WAITING_FOR_QUOTA, self.aside.message(record.key)))
 
@@ -164,21 +141,19 @@ class Lifecycle:
 
     def take_in_unread(self, record: WorkloadRecord) -> None:
         """Let a workload be there that could not be taken in, until that is tried again."""
-        record.is_unread = True
-        self._known.setdefault(record.key, None)
-        self.workloads[record.key] = record
+        self._change(record, is_unread=True)
+        self._table.put(record)
         self._keep_out(record, Condition(WAITING_FOR_QUOTA, self.aside.message(record.key)))
 
     def take_in(self, record: WorkloadRecord, now: float) -> None:
         """Let a workload that was not known before go on from where the world says that it is."""
         workload = record.workload
-        self._known.setdefault(record.key, self.workloads.get(record.key))
-        self.workloads[record.key] = record
+        self._table.put(record)
         state = workload.status.requeue_state
         if state is not None:
-            record.requeue_count = state.count
-            record.requeue_at = parse_time(state.requeue_at) if state.requeue_at else None
-        record.past_seconds = float(workload.status.accumulated_past_execution_time_seconds or 0)
+            self._change(record, requeue_count=state.count)
+            self._change(record, requeue_at=parse_time(state.requeue_at) if state.requeue_at else None)
+        self._change(record, past_seconds=float(workload.status.accumulated_past_execution_time_seconds or 0))
         if workload.condition(FINISHED) is not None:
             self._move(record, Stage.DONE)
         elif workload.status.admission is not None:
@@ -189,7 +164,6 @@ class Lifecycle:
     def take_in_admitted(self, record: WorkloadRecord, now: float) -> None:
         """Let a workload go on that the world says has quota."""
         workload = record.workload
-        self.note(record)
         self._hold_as_the_world_says(record)
         evicted, admitted = workload.condition(EVICTED), workload.condition(ADMITTED)
         if evicted is not None:
@@ -209,14 +183,13 @@ class Lifecycle:
         self.admission.add(record.workload)
         info = self.admission.admitted(record.key)
         assert info is not None
-        record.holds, record.pod_sets = info, info.pod_sets
+        self._change(record, holds=info, pod_sets=info.pod_sets)
 
     def enter(self, record: WorkloadRecord, now: float) -> None:
         """Put a workload that holds nothing where it belongs: into its line, behind its backoff, or outside."""
         workload = record.workload
-        self.note(record)
         self.admission.finish([record.key])
-        record.holds = None
+        self._change(record, holds=None)
         if record.is_deactivated or not workload.spec.active:
             said = record.eviction.message if record.eviction is not None and record.is_deactivated else ""
             self._keep_out(record, Condition(SUSPENDED, said or "The workload is deactivated"))
@@ -227,7 +200,7 @@ class Lifecycle:
             self.say(record, Condition(SUSPENDED, f"{said}requeued in {record.requeue_at - now:.0f}s"))
             self.deadlines.add(record.requeue_at, record.key)
             return
-        record.requeue_at = None
+        self._change(record, requeue_at=None)
         if record.key in self.aside:
             self.leave_alone(record)
             return
@@ -257,8 +230,7 @@ class Lifecycle:
     def say(self, record: WorkloadRecord, condition: Condition) -> None:
         """Note why a workload waits; the same again is nothing new."""
         if condition != record.condition:
-            self.note(record)
-            record.condition = condition
+            self._change(record, condition=condition)
             self.spoken_of[record.key] = record
 
     # Quota.
@@ -267,10 +239,7 @@ class Lifecycle:
         """A workload was given quota; it starts once its checks are ready."""
         info = self.admission.admitted(record.key)
         assert info is not None
-        self.note(record)
-        record.holds, record.pod_sets = info, info.pod_sets
-        record.admitted_in_run = self.run
-        record.eviction = None
+        self._change(record, holds=info, pod_sets=info.pod_sets, admitted_in_run=self.run, eviction=None)
         self.unready[record.key] = record
         self._move(record, Stage.RESERVED)
         pending = self.follow_checks(record, now)
@@ -281,18 +250,16 @@ class Lifecycle:
 
     def reassign(self, record: WorkloadRecord, pod_sets: tuple[PodSetFlavors, ...], message: str) -> None:
         """The pods of a workload that have no node are to go to other domains."""
-        self.note(record)
         self.admission.ledger.reassign(record.key, pod_sets)
         info = self.admission.admitted(record.key)
         assert info is not None
-        record.pod_sets = pod_sets
-        record.let_go.clear()
+        self._change(record, pod_sets=pod_sets)
+        self._change(record, let_go=set())
         self.moved[record.key] = record
         self.decisions.append(Admit(record.key, info.pending.queue_name, pod_sets, message))
 
     def follow_checks(self, record: WorkloadRecord, now: float) -> tuple[str, ...]:
         """Act on the admission checks of a workload that holds quota; the names of those that are pending."""
-        self.note(record)
         info = self.admission.admitted(record.key)
         queue = self.admission.structure.queues.get(info.pending.queue_name) if info is not None else None
         result = look_at_checks(record, queue.checks_for(record.flavors()) if queue is not None else (), now)
@@ -300,7 +267,7 @@ class Lifecycle:
             names = ",".join(result.rejected)
             self.deactivate(record, ADMISSION_CHECK, f"Admission check(s): {names}, were rejected", now)
         elif result.retry_at is not None:
-            record.requeue_at = result.retry_at
+            self._change(record, requeue_at=result.retry_at)
             self.evict(record, Eviction(ADMISSION_CHECK, "At least one admission check is false", now))
         elif record.stage is Stage.RESERVED and not result.pending:
             assert info is not None
@@ -315,33 +282,33 @@ class Lifecycle:
         return result.pending
 
     def _start(self, record: WorkloadRecord, since: float) -> None:
-        record.admitted_at = since
+        self._change(record, admitted_at=since)
         info = self.admission.admitted(record.key)
         if info is not None:
             info.started_at = since
-        record.is_ready = False
-        record.let_go.clear()
+        self._change(record, is_ready=False)
+        self._change(record, let_go=set())
+        self._change(record, flavor_terms={})
         self._move(record, Stage.ADMITTED)
         if self._settings.pods_ready is not None:
             self._expect_ready(record, since + self._settings.pods_ready.timeout_seconds)
         most = record.workload.spec.maximum_execution_time_seconds
-        record.stop_by = None
-        if most is not None:
-            record.stop_by = since + most - record.past_seconds
-            self.deadlines.add(record.stop_by, record.key)
+        stop_by = None if most is None else since + most - record.past_seconds
+        self._change(record, stop_by=stop_by)
+        if stop_by is not None:
+            self.deadlines.add(stop_by, record.key)
 
     def _expect_ready(self, record: WorkloadRecord, by: float) -> None:
-        record.ready_by = by
+        self._change(record, ready_by=by)
         self.deadlines.add(by, record.key)
 
     def set_ready(self, record: WorkloadRecord, is_ready: bool, now: float) -> None:
         """Note whether all pods of an admitted workload are there; if they were and are not, they may recover."""
         if is_ready == record.is_ready:
             return
-        self.note(record)
-        record.is_ready = is_ready
+        self._change(record, is_ready=is_ready)
         if is_ready:
-            record.ready_by = None
+            self._change(record, ready_by=None)
             self.unready.pop(record.key, None)
             self.settling.wake_all()  # whoever waits for the others to be ready
             return
@@ -360,12 +327,24 @@ class Lifecycle:
                 with in_turn_of(key):
                     self._pass_time(record, now)
 
+    def next_deadline(self) -> float | None:
+        """When something falls due though nothing happens."""
+        return self.deadlines.next(self._counts)
+
+    def _counts(self, time: float, key: WorkloadKey) -> bool:
+        """Whether a deadline is still one."""
+        record = self.workloads.get(key)
+        if record is None:
+            return False
+        if record.stage is Stage.BACKOFF:
+            return record.requeue_at == time
+        return record.stage is Stage.ADMITTED and time in (record.stop_by, record.ready_by)
+
     def _pass_time(self, record: WorkloadRecord, now: float) -> None:
-        self.note(record)
         if record.stage is Stage.BACKOFF and record.requeue_at is not None and record.requeue_at <= now:
             self.enter(record, now)
         elif record.stage is Stage.ADMITTED and record.stop_by is not None and record.stop_by <= now:
-            record.past_seconds = 0.0
+            self._change(record, past_seconds=0.0)
             self.deactivate(record, "MaximumExecutionTimeExceeded", "exceeding the maximum execution time", now)
         elif record.stage is Stage.ADMITTED and record.ready_by is not None and record.ready_by <= now:
             self._take_too_long(record, now)
@@ -373,12 +352,12 @@ class Lifecycle:
     def _take_too_long(self, record: WorkloadRecord, now: float) -> None:
         settings = self._settings.pods_ready
         assert settings is not None
-        record.requeue_count += 1
+        self._change(record, requeue_count=record.requeue_count + 1)
         if settings.backoff_limit is not None and record.requeue_count > settings.backoff_limit:
             cause = "exceeding the maximum number of re-queuing retries"
             self.deactivate(record, "RequeuingLimitExceeded", cause, now)
             return
-        record.requeue_at = now + settings.backoff_seconds(record.requeue_count)
+        self._change(record, requeue_at=now + settings.backoff_seconds(record.requeue_count))
         self.evict(record, Eviction(PODS_READY_TIMEOUT, f"Exceeded the PodsReady timeout {record.key}", now))
 
     def change_queues(self, structure: Structure, local_queues: Iterable[LocalQueue], now: float) -> None:
@@ -405,19 +384,17 @@ class Lifecycle:
 
     def deactivate(self, record: WorkloadRecord, cause: str, message: str, now: float) -> None:
         """Stop a workload, and do not try it again until somebody asks for it."""
-        self.note(record)
-        record.is_deactivated = True
-        record.requeue_count, record.requeue_at = 0, None
+        self._change(record, is_deactivated=True)
+        self._change(record, requeue_count=0, requeue_at=None)
         self.evict(record, Eviction(f"{DEACTIVATED}DueTo{cause}", f"The workload is deactivated due to {message}", now))
 
     def evict(self, record: WorkloadRecord, eviction: Eviction) -> None:
         """Tell a workload to stop; it holds its quota until its pods are gone."""
         if record.stage is Stage.LEAVING:
             return
-        self.note(record)
         if record.stage is Stage.ADMITTED and not record.is_deactivated:
-            record.past_seconds += max(0.0, eviction.at - record.admitted_at)
-        record.outdated_checks = record.queued
+            self._change(record, past_seconds=record.past_seconds + max(0.0, eviction.at - record.admitted_at))
+        self._change(record, outdated_checks=record.queued)
         self._leave(record, eviction)
         self._tell_to_stop(record, eviction)
 
@@ -427,26 +404,25 @@ class Lifecycle:
         eviction, workload = record.eviction, record.workload
         if eviction is None or record.stage is Stage.DONE:
             return
-        self.note(record)
         if not record.is_holding and workload.status.admission is not None:
             self.admission.finish([record.key])
             self._hold_as_the_world_says(record)
             self._leave(record, eviction)
         if record.stage is Stage.LEAVING:
-            record.is_refused = True
+            self._change(record, is_refused=True)
+            self.moved[record.key] = record  # its pods may not have been told either
             self._tell_to_stop(record, eviction)
 
     def _tell_to_stop(self, record: WorkloadRecord, eviction: Eviction) -> None:
         self.decisions.append(Suspend(record.key, eviction.reason, eviction.message, eviction.preemptor))
 
     def _leave(self, record: WorkloadRecord, eviction: Eviction) -> None:
-        self.note(record)
         info = self.admission.admitted(record.key)
         if info is not None:
             self.admission.ledger.mark_evicted(info)
-        record.eviction = eviction
-        record.is_refused = False
-        record.ready_by = record.stop_by = None
+        self._change(record, eviction=eviction)
+        self._change(record, is_refused=False)
+        self._change(record, ready_by=None, stop_by=None)
         self.unready.pop(record.key, None)
         self.leaving[record.key] = record
         self._move(record, Stage.LEAVING)
@@ -458,33 +434,29 @@ class Lifecycle:
         self.admission.finish([record.key for record in workloads])
         for record in workloads:
             try:
-                self.note(record)
                 del self.leaving[record.key]
-                record.pod_sets = ()
+                self._change(record, pod_sets=())
                 self.enter(record, now)
             except Exception as error:
                 blame(record.key, error)
 
     def finish(self, record: WorkloadRecord) -> None:
         """A workload is done: what it held is free."""
-        self.note(record)
         self.admission.finish([record.key])
-        record.holds = None
+        self._change(record, holds=None)
         self.unready.pop(record.key, None)
         self.leaving.pop(record.key, None)
         self._move(record, Stage.DONE)
 
     def forget(self, record: WorkloadRecord) -> None:
         """A workload is gone from the world."""
-        self._known.setdefault(record.key, record)
         self.finish(record)
         self.aside.forget([record.key])
-        del self.workloads[record.key]
+        self._table.remove(record.key)
         self.moved.pop(record.key, None)
         self.spoken_of.pop(record.key, None)
 
     def _move(self, record: WorkloadRecord, stage: Stage) -> None:
         if record.stage is not stage:
-            self.note(record)
-            record.stage = stage
+            self._change(record, stage=stage)
             self.moved[record.key] = record

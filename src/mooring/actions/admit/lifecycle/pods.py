@@ -4,28 +4,29 @@ A pod that is held back carries Kueue's scheduling gate. Letting it go takes the
 its flavors. Both are done to the state at once; the driver does the same to the world when it carries the decision out.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from mooring.actions.admit.lifecycle.admission_checks import checks_terms
-from mooring.actions.admit.lifecycle.conditions import NO_CONDITION, Condition
-from mooring.actions.admit.lifecycle.faults import blame
+from mooring.actions.admit.cycle.faults import blame
+from mooring.actions.admit.lifecycle.admission_checks import check_states, checks_terms
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
-from mooring.actions.admit.lifecycle.stages import WITHOUT_QUOTA, Stage, WorkloadRecord
 from mooring.actions.admit.topology.ungating import assign_pods
-from mooring.engine.evictions import withdraw
+from mooring.engine.disruption import withdraw
 from mooring.engine.profile import Profile
 from mooring.engine.queue.queue import Queue
 from mooring.model.api.kueue_workload import PodSet
-from mooring.model.api.pods import Pod, PodStatus, SchedulingGate
+from mooring.model.api.pods import Pod, SchedulingGate, Toleration
 from mooring.model.decisions import Decision, Defer, PodSetFlavors, TopologyAssignment, Wait
-from mooring.model.events import PodSeen
+from mooring.model.keys import PodKey
+from mooring.model.pod_patch import PodPatch
 from mooring.model.queued.labels import ADMISSION_GATE, QUEUE_GATES
-from mooring.model.queued.workloads import flavor_terms, resume_pods
+from mooring.model.queued.workloads import ResumeError, flavor_terms, resume_pods, terms_patch
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND, PodRecord
+from mooring.state.workloads import NO_CONDITION, WITHOUT_QUOTA, Condition, Stage, WorkloadRecord
 
 READY = "Ready"
 
@@ -111,9 +112,9 @@ class WorkloadPods:
     def withdraw(self, workload: WorkloadRecord) -> None:
         """Take back the room that is being made for pods of a workload that is to stop: they never ran."""
         for record in self.records(workload):
-            nomination = self.cluster.nomination_of(record.key)
-            if nomination is not None:
-                withdraw(self.cluster, self.queue, nomination)
+            plan_id = self.cluster.plan_of(record.key)
+            if plan_id is not None:
+                withdraw(self.cluster, self.queue, plan_id)
 
     def resumed(self, workload: WorkloadRecord, given: PodSetFlavors) -> list[Pod]:
         """The pods of a set as they would be let go, first come first; raise ResumeError if that cannot be."""
@@ -123,10 +124,31 @@ class WorkloadPods:
     def _resume(self, workload: WorkloadRecord, given: PodSetFlavors, pods: list[Pod]) -> list[Pod]:
         if not pods:
             return []
-        selector, tolerations = flavor_terms(self.cluster.tenants.flavors, given.flavors.values())
+        selector, tolerations = self._flavor_terms(workload, given)
         more_selector, more_tolerations = checks_terms(workload, given.name)
         resumed = resume_pods(resume_pods(pods, selector, tolerations), more_selector, more_tolerations)
+        marks = self._patch(workload, given)
+        if marks.labels or marks.annotations:
+            marks = PodPatch(labels=marks.labels, annotations=marks.annotations)
+            resumed = [marks.apply(pod) for pod in resumed]
         return resumed if given.topology is None else self._send_to_domains(workload, given, given.topology, resumed)
+
+    def patches(self, workload: WorkloadRecord, pod_sets: Iterable[PodSetFlavors]) -> tuple[tuple[str, PodPatch], ...]:
+        """By pod set of a workload, what its pods are given; a workload whose flavors contradict each other is stopped,
+        and is given nothing."""
+        with suppress(ResumeError):
+            found = [(given.name, self._patch(workload, given)) for given in pod_sets]
+            return tuple((name, patch) for name, patch in found if patch != PodPatch())
+        return ()
+
+    def _patch(self, workload: WorkloadRecord, given: PodSetFlavors) -> PodPatch:
+        return terms_patch(self._flavor_terms(workload, given), check_states(workload).values(), given.name)
+
+    def _flavor_terms(
+        self, workload: WorkloadRecord, given: PodSetFlavors
+    ) -> tuple[Mapping[str, str], Sequence[Toleration]]:
+        known = workload.flavor_terms.get(given.name)
+        return known or flavor_terms(self.cluster.tenants.flavors, given.flavors.values())
 
     def _send_to_domains(
         self, workload: WorkloadRecord, given: PodSetFlavors, topology: TopologyAssignment, pods: list[Pod]
@@ -160,9 +182,12 @@ class WorkloadPods:
 
     def _let_go(self, workload: WorkloadRecord, given: PodSetFlavors, records: list[PodRecord]) -> list[PodRecord]:
         held = {record.key: record.pod for record in records}
+        if records and given.name not in workload.flavor_terms:
+            terms = flavor_terms(self.cluster.tenants.flavors, given.flavors.values())
+            known = {**workload.flavor_terms, given.name: terms}
+            self.cluster.workloads.change(workload, flavor_terms=known)
         resumed = self._resume(workload, given, list(held.values()))
-        workload.held_pods.update((pod.key, held[pod.key]) for pod in resumed)
-        workload.let_go.update(pod.key for pod in resumed)
+        self.cluster.workloads.let_go(workload, {pod.key: held[pod.key] for pod in resumed})
         let_go = [self._replace(pod) for pod in resumed]
         if given.topology is not None:
             for pod in resumed:
@@ -176,17 +201,23 @@ class WorkloadPods:
 
     def _restore(self, workload: WorkloadRecord, record: PodRecord) -> None:
         """Make a pod again what it was before it was let go."""
-        before = workload.held_pods.pop(record.key, None)
+        before = self.cluster.workloads.hold_back(workload, record.key)
         is_same = before is not None and before.metadata.uid == record.pod.metadata.uid
         self._replace(before if before is not None and is_same else _with_gate(record.pod))
 
     def _replace(self, pod: Pod) -> PodRecord:
-        """Let the state see a pod as it now is, and queue it accordingly."""
-        self.queue.remove(pod.key)
-        self.cluster.observe(PodSeen(pod))
-        record = self.cluster.pods.records[pod.key]
+        """Let the state have a pod as it now is, and queue it accordingly; also if that is undone."""
+        self.cluster.log.note(self._queue_anew, pod.key)
+        self.cluster.replace_pod(pod)
+        return self._queue_anew(pod.key)
+
+    def _queue_anew(self, key: PodKey) -> PodRecord:
+        """A pod that is being bound waits for no turn, also where old news show it gated."""
+        self.queue.remove(key)
+        record = self.cluster.pods.records[key]
+        pod = record.pod
         profile = self.profiles.get(pod.spec.scheduler_name)
-        if profile is not None and pod.metadata.deletion_timestamp is None:
+        if profile is not None and pod.metadata.deletion_timestamp is None and not record.node_name:
             self.queue.let_in(record, profile, self.now)
         return record
 
@@ -213,13 +244,6 @@ def _has_started(record: PodRecord) -> bool:
         return False
     said = [found.status == "True" for found in record.pod.status.conditions or () if found.type == READY]
     return all(said)
-
-
-def unbound(pod: Pod) -> Pod:
-    """A pod as its controller would create it again, with no node of its own."""
-    if not pod.spec.node_name:
-        return pod
-    return replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus(phase="Pending"))
 
 
 def _with_gate(pod: Pod) -> Pod:
@@ -250,8 +274,7 @@ def _tell(workload: WorkloadRecord, lifecycle: Lifecycle, pods: WorkloadPods) ->
     condition = _words(workload, pods)
     if condition == workload.told:
         return []
-    lifecycle.note(workload)
-    workload.told = condition
+    lifecycle.note_told(workload, condition)
     if not condition.message:
         return []
     said: list[Decision] = []

@@ -11,7 +11,8 @@ nominal quota takes back what is its own without asking.
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from mooring.actions.admit.preemption.givers import Candidates, Givers, KeptGivers
+from mooring.actions.admit.preemption.borrowers import Borrowers, Candidates
+from mooring.actions.admit.preemption.kept import KeptCandidates
 from mooring.actions.admit.preemption.targets import (
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,
@@ -24,16 +25,16 @@ from mooring.actions.admit.preemption.targets import (
     has_candidates,
     has_room,
 )
-from mooring.actions.admit.quota.fair_sharing import Share, Shares
+from mooring.actions.admit.quota.fair_sharing import DominantShare, Shares
 from mooring.actions.admit.quota.ledger import Ledger
-from mooring.actions.admit.workload_info import AdmittedWorkload
+from mooring.actions.admit.quota.workload_info import AdmittedWorkload
 from mooring.errors import InvariantBroken
 from mooring.model.api.kueue import NEVER
 from mooring.state.quota_tree import QuotaTree
 
 FINAL_SHARE, INITIAL_SHARE = "LessThanOrEqualToFinalShare", "LessThanInitialShare"
 
-Rule = Callable[[Share, Share, Share], bool]
+Rule = Callable[[DominantShare, DominantShare, DominantShare], bool]
 """Decides by the preemptor's new share, the victim's old share and the victim's new share."""
 
 RULES: dict[str, Rule] = {
@@ -51,11 +52,13 @@ class FairPreemption:
         self._shares = shares
         self._first_rule = RULES[strategies[0]]
         self._has_second_rule = len(strategies) > 1
-        self._givers = KeptGivers(shares)
+        self._borrowers: KeptCandidates[Borrowers] = KeptCandidates(
+            lambda ledger: Borrowers(ledger.tree, shares, {}), moves_with_time=shares.looks_back
+        )
 
     def find_victims(self, ledger: Ledger, preemptor: Preemptor) -> list[Victim]:
         """Find victims, or none if no rule yields enough of them. The ledger is left as it was."""
-        others = self._givers.of(ledger, preemptor)
+        others = self._others(ledger, preemptor)
         own = _own_candidates(ledger, preemptor)
         if not own and (not others or self._is_in_vain(ledger.tree, preemptor, others)):
             return []
@@ -63,7 +66,7 @@ class FairPreemption:
             # The shares to compare are those with the preemptor admitted.
             ledger.add_usage(preemptor.queue.node, preemptor.usage)
             attempt = _Attempt(ledger, self._shares, preemptor)
-            left = attempt.run_first(_Turns(ledger, self._shares, preemptor, others, own), self._first_rule)
+            left = attempt.run_first(_ShareOrder(ledger, self._shares, preemptor, others, own), self._first_rule)
             if not attempt.has_room and self._has_second_rule:
                 attempt.run_second(left)
             ledger.remove_usage(preemptor.queue.node, preemptor.usage)
@@ -72,7 +75,13 @@ class FairPreemption:
                 victims = fill_back(ledger, preemptor, victims, may_borrow=True)
         return victims if attempt.has_room else []
 
-    def _is_in_vain(self, tree: QuotaTree, preemptor: Preemptor, others: Givers) -> bool:
+    def _others(self, ledger: Ledger, preemptor: Preemptor) -> Borrowers:
+        queue = preemptor.queue
+        if not queue.has_cohort or queue.reclaim == NEVER:
+            return Borrowers(ledger.tree, self._shares, {})
+        return self._borrowers.of(ledger, preemptor)
+
+    def _is_in_vain(self, tree: QuotaTree, preemptor: Preemptor, others: Borrowers) -> bool:
         """Whether all are children of one cohort, and even the first to give has less than the preemptor would have."""
         queue, usage = preemptor.queue, preemptor.usage
         if tree.child_cohorts[queue.root] or self._shares.looks_back:
@@ -100,31 +109,31 @@ class _Attempt:
         self.victims: list[Victim] = []
         self.has_room = False
 
-    def run_first(self, turns: "_Turns", rule: Rule) -> Candidates:
+    def run_first(self, processing: "_ShareOrder", rule: Rule) -> Candidates:
         """Choose until there is room; return those that the rule spared."""
         spared: Candidates = {}
         is_entitled = self._is_within_nominal()
-        while not self.has_room and (node := turns.next_queue()) is not None:
+        while not self.has_room and (node := processing.next_queue()) is not None:
             if node == self._preemptor.queue.node:
-                self._choose(turns.pop(node), IN_CLUSTER_QUEUE)
+                self._choose(processing.pop(node), IN_CLUSTER_QUEUE)
             elif is_entitled:
-                self._choose(turns.pop(node), IN_COHORT_RECLAMATION)
+                self._choose(processing.pop(node), IN_COHORT_RECLAMATION)
             else:
-                self._choose_one_by(rule, turns, node, spared)
+                self._choose_one_by(rule, processing, node, spared)
         return spared
 
-    def _choose_one_by(self, rule: Rule, turns: "_Turns", node: int, spared: Candidates) -> None:
+    def _choose_one_by(self, rule: Rule, processing: "_ShareOrder", node: int, spared: Candidates) -> None:
         """Choose the first of a queue that the rule allows; shares move with every victim, so at most one."""
         preemptor_new, victim_old = self._compare(node)
         if preemptor_new > victim_old:
             # A victim's going can only lower its queue's share, so neither rule would allow any of them.
-            if turns.are_all_rivals:
-                turns.end()  # the others have no higher a share
+            if processing.are_all_rivals:
+                processing.end()  # the others have no higher a share
             else:
-                spared.setdefault(node, []).extend(turns.pop_all(node))
+                spared.setdefault(node, []).extend(processing.pop_all(node))
             return
-        while turns.has(node):
-            admitted = turns.pop(node)
+        while processing.has(node):
+            admitted = processing.pop(node)
             if rule(preemptor_new, victim_old, self._share_without(admitted)) and self._comes_before(admitted):
                 self._choose(admitted, IN_COHORT_FAIR_SHARING)
                 return
@@ -133,17 +142,17 @@ class _Attempt:
     def run_second(self, spared: Candidates) -> None:
         """Go through the queues once more with the milder rule, at most one victim from each."""
         own = spared.pop(self._preemptor.queue.node, [])
-        others = Givers(self._ledger.tree, self._shares, spared)
-        turns = _Turns(self._ledger, self._shares, self._preemptor, others, own)
-        while not self.has_room and (node := turns.next_queue()) is not None:
+        others = Borrowers(self._ledger.tree, self._shares, spared)
+        processing = _ShareOrder(self._ledger, self._shares, self._preemptor, others, own)
+        while not self.has_room and (node := processing.next_queue()) is not None:
             preemptor_new, victim_old = self._compare(node)
             if RULES[INITIAL_SHARE](preemptor_new, victim_old, victim_old):
-                admitted = turns.pop(node)
+                admitted = processing.pop(node)
                 if self._comes_before(admitted):
                     self._choose(admitted, IN_COHORT_FAIR_SHARING)
-            elif turns.are_all_rivals and preemptor_new >= victim_old:
+            elif processing.are_all_rivals and preemptor_new >= victim_old:
                 return
-            turns.drop(node)
+            processing.drop(node)
 
     def _choose(self, admitted: AdmittedWorkload, reason: str) -> None:
         ledger, preemptor = self._ledger, self._preemptor
@@ -157,11 +166,11 @@ class _Attempt:
         tree, preemptor = self._ledger.tree, self._preemptor
         return not any(tree.exceeds(preemptor.queue.node, column) for column in preemptor.short_columns)
 
-    def _compare(self, node: int) -> tuple[Share, Share]:
+    def _compare(self, node: int) -> tuple[DominantShare, DominantShare]:
         ours, theirs = self._rivals(node)
         return self._shares.share(ours), self._shares.share(theirs)
 
-    def _share_without(self, admitted: AdmittedWorkload) -> Share:
+    def _share_without(self, admitted: AdmittedWorkload) -> DominantShare:
         rival = self._rivals(admitted.node)[1]
         if rival == admitted.node:
             return self._shares.share_with(rival, {column: -amount for column, amount in admitted.usage.items()})
@@ -192,7 +201,7 @@ class _Attempt:
         raise InvariantBroken("candidates for preemption come from one tree of cohorts")
 
 
-class _Turns:
+class _ShareOrder:
     """Whose turn it is to give: from the root down, always the child with the highest share."""
 
     def __init__(
@@ -200,7 +209,7 @@ class _Turns:
         ledger: Ledger,
         shares: Shares,
         preemptor: Preemptor,
-        others: Givers,
+        others: Borrowers,
         own: list[AdmittedWorkload],
     ) -> None:
         """`others` as they stand without the preemptor, `own` are the candidates of its own queue."""
@@ -264,10 +273,10 @@ class _Turns:
             return self._highest(child)
         return queue
 
-    def _highest_queue(self, cohort: int) -> tuple[int | None, Share | None]:
+    def _highest_queue(self, cohort: int) -> tuple[int | None, DominantShare | None]:
         """Of those that had a turn already, whose shares have moved, and of the first of the others."""
         best: int | None = None
-        best_share: Share | None = None
+        best_share: DominantShare | None = None
         moved = [node for node in self._left if self._tree.parent[node] == cohort]
         first = self._others.first(cohort, self._left)
         for queue in moved if first is None else [*moved, first]:
@@ -288,7 +297,7 @@ class _Turns:
     def _has_candidates(self, cohort: int) -> bool:
         return self._others.cohorts.get(cohort, 0) > 0 or (bool(self._own_candidates) and cohort in self._own_path)
 
-    def _highest_cohort(self, cohort: int) -> tuple[int | None, Share | None]:
+    def _highest_cohort(self, cohort: int) -> tuple[int | None, DominantShare | None]:
         best, best_share = None, None
         for child in self._tree.child_cohorts[cohort]:
             if child in self._done or not self._has_candidates(child):

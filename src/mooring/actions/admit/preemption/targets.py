@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue
+from mooring.actions.admit.quota.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.actions.admit.topology.assigner import PodSetNeed
-from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.model.api.kueue import ANY, LOWER_OR_NEWER_EQUAL_PRIORITY, LOWER_PRIORITY
 
 IN_CLUSTER_QUEUE = "InClusterQueue"

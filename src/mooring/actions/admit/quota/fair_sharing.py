@@ -16,7 +16,7 @@ from typing import NamedTuple
 from mooring.state.quota_tree import NO_PARENT, QuotaTree
 
 
-class Share(NamedTuple):
+class DominantShare(NamedTuple):
     """Compares as it counts: lower is served first, higher is preempted first."""
 
     is_weightless: bool
@@ -36,7 +36,7 @@ class Share(NamedTuple):
         return self.is_weightless, self.present
 
 
-NOTHING = Share(False, 0.0, 0.0)
+NOTHING = DominantShare(False, 0.0, 0.0)
 NO_MORE: Mapping[int, int] = {}
 
 
@@ -59,18 +59,18 @@ class Shares:
             total[self._resource_of[column]] += self.tree.potential_of(node, column)
         return total
 
-    def share(self, node: int) -> Share:
+    def share(self, node: int) -> DominantShare:
         stale = self.tree.share_is_stale
         if stale[node]:
             self._shares[node] = self._compute(node)
             stale[node] = 0
         return self._shares[node]
 
-    def share_with(self, node: int, more: Mapping[int, int]) -> Share:
+    def share_with(self, node: int, more: Mapping[int, int]) -> DominantShare:
         """The share of a node, did it use so much more (or less), by column."""
         return self._compute(node, more)
 
-    def _compute(self, node: int, more: Mapping[int, int] = NO_MORE) -> Share:
+    def _compute(self, node: int, more: Mapping[int, int] = NO_MORE) -> DominantShare:
         tree = self.tree
         if tree.parent[node] == NO_PARENT:
             return NOTHING
@@ -85,7 +85,9 @@ class Shares:
         if ratio == 0:
             return NOTHING
         weight = tree.nodes[node].weight
-        return Share(True, ratio, ratio) if weight == 0 else Share(False, ratio / weight, ratio / weight)
+        return (
+            DominantShare(True, ratio, ratio) if weight == 0 else DominantShare(False, ratio / weight, ratio / weight)
+        )
 
     def ratio(self, node: int, borrowed: Mapping[str, float]) -> float:
         """Of what could be lent to a node's siblings and itself, so much is what it borrowed: its dominant share."""

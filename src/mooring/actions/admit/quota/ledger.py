@@ -8,10 +8,10 @@ from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
+from mooring.actions.admit.quota.topology_needs import held_use
+from mooring.actions.admit.quota.workload_info import AdmittedWorkload
 from mooring.actions.admit.topology.assigner import TopologyAssigner
-from mooring.actions.admit.topology.needs import held_use
 from mooring.actions.admit.topology.usage import DomainUsage
-from mooring.actions.admit.workload_info import AdmittedWorkload
 from mooring.model.decisions import PodSetFlavors
 from mooring.model.keys import WorkloadKey
 from mooring.state.quota_tree import QuotaTree
@@ -171,6 +171,15 @@ class Ledger:
     def mark_evicted(self, admitted: AdmittedWorkload) -> None:
         """A workload is told to go; it holds what it holds until its pods are gone."""
         admitted.is_evicted = True
+        if admitted.pending.key in self._by_key:
+            self._note_change(admitted.node)
+            self._in_victim_order.pop(admitted.node, None)
+
+    def set_priority(self, admitted: AdmittedWorkload, priority: int) -> None:
+        """The priority of an admitted workload is another: so is its place among those that would have to go."""
+        if admitted.pending.priority == priority:
+            return
+        admitted.pending.priority = priority
         if admitted.pending.key in self._by_key:
             self._note_change(admitted.node)
             self._in_victim_order.pop(admitted.node, None)

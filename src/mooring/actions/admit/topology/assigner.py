@@ -73,16 +73,29 @@ class TopologyAssigner:
         for need in needs:
             by_flavor.setdefault(need.flavor, []).append(need)
         for name in sorted(by_flavor):
-            flavor = self.flavors[name]
+            flavor, first = self.flavors[name], len(found.uses)
             for together in _groups(by_flavor[name]):
                 assumed = sum_up(found.uses)
                 given = _Attempt(flavor, together, assumed, is_empty).run(balanced=self._balanced)
                 if isinstance(given, str):
-                    return Found(failed=together.workers.name, message=given)
+                    message = self._message(given, flavor, together, found.uses[first:] if first else None, is_empty)
+                    return Found(failed=together.workers.name, message=message)
                 for need, assignment in given:
                     found.assignments[need.name] = assignment
                     found.uses += self.usage.use_of(name, assignment, need.per_pod)
         return found
+
+    def _message(
+        self, message: str, flavor: FlavorTopology, together: _Together, uses: list[DomainUse] | None, is_empty: bool
+    ) -> str:
+        """Why there is no place, in the numbers of Kueue, which counts earlier pod sets of the same flavor alone.
+
+        Here nodes that two flavors share are not given twice. If that is what is in the way, the message says so.
+        """
+        if uses is None:
+            return message
+        alone = _Attempt(flavor, together, sum_up(uses), is_empty).run(balanced=self._balanced)
+        return alone if isinstance(alone, str) else message
 
     def fits(self, flavors: Iterable[str], uses: Sequence[DomainUse]) -> bool:
         """Whether all of it has room where it was assigned, beside what is used there now."""

@@ -19,7 +19,7 @@ from mooring.actions.admit.topology.counts import (
     in_order,
     in_order_with_leader,
 )
-from mooring.actions.admit.topology.placement import Need, Share, go_down
+from mooring.actions.admit.topology.placement import DomainShare, Need, go_down
 from mooring.state.topology import Domains, TopologyTree
 
 Levels = Sequence[LevelCounts]
@@ -46,7 +46,7 @@ class Candidate:
     levels: Levels
 
 
-def place_balanced(tree: TopologyTree, levels: Levels, need: Need) -> list[Share] | None:
+def place_balanced(tree: TopologyTree, levels: Levels, need: Need) -> list[DomainShare] | None:
     """Place on the lowest domains; None if that cannot be done in a balanced way."""
     best: Candidate | None = None
     for domains in _sibling_sets(tree, need.depth):
@@ -204,7 +204,7 @@ def _entropy(counts: Iterable[int]) -> float:
 
 def _share_evenly(
     tree: TopologyTree, levels: Levels, depth: int, domains: Domains, need: Need, threshold: int
-) -> list[Share] | None:
+) -> list[DomainShare] | None:
     """The threshold to each of the smallest set that is enough, and what is left to each in turn as far as it goes."""
     chosen = _smallest_set(tree, levels, depth, domains, need, by_entropy=False)
     if chosen is None or need.slices < len(chosen) * threshold:
@@ -215,6 +215,6 @@ def _share_evenly(
     for domain in in_order_with_leader(level, chosen, least_first=False).tolist():
         room = int((level.slices_with_leader if leader else level.slices)[domain])
         more = min(room - threshold, extra) if leader or extra > 0 else 0
-        shares.append(Share(domain, (threshold + more) * size, leader))
+        shares.append(DomainShare(domain, (threshold + more) * size, leader))
         extra, leader = extra - more, 0
     return None if extra > 0 else shares

@@ -17,6 +17,7 @@ class NodeFailures:
         self._there: set[str] = set()
         self._ready: set[str] = set()
         self._ever_seen: set[str] = set()
+        """Kept in the state."""
 
     def look(self, cluster: Cluster) -> bool:
         """Take in which nodes there are; whether they are others than at the last look."""
@@ -27,12 +28,8 @@ class NodeFailures:
         names = [(node.metadata.labels or {}).get(HOSTNAME_LABEL, node.metadata.name) for node in nodes]
         self._there = set(names)
         self._ready = {name for name, node in zip(names, nodes, strict=True) if node.is_ready}
-        self._ever_seen |= self._there
+        self._ever_seen = cluster.workloads.see_nodes(self._there)
         return True
-
-    def look_again(self) -> None:
-        """What was seen last may not have been acted on."""
-        self._seen = -1
 
     def failed(self, pod_sets: Iterable[PodSetFlavors], *, is_ready: bool) -> list[str]:
         """The nodes among those assigned that are gone or, if pods are missing, not ready. What was never there has

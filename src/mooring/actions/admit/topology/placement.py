@@ -16,7 +16,7 @@ from mooring.actions.admit.topology.counts import LevelCounts, Numbers, Slicing,
 from mooring.state.topology import Domains, TopologyTree
 
 
-class Share(NamedTuple):
+class DomainShare(NamedTuple):
     """What one domain gets: so many pods, and the leader or not."""
 
     domain: int
@@ -50,7 +50,7 @@ class Need:
         return self.count // self.slicing.size
 
 
-def place(tree: TopologyTree, levels: Sequence[LevelCounts], need: Need) -> list[Share] | NoRoom:
+def place(tree: TopologyTree, levels: Sequence[LevelCounts], need: Need) -> list[DomainShare] | NoRoom:
     """Place on the lowest domains."""
     chosen = _choose(levels, need, need.depth)
     if isinstance(chosen, NoRoom):
@@ -64,10 +64,10 @@ def go_down(
     levels: Sequence[LevelCounts],
     need: Need,
     depth: int,
-    shares: list[Share] | None,
+    shares: list[DomainShare] | None,
     *,
     pooled: bool,
-) -> list[Share] | None:
+) -> list[DomainShare] | None:
     """Hand the shares of some depth down to the lowest domains; `pooled` above the level of slices.
 
     None if somebody's share does not fit below it: what leaves out a leader can promise more than there is.
@@ -138,26 +138,26 @@ def _choose_several(level: LevelCounts, ordered: Domains, need: Need, depth: int
     return _Chosen(depth, np.array(chosen, np.intp))
 
 
-def _share_slices(level: LevelCounts, domains: Domains, need: Need) -> list[Share] | None:
+def _share_slices(level: LevelCounts, domains: Domains, need: Need) -> list[DomainShare] | None:
     return _share_out(
         domains,
         level.slices,
         level.slices_with_leader,
         level.leaders,
-        Share(-1, need.slices, need.leader),
+        DomainShare(-1, need.slices, need.leader),
         unit=need.slicing.size,
         is_free=need.is_free,
     )
 
 
 def _share_among_children(
-    tree: TopologyTree, below: LevelCounts, depth: int, share: Share, unit: int, *, is_free: bool
-) -> list[Share] | None:
+    tree: TopologyTree, below: LevelCounts, depth: int, share: DomainShare, unit: int, *, is_free: bool
+) -> list[DomainShare] | None:
     """Give a domain's pods to its own, in units; they are ordered by slices as these were counted for the whole."""
     children, _ = tree.children(depth, np.array([share.domain], np.intp))
     ordered = in_order(below, children, least_first=is_free)
     plain, with_leader = below.pods // unit, below.pods_with_leader // unit
-    total = Share(-1, share.pods // unit, share.leader)
+    total = DomainShare(-1, share.pods // unit, share.leader)
     return _share_out(ordered, plain, with_leader, below.leaders, total, unit=unit, is_free=is_free)
 
 
@@ -166,11 +166,11 @@ def _share_out(
     plain: Numbers,
     with_leader: Numbers,
     leaders: Numbers,
-    total: Share,
+    total: DomainShare,
     *,
     unit: int,
     is_free: bool,
-) -> list[Share] | None:
+) -> list[DomainShare] | None:
     """Fill domains in turn, each wholly, until one can take all that is left: then the tightest that can.
 
     `plain` and `with_leader` are what each has room for, and `total` what there is, in units of so many pods.
@@ -178,18 +178,18 @@ def _share_out(
     if not total.leader:
         domains = domains[plain[domains] > 0]
     ordered = _leader_first(domains, plain, with_leader, leaders, total.pods, total.leader)
-    shares: list[Share] = []
+    shares: list[DomainShare] = []
     left, leader = total.pods, total.leader
     for position, domain in enumerate(ordered.tolist()):
         room = with_leader if leader else plain
         if room[domain] >= left and leaders[domain] >= leader:
             if not is_free:
                 domain = int(_best_fit(ordered[position:], room, leaders, left, leader)[0])
-            shares.append(Share(domain, left * unit, leader))
+            shares.append(DomainShare(domain, left * unit, leader))
             return shares
         taken = min(int(room[domain]), left)
         has_leader = min(int(leaders[domain]), leader)
-        shares.append(Share(domain, taken * unit, has_leader))
+        shares.append(DomainShare(domain, taken * unit, has_leader))
         left, leader = left - taken, leader - has_leader
     return None if left or leader else shares
 

@@ -7,12 +7,12 @@ be stopped at any time is not kept from anything.
 
 from collections.abc import Iterable, Iterator
 
-from mooring.actions.admit.cycle.line import Requeue
+from mooring.actions.admit.cycle.entry_processing import Refusal
 from mooring.actions.admit.cycle.nominate import Entry
-from mooring.actions.admit.cycle.turns import Refusal
+from mooring.actions.admit.cycle.pending_queue import Requeue
 from mooring.actions.admit.lifecycle.known_ends import is_preemptible, known_seconds
+from mooring.actions.admit.quota.workload_info import AdmittedWorkload
 from mooring.actions.admit.windows.keeping import WatchedTree, WindowKeeper
-from mooring.actions.admit.workload_info import AdmittedWorkload
 from mooring.model.api.meta import timestamp_text
 from mooring.state.quota_tree import QuotaTree
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from mooring.actions.admit.cycle.cycle import Admission
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue, Structure
-from mooring.actions.admit.workload_info import AdmittedWorkload, PendingWorkload
+from mooring.actions.admit.quota.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.model.keys import WorkloadKey
 from mooring.model.values.requests import PODS
 from mooring.state.quota_tree import NO_PARENT, QuotaTree
@@ -106,7 +106,7 @@ def wanted_by_right(admission: Admission, nodes: Iterable[int], column: int) -> 
         if queue is None or not queue.is_active:
             continue
         room = tree.subtree_of(node, column) - tree.usage_of(node, column)
-        waiting = admission.pending.lines[queue.name].waiting()
+        waiting = admission.pending.pending_queues[queue.name].waiting()
         for pending in sorted(waiting, key=lambda found: found.queue_order):
             amount = _asks_for(structure, pending, queue, column)
             if 0 < amount <= room and admission.pending.admits_namespace(pending):

@@ -14,18 +14,18 @@ from typing import NamedTuple
 from mooring.actions.admit.lifecycle.following import make_structure
 from mooring.actions.admit.lifecycle.known_ends import known_end
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
-from mooring.actions.admit.lifecycle.stages import Eviction, Stage
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Structure
+from mooring.actions.admit.quota.windows import QuotaSchedule, Switch
+from mooring.actions.admit.quota.workload_info import AdmittedWorkload
 from mooring.actions.admit.windows.giving_back import find_overdrafts, wanted_by_right, who_gives_back
-from mooring.actions.admit.windows.windows import QuotaSchedule, Switch
-from mooring.actions.admit.workload_info import AdmittedWorkload
 from mooring.model.api.kueue_workload import QUOTA_ENDS
 from mooring.model.api.meta import timestamp_text
 from mooring.model.decisions import Notice
 from mooring.model.keys import WorkloadKey
 from mooring.state.quota_tree import QuotaTree
 from mooring.state.tenants import TenantTable
+from mooring.state.workloads import Eviction, Stage
 
 QUOTA_WINDOW = "QuotaWindow"
 """The reason of a suspension because of a window."""
@@ -55,11 +55,8 @@ class WindowKeeper:
         self._watched: dict[int, WatchedTree] = {}
         self._trees: dict[tuple[int, ...], QuotaTree] = {}
         """By the windows that are open: all quotas, and no usage."""
-        self._told: set[tuple[str, float]] = set()
         self._looked: dict[tuple[float, int], tuple[Ledger, int]] = {}
         """By switch and tree, the ledger and how often it had changed when we last looked who is to be told."""
-        self._before_run = 0, self._told, self._looked
-        """What was so before which run."""
 
     # What there is.
 
@@ -116,21 +113,13 @@ class WindowKeeper:
 
     # Notice.
 
-    def take_back(self) -> None:
-        """Nobody was told anything in this run after all."""
-        run, told, looked = self._before_run
-        if run == self.lifecycle.run:
-            self._told, self._looked = told, looked
-
     def give_notice(self, now: float) -> None:
         """Tell those who will have to give quota back, each once for every time that it is taken."""
-        self._before_run = self.lifecycle.run, self._told, self._looked
-        self._told = {(key, at) for key, at in self._told if at > now}
         self._looked = {found: seen for found, seen in self._looked.items() if found[0] > now}
         for switch in self._switches_ahead(now):
             for root, watched in self.watched().items():
                 if switch.at - self.notice_seconds(switch, watched) <= now:
-                    self._look_ahead(switch.at, root, watched)
+                    self._look_ahead(switch.at, root, watched, now)
 
     def _switches_ahead(self, now: float) -> Iterator[Switch]:
         for switch in self.schedule.switches(now):
@@ -138,7 +127,7 @@ class WindowKeeper:
                 return
             yield switch
 
-    def _look_ahead(self, at: float, root: int, watched: WatchedTree) -> None:
+    def _look_ahead(self, at: float, root: int, watched: WatchedTree, now: float) -> None:
         lifecycle, ledger = self.lifecycle, self.lifecycle.admission.ledger
         seen = ledger, sum(ledger.generation[node] for node in watched.nodes)
         if self._looked.get((at, root)) == seen:
@@ -152,8 +141,10 @@ class WindowKeeper:
         wanted = dict.fromkeys(watched.columns, inf)
         for admitted in who_gives_back(future, watched.nodes, wanted):
             key = admitted.pending.key
-            if (key, at) not in self._told:
-                self._told.add((key, at))
+            workload = lifecycle.workloads[key]
+            if at not in workload.told_ends:
+                earlier = (told for told in workload.told_ends if told > now)
+                lifecycle.note_told_ends(workload, frozenset((at, *earlier)))
                 goes_at = max(at, admitted.running_since + least)
                 if self._was_told(key, goes_at):
                     continue

@@ -7,10 +7,10 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.gangs.bonds import bonds_inside, sliced
+from mooring.actions.gangs.colocation import colocations_inside, sliced
 from mooring.actions.gangs.members import Group, Unit, unit_of
 from mooring.actions.gangs.room import Room, RoomColumns
-from mooring.actions.gangs.search import Search
+from mooring.actions.gangs.search import PlacementSearch
 from mooring.actions.gangs.topology.domains import (
     Home,
     MemberKind,
@@ -147,13 +147,15 @@ class Located:
             if all(self._place_part(cluster, part, rows, steps) for part in self._in_order(cluster, unit, rows)):
                 trial.keep()
                 return True
-        bonded = bonds_inside(tree, unit)
-        if bonded is None or any(self.fits(cluster, group).answers.has_steps for group in unit.groups):
+        colocated = colocations_inside(tree, unit)
+        if colocated is None or any(self.fits(cluster, group).answers.has_steps for group in unit.groups):
             return False  # a search knows nothing of steps
         allowed = _mask(cluster, rows)
-        if not Search(cluster, self._rooms, bonded.groups, allowed, CHOICES_A_PLACE, bonds=bonded.bonds).run():
+        if not PlacementSearch(
+            cluster, self._rooms, colocated.groups, allowed, CHOICES_A_PLACE, colocations=colocated.colocations
+        ).run():
             return False
-        for group in bonded.groups:
+        for group in colocated.groups:
             _put_in_rank_order(cluster, group, rows)
         return True
 
@@ -207,7 +209,7 @@ def _levels(topology_requests: Sequence[TopologyRequest]) -> tuple[str, ...]:
 def asks_of(group: Group) -> Hashable:
     """What members take of a row; ports and volumes limit only those that have the same."""
     shape = group.shape
-    if shape.host_ports or shape.spec.volumes:
+    if shape.host_ports or shape.has_volumes:
         return shape.id
     return tuple(sorted((name, amount) for name, amount in shape.requests.items() if amount))
 

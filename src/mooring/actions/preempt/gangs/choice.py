@@ -11,11 +11,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.preempt.gangs.demand import Board, Lines, Want
+from mooring.actions.preempt.gangs.demand import Board, CandidateLines, Want
 from mooring.actions.preempt.gangs.pool import Numbers
 from mooring.actions.preempt.gangs.units import ALONE
+from mooring.actions.preempt.pods.candidates import Amount, SupposedRows
 from mooring.actions.preempt.pods.choice import LOWEST_PRIORITY
-from mooring.actions.preempt.pods.crowd import Amount, SupposedRows
 from mooring.actions.preempt.running import Matrix
 from mooring.engine.plugin import Mask
 
@@ -71,7 +71,7 @@ class Chooser:
             return None
         some = board.at(useful)
         taken = [counts[useful] for counts in so_far.members]
-        lines = Lines(some, singles, -self._rank)  # the least important first
+        lines = CandidateLines(some, singles, -self._rank)  # the least important first
         rooms = [now[useful]]
         for number in range(len(lines)):
             nodes = some.with_back(partial(lines.given_back, gone, number), taken)
@@ -154,7 +154,7 @@ def _worth(board: Board, singles: Mask, gangs: Numbers) -> tuple[NDArray[np.floa
 # Pods by themselves.
 
 
-def _cheapest_steps(board: Board, lines: Lines, gains: Matrix, short: int, costs: Costs) -> Numbers:
+def _cheapest_steps(board: Board, lines: CandidateLines, gains: Matrix, short: int, costs: Costs) -> Numbers:
     """The units of the cheapest steps that gain enough; whoever stands before a step in its row goes with it."""
     line, position = np.nonzero(gains)
     gain = gains[line, position]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.preempt.gangs.pool import NOBODY, Numbers, Pool
-from mooring.actions.preempt.pods.crowd import Amount, Shares, SupposedRows, share_of
+from mooring.actions.preempt.pods.candidates import Amount, Shares, SupposedRows, share_of
 from mooring.actions.preempt.pods.reprieve import AskedFilter
 from mooring.actions.preempt.running import Matrix
 from mooring.engine.asking import ask_passes
@@ -141,7 +141,7 @@ class Board:
         return gone
 
 
-class Lines:
+class CandidateLines:
     """Pods that go by themselves, as (lines, rows): line by line each row's, those with the lowest key first."""
 
     def __init__(self, board: Board, units: Mask, key: Numbers) -> None:

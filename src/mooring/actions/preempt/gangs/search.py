@@ -18,12 +18,13 @@ from mooring.actions.preempt.gangs.demand import Board, Want
 from mooring.actions.preempt.gangs.pool import NOBODY, Pool
 from mooring.actions.preempt.gangs.proposals import Asked, Proposals
 from mooring.actions.preempt.gangs.spare import in_order, spare
-from mooring.actions.preempt.pods.search import PROTECTED, Filters, InVain, Search
+from mooring.actions.preempt.pods.search import PROTECTED, Filters, InVain, VictimSearch
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.evaluate import Evaluation, prepare_filters
 from mooring.engine.plugin import Mask
 from mooring.engine.profile import Profile
 from mooring.state.cluster import Cluster
+from mooring.state.placements import Released
 from mooring.state.pods import UNBOUND, PodRecord
 
 Assignment: TypeAlias = Sequence[tuple[PodRecord, int]]
@@ -52,7 +53,7 @@ class GangFound:
 
 
 def find_for_gang(
-    search: Search,
+    search: VictimSearch,
     members: Sequence[tuple[PodRecord, Profile]],
     priority: int,
     place: Placing,
@@ -91,7 +92,7 @@ def find_for_gang(
     return InVain(BEFORE + _why(proposals, sum(want.count for want in wants)))
 
 
-def wants_of(search: Search, members: Sequence[tuple[PodRecord, Profile]]) -> list[Want]:
+def wants_of(search: VictimSearch, members: Sequence[tuple[PodRecord, Profile]]) -> list[Want]:
     """Members by shape, those first for which there is the least room."""
     cluster = search.cluster
     by_shape: dict[tuple[str, int], list[tuple[PodRecord, Profile]]] = {}
@@ -113,7 +114,7 @@ def wants_of(search: Search, members: Sequence[tuple[PodRecord, Profile]]) -> li
     return sorted(wants, key=lambda want: int(want.room(nodes).sum()) - want.count)
 
 
-def _carry_through(search: Search, proposals: Proposals, gone: Mask, place: Placing) -> GangFound | None:
+def _carry_through(search: VictimSearch, proposals: Proposals, gone: Mask, place: Placing) -> GangFound | None:
     """Take units away, place the gang, and find out who may stay; None if it finds no place even so."""
     cluster, pool = search.cluster, proposals.pool
     with search.running.supposing():
@@ -128,14 +129,15 @@ def _carry_through(search: Search, proposals: Proposals, gone: Mask, place: Plac
     still_gone = spare(board, Choice(gone, _counts(proposals.wants, assignments, rows)), proposals.order(gone))
     still_gone = _heed_others(search, proposals, gone, still_gone, assignments)
     units = np.flatnonzero(still_gone)
+    if not len(units):
+        return None  # with everybody in place the gang was refused before: placing looks at more than this trial does
     victims, gangs = pool.goers(units.tolist())
     return GangFound(assignments, victims, proposals.violations(still_gone), gangs)
 
 
-def _release(cluster: Cluster, records: Sequence[PodRecord]) -> None:
-    for record in records:
-        if record.row != UNBOUND:  # a gang takes its surplus with it, which may have gone before
-            cluster.release(record.key)
+def _release(cluster: Cluster, records: Sequence[PodRecord]) -> list[Released]:
+    # A gang takes its surplus with it, which may have gone before.
+    return [cluster.release(record.key) for record in records if record.row != UNBOUND]
 
 
 def _counts(wants: Sequence[Want], assignments: Assignment, rows: NDArray[np.intp]) -> list[NDArray[np.int64]]:
@@ -147,24 +149,25 @@ def _counts(wants: Sequence[Want], assignments: Assignment, rows: NDArray[np.int
     return counts
 
 
-def _heed_others(search: Search, proposals: Proposals, gone: Mask, still_gone: Mask, assignments: Assignment) -> Mask:
+def _heed_others(
+    search: VictimSearch, proposals: Proposals, gone: Mask, still_gone: Mask, assignments: Assignment
+) -> Mask:
     """Of those who could stay by usage: who has to go even so, because of filters that look further."""
     pool, cluster = proposals.pool, search.cluster
     matters = np.zeros(len(pool), np.bool_)
     for want in proposals.wants:
         if want.elsewhere:
-            is_concern = search.concerns.of(want.profile.name, want.shape, want.elsewhere)
+            is_concern = search.relevance.of(want.profile.name, want.shape, want.elsewhere)
             matters[pool.unit[is_concern[pool.shapes]]] = True
     doubtful = gone & ~still_gone & matters
     if not doubtful.any():
         return still_gone
     gone_again = proposals.board.closed(still_gone | doubtful)
     doubtful, still_gone = gone_again & ~still_gone, gone_again
-    rows_of = {record.key: record.row for unit in np.flatnonzero(gone).tolist() for record in pool.records(unit)}
     order = proposals.order(gone)
     with search.running.supposing():
-        for unit in np.flatnonzero(still_gone).tolist():
-            _release(cluster, pool.records(unit))
+        units = np.flatnonzero(still_gone).tolist()
+        released = {each.record.key: each for unit in units for each in _release(cluster, pool.records(unit))}
         for record, row in assignments:
             cluster.assume(record.key, row)
         in_place = MembersInPlace(cluster, proposals.wants)
@@ -176,7 +179,7 @@ def _heed_others(search: Search, proposals: Proposals, gone: Mask, still_gone: M
                 core = int(pool.core[unit])
                 if core == NOBODY or not still_gone[core]:
                     back = proposals.core_records(unit, still_gone)
-                    still_gone[unit] = not in_place.let_back([(record, rows_of[record.key]) for record in back])
+                    still_gone[unit] = not in_place.let_back([released[record.key] for record in back])
             return int(np.count_nonzero(still_gone)) < before
 
         bring_back(doubtful)

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mooring.actions.preempt.gangs.choice import Choice
-from mooring.actions.preempt.gangs.demand import Board, Lines, Want
+from mooring.actions.preempt.gangs.demand import Board, CandidateLines, Want
 from mooring.actions.preempt.gangs.pool import NOBODY, Numbers
 from mooring.actions.preempt.gangs.units import ALONE
-from mooring.actions.preempt.pods.crowd import Amount, SupposedRows
+from mooring.actions.preempt.pods.candidates import Amount, SupposedRows
 from mooring.engine.plugin import Mask
 
 Back = Callable[[Amount], Numbers]
@@ -52,7 +52,7 @@ def _holds(board: Board, back: Back, members: Sequence[Numbers]) -> Mask:
 def _spare_singles(board: Board, gone: Mask, members: Sequence[Numbers], order: Numbers) -> None:
     """Bring back, on all rows at once, the first of each, then the second, and so on; surplus only after its core."""
     core = board.pool.core
-    lines = Lines(board, gone & (board.pool.codes == ALONE), order)
+    lines = CandidateLines(board, gone & (board.pool.codes == ALONE), order)
     back: dict[Amount, Numbers] = {}
     for number, units in enumerate(lines.units):
         may_stay = (units != NOBODY) & ((core[units] == NOBODY) | ~gone[core[units]])

@@ -9,7 +9,7 @@ from mooring.actions.gangs.members import needed_members
 from mooring.actions.gangs.placing import GangPlacer, wants_place
 from mooring.actions.preempt.gangs.search import BEFORE, Assignment, GangFound, Placing, find_for_gang
 from mooring.actions.preempt.pods.eligible import ALREADY, NEVER, is_making_room
-from mooring.actions.preempt.pods.search import InVain, Search
+from mooring.actions.preempt.pods.search import InVain, VictimSearch
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.binding import needs_steps
 from mooring.engine.queue.queue import Entry, GangEntry
@@ -17,7 +17,7 @@ from mooring.state.cluster import Cluster
 
 
 def make_room_for_gang(
-    search: Search, placer: GangPlacer, gang: GangEntry, now: float, costs: PreemptionCostArgs | None
+    search: VictimSearch, placer: GangPlacer, gang: GangEntry, now: float, costs: PreemptionCostArgs | None
 ) -> GangFound | InVain:
     """Find room for the members without which the gang is not whole."""
     cluster = search.cluster

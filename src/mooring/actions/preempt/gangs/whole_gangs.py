@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.actions.preempt.gangs.pool import Pool
-from mooring.actions.preempt.gangs.unit_lines import UnitLines, without_all
+from mooring.actions.preempt.gangs.unit_candidates import UnitCandidates, without_all
 from mooring.actions.preempt.gangs.units import ALONE
-from mooring.actions.preempt.pods.crowd import Shares
+from mooring.actions.preempt.pods.candidates import Shares
 from mooring.actions.preempt.pods.reprieve import AskedFilter, passes_all
 from mooring.actions.preempt.pods.what_if import WhatIf
 from mooring.engine.plugin import Mask
@@ -53,15 +53,15 @@ def cheapest_with_gangs(
     rows = rows[passes_all(asking.by_usage, asking.shape, without_all(pool, shares, rows))]
     if not len(rows):
         return None, refused
-    lines = UnitLines(pool, shares, rows)
-    concerned = _concerned(pool, lines, asking)
+    lines = UnitCandidates(pool, shares, rows)
+    relevant = _relevant(pool, lines, asking)
     all_lines = lines.gone.copy()
     lines.reprieve(asking.by_usage, asking.shape)
     costs = lines.costs()
     fits_elsewhere = passes_all(asking.elsewhere, asking.shape, lines.nodes)
     for position in np.lexsort(costs[::-1]).tolist():
         row = int(rows[position])
-        if not concerned[position]:
+        if not relevant[position]:
             gone = lines.gone[:, position]
             if fits_elsewhere[position] and gone.any():
                 return GangsGone(row, tuple(lines.units[gone, position].tolist()), int(costs[0][position])), refused
@@ -85,14 +85,14 @@ def _has_gang(pool: Pool) -> Mask:
     return has
 
 
-def _concerned(pool: Pool, lines: UnitLines, asking: Asking) -> Mask:
+def _relevant(pool: Pool, lines: UnitCandidates, asking: Asking) -> Mask:
     """On which rows a unit might go that filters care about which look beyond the row's usage."""
     if not asking.elsewhere:
         return np.zeros(len(lines.rows), np.bool_)
     matters = np.zeros(len(pool), np.bool_)
     matters[pool.unit[asking.is_concern()[pool.shapes]]] = True
-    concerned: Mask = np.logical_or.reduce(lines.gone & matters[lines.units], axis=0)
-    return concerned
+    relevant: Mask = np.logical_or.reduce(lines.gone & matters[lines.units], axis=0)
+    return relevant
 
 
 def _groups(pool: Pool, units: list[int]) -> list[list[PodRecord]]:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.preempt.budgets import split_one_by_one
-from mooring.actions.preempt.pods.crowd import Crowd, SupposedRows
+from mooring.actions.preempt.pods.candidates import Candidates, SupposedRows
 from mooring.actions.preempt.running import RunningPods
 from mooring.engine.asking import ask_filter_without, ask_passes
 from mooring.engine.plugin import FilterAnswers, Mask
 from mooring.engine.shortcuts import CountedRoom, SupposingFilter
+from mooring.state.budgets import split_one_by_one
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 
@@ -47,18 +47,18 @@ def asked_in_all(filters: Sequence[AskedFilter], shape: Shape) -> tuple[dict[str
     return asked, others
 
 
-def reprieve(crowd: Crowd, filters: Sequence[AskedFilter], shape: Shape) -> Mask:
+def reprieve(candidates: Candidates, filters: Sequence[AskedFilter], shape: Shape) -> Mask:
     """Bring back every victim, in order, with whom the pod still fits; return who is left gone.
 
     All rows must have room without all of their victims. What is free beyond that is followed as one matrix.
     """
     asked, others = asked_in_all(filters, shape)
-    gone = crowd.gone.copy()
-    positions = np.arange(len(crowd))
-    trial = crowd.with_gone(crowd.gone.copy())
-    slack = Slack(crowd, asked)
+    gone = candidates.gone.copy()
+    positions = np.arange(len(candidates))
+    trial = candidates.with_gone(candidates.gone.copy())
+    slack = Slack(candidates, asked)
     for victim in range(len(gone)):
-        has = crowd.gone[victim, positions]
+        has = candidates.gone[victim, positions]
         if not has.any():
             break  # lists are as long as those of all pods on the rows, and pods that go with their gang are not here
         if len(gone) - victim >= WORTH_NARROWING and np.count_nonzero(has) * 4 < len(positions):
@@ -79,11 +79,11 @@ def reprieve(crowd: Crowd, filters: Sequence[AskedFilter], shape: Shape) -> Mask
 class Slack:
     """What is free on rows beyond what is asked, by resource, as victims are brought back."""
 
-    def __init__(self, crowd: Crowd, asked: dict[str, int]) -> None:
-        supposed = crowd.supposed()
+    def __init__(self, candidates: Candidates, asked: dict[str, int]) -> None:
+        supposed = candidates.supposed()
         self._left = [supposed.free(name) - amount for name, amount in asked.items()]
-        self._each = [crowd.share_of_each(("requested", name)) for name in asked]
-        self._rows = len(crowd)
+        self._each = [candidates.share_of_each(("requested", name)) for name in asked]
+        self._rows = len(candidates)
 
     def narrow(self, kept: Mask) -> None:
         self._left = [left[kept] for left in self._left]
@@ -102,44 +102,44 @@ class Slack:
             left -= np.where(where, each[victim], 0)
 
 
-def mark_violating(crowd: Crowd, running: RunningPods) -> Crowd:
+def mark_violating(candidates: Candidates, running: RunningPods) -> Candidates:
     """Find out whose eviction would break a budget; those come first from here on, each part by importance."""
     if not running.budgets:
-        return crowd
+        return candidates
     # Most rows have nobody whom a budget protects.
-    positions = np.flatnonzero(np.logical_or.reduce(crowd.budget_sets.astype(np.bool_), axis=0))
+    positions = np.flatnonzero(np.logical_or.reduce(candidates.budget_sets.astype(np.bool_), axis=0))
     if not len(positions):
-        return crowd
-    some = crowd.at(positions)
+        return candidates
+    some = candidates.at(positions)
     violating = _violating(some, running)
     is_row = violating.any(axis=0)
     positions, violating = positions[is_row], violating[:, is_row]
     if not len(positions):
-        return crowd
-    crowd.violating = crowd.violating.copy()
-    crowd.violating[: len(violating), positions] = violating
-    rank = np.where(crowd.violating[:, positions], 0, 1)
-    rank[~crowd.gone[:, positions]] = 2  # padding stays behind
-    return crowd.ordered(np.argsort(rank, axis=0, kind="stable"), positions)
+        return candidates
+    candidates.violating = candidates.violating.copy()
+    candidates.violating[: len(violating), positions] = violating
+    rank = np.where(candidates.violating[:, positions], 0, 1)
+    rank[~candidates.gone[:, positions]] = 2  # padding stays behind
+    return candidates.ordered(np.argsort(rank, axis=0, kind="stable"), positions)
 
 
-def _violating(crowd: Crowd, running: RunningPods) -> Mask:
+def _violating(candidates: Candidates, running: RunningPods) -> Mask:
     """Count each budget down over a row's victims, the most important first, from what it allows."""
     sets = running.budgets.sets.values
     allowed = running.allowed_disruptions()
     # Nearly every pod has one budget or none: these are counted in columns, the others in a loop.
     only_budget = np.array([indices[0] if len(indices) == 1 else -1 for indices in sets], np.int64)
     has_several = np.array([len(indices) > 1 for indices in sets], np.bool_)
-    budgets = np.where(crowd.gone, only_budget[crowd.budget_sets], -1)
+    budgets = np.where(candidates.gone, only_budget[candidates.budget_sets], -1)
     allows = np.where(budgets >= 0, allowed[budgets], np.iinfo(np.int64).max)
     violating: Mask = allows <= 0
-    numbers, positions = np.nonzero((allows > 0) & (allows < len(crowd.gone)))
+    numbers, positions = np.nonzero((allows > 0) & (allows < len(candidates.gone)))
     if len(numbers):
         turns = _turns(positions * len(allowed) + budgets[numbers, positions])
         violating[numbers, positions] = turns >= allows[numbers, positions]
-    for position in np.flatnonzero((has_several[crowd.budget_sets] & crowd.gone).any(axis=0)).tolist():
-        is_pod = crowd.gone[:, position]
-        row_sets = [sets[code] for code in crowd.budget_sets[is_pod, position].tolist()]
+    for position in np.flatnonzero((has_several[candidates.budget_sets] & candidates.gone).any(axis=0)).tolist():
+        is_pod = candidates.gone[:, position]
+        row_sets = [sets[code] for code in candidates.budget_sets[is_pod, position].tolist()]
         violating[is_pod, position] = split_one_by_one(row_sets, allowed)
     return violating
 

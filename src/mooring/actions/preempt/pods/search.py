@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.preempt.cost import Cost, Preemptions
+from mooring.actions.preempt.cost import Cost
 from mooring.actions.preempt.gangs.whole_gangs import Asking, cheapest_with_gangs
+from mooring.actions.preempt.pods.candidates import Candidates, Shares
 from mooring.actions.preempt.pods.choice import Key, cheapest, key_of, least_costs
-from mooring.actions.preempt.pods.concern import Concerns
-from mooring.actions.preempt.pods.crowd import Crowd, Shares
 from mooring.actions.preempt.pods.eligible import NOT_HELPFUL, potential_rows, why_not
+from mooring.actions.preempt.pods.relevance import Relevance
 from mooring.actions.preempt.pods.reprieve import AskedFilter, mark_violating, passes_all, reprieve
 from mooring.actions.preempt.pods.victims import Victims
 from mooring.actions.preempt.pods.what_if import WhatIf
@@ -75,7 +75,7 @@ class InVain:
 class Candidate:
     """The cheapest way so far."""
 
-    crowd: Crowd
+    candidates: Candidates
     position: int
     key: Key
 
@@ -89,17 +89,16 @@ def refusals(profile: Profile, cluster: Cluster, shape: Shape, rows: Rows | None
     return answer
 
 
-class Search:
+class VictimSearch:
     """Searches one cluster; keeps what the next search can use."""
 
-    def __init__(self, cluster: Cluster, preemptions: Preemptions | None = None, *, with_costs: bool = False) -> None:
-        """`with_costs` is for profiles that say what preemption may cost; `preemptions` then is what went before."""
+    def __init__(self, cluster: Cluster, *, with_costs: bool = False) -> None:
+        """`with_costs` is for profiles that say what preemption may cost."""
         self.cluster = cluster
         self.running = RunningPods(cluster, with_costs=with_costs)
         self.shares = Shares(cluster)
         self.settled = SettledCache()
-        self.concerns = Concerns(cluster)
-        self._preemptions = preemptions or Preemptions()
+        self.relevance = Relevance(cluster)
 
     def find(
         self, answer: Evaluation, pod: Pod, now: float = 0.0, costs: PreemptionCostArgs | None = None
@@ -111,14 +110,14 @@ class Search:
         # 1. The nodes on which evicting could help at all, and whom the pod may evict there.
         rows = potential_rows(answer)
         victims = self.victims(self._priority_of(pod), pod.key, rows, now, costs)
-        crowd = victims.going_alone
+        candidates = victims.going_alone
         # 2. Those that would do if all of them were gone, as far as columns can tell.
         filters = Filters(answer)
-        room = crowd.at(np.flatnonzero(self._has_room(crowd, filters)))
+        room = candidates.at(np.flatnonzero(self._has_room(candidates, filters)))
         # 3. Where columns tell all about who goes, all nodes at once; the others one by one, most promising first.
-        concerned = self._concerned(room, filters)
-        best = self._cheapest_at_once(room.at(np.flatnonzero(~concerned)), filters)
-        one_by_one = room.at(np.flatnonzero(concerned))
+        relevant = self._relevant(room, filters)
+        best = self._cheapest_at_once(room.at(np.flatnonzero(~relevant)), filters)
+        one_by_one = room.at(np.flatnonzero(relevant))
         best, refused = self._cheapest_one_by_one(one_by_one, filters, best)
         if best is not None:
             return self._found(best)
@@ -144,62 +143,62 @@ class Search:
         if not len(rows) or not self.running.has_below(priority):
             return Victims(self.running, self.shares, priority, rows[:0], pod_key)
         self.running.refresh()
-        cost = None if costs is None or costs.is_off else Cost(costs, self.running, self._preemptions, now)
+        cost = None if costs is None or costs.is_off else Cost(costs, self.running, self.cluster.preemptions, now)
         return Victims(self.running, self.shares, priority, rows, pod_key, cost)
 
-    def _has_room(self, crowd: Crowd, filters: "Filters") -> NDArray[np.bool_]:
-        if not len(crowd):
+    def _has_room(self, candidates: Candidates, filters: "Filters") -> NDArray[np.bool_]:
+        if not len(candidates):
             return np.zeros(0, np.bool_)
         answer = filters.answer
         settled = self.settled.of(answer.profile, self.cluster, answer.shape)
         if settled.refused:
-            return np.zeros(len(crowd), np.bool_)
-        return settled.is_row[crowd.rows] & passes_all(filters.in_columns, answer.shape, crowd.supposed())
+            return np.zeros(len(candidates), np.bool_)
+        return settled.is_row[candidates.rows] & passes_all(filters.in_columns, answer.shape, candidates.supposed())
 
-    def _concerned(self, crowd: Crowd, filters: "Filters") -> NDArray[np.bool_]:
+    def _relevant(self, candidates: Candidates, filters: "Filters") -> NDArray[np.bool_]:
         """On which rows somebody might go whom a filter cares about that only trying can tell about."""
-        if not len(crowd) or not filters.to_be_tried:
-            return np.zeros(len(crowd), np.bool_)
+        if not len(candidates) or not filters.to_be_tried:
+            return np.zeros(len(candidates), np.bool_)
         answer = filters.answer
-        is_concern = self.concerns.of(answer.profile.name, answer.shape, filters.to_be_tried)
-        goes: NDArray[np.bool_] = is_concern[crowd.shapes] & crowd.gone
-        concerned: NDArray[np.bool_] = np.logical_or.reduce(goes, axis=0)
-        return concerned
+        is_concern = self.relevance.of(answer.profile.name, answer.shape, filters.to_be_tried)
+        goes: NDArray[np.bool_] = is_concern[candidates.shapes] & candidates.gone
+        relevant: NDArray[np.bool_] = np.logical_or.reduce(goes, axis=0)
+        return relevant
 
-    def _cheapest_at_once(self, crowd: Crowd, filters: "Filters") -> Candidate | None:
+    def _cheapest_at_once(self, candidates: Candidates, filters: "Filters") -> Candidate | None:
         shape = filters.answer.shape
-        if len(crowd) and filters.to_be_tried:
-            crowd = crowd.at(np.flatnonzero(passes_all(filters.to_be_tried, shape, crowd.nodes)))
-        if not len(crowd):
+        if len(candidates) and filters.to_be_tried:
+            candidates = candidates.at(np.flatnonzero(passes_all(filters.to_be_tried, shape, candidates.nodes)))
+        if not len(candidates):
             return None
-        crowd = mark_violating(crowd, self.running)
-        crowd = crowd.with_gone(reprieve(crowd, filters.in_columns, shape))
-        crowd = crowd.at(np.flatnonzero(crowd.gone.any(axis=0)))
-        if not len(crowd):
+        candidates = mark_violating(candidates, self.running)
+        candidates = candidates.with_gone(reprieve(candidates, filters.in_columns, shape))
+        candidates = candidates.at(np.flatnonzero(candidates.gone.any(axis=0)))
+        if not len(candidates):
             return None
-        position = cheapest(crowd)
-        return Candidate(crowd, position, key_of(crowd, position))
+        position = cheapest(candidates)
+        return Candidate(candidates, position, key_of(candidates, position))
 
     def _cheapest_one_by_one(
-        self, crowd: Crowd, filters: "Filters", best: Candidate | None
+        self, candidates: Candidates, filters: "Filters", best: Candidate | None
     ) -> tuple[Candidate | None, dict[int, Rejection]]:
         """The cheapest of the best so far and these rows, tried while they could cost less; why others will not do."""
         refused = dict[int, Rejection]()
-        if not len(crowd):
+        if not len(candidates):
             return best, refused
         shape = filters.answer.shape
         what_if = WhatIf(self.cluster, shape, filters.unsettled)
-        crowd = mark_violating(crowd, self.running)
-        bounds = least_costs(crowd, filters.by_usage, shape)
+        candidates = mark_violating(candidates, self.running)
+        bounds = least_costs(candidates, filters.by_usage, shape)
         for position in np.lexsort(bounds[::-1]).tolist():
             if best is not None and best.key <= tuple(int(bound[position]) for bound in bounds):
                 break
             with self.running.supposing():
-                gone = what_if.victims(crowd, position)
+                gone = what_if.victims(candidates, position)
             if isinstance(gone, Rejection):
-                refused[int(crowd.rows[position])] = gone
+                refused[int(candidates.rows[position])] = gone
             elif gone.any():
-                one = crowd.with_gone(np.where(np.arange(len(crowd)) == position, gone[:, np.newaxis], False))
+                one = candidates.with_gone(np.where(np.arange(len(candidates)) == position, gone[:, np.newaxis], False))
                 key = key_of(one, position)
                 if best is None or key < best.key:
                     best = Candidate(one, position, key)
@@ -214,7 +213,7 @@ class Search:
             filters.by_usage,
             filters.elsewhere,
             WhatIf(self.cluster, answer.shape, filters.unsettled),
-            lambda: self.concerns.of(answer.profile.name, answer.shape, filters.elsewhere),
+            lambda: self.relevance.of(answer.profile.name, answer.shape, filters.elsewhere),
         )
         rows = victims.rows[settled.is_row[victims.rows]] if not settled.refused else victims.rows[:0]
         found, refused = cheapest_with_gangs(pool, self.shares, rows, asking)
@@ -225,39 +224,39 @@ class Search:
 
     def _in_vain(self, victims: Victims, filters: "Filters", refused: dict[int, Rejection]) -> InVain:
         answer = filters.answer
-        crowd = victims.everybody
-        is_tried = np.isin(crowd.rows, list(refused))
-        is_protected = self._has_room(crowd, filters) & ~is_tried & self._protects(victims, crowd, filters)
+        candidates = victims.everybody
+        is_tried = np.isin(candidates.rows, list(refused))
+        is_protected = self._has_room(candidates, filters) & ~is_tried & self._protects(victims, candidates, filters)
         not_helpful = len(answer.rows) - len(potential_rows(answer))
-        tally = Counter({NOT_HELPFUL: not_helpful, NO_VICTIMS: len(answer.rows) - not_helpful - len(crowd)})
+        tally = Counter({NOT_HELPFUL: not_helpful, NO_VICTIMS: len(answer.rows) - not_helpful - len(candidates)})
         again_after = None
         if is_protected.any():
-            again_after = victims.seconds_protected(crowd.at(np.flatnonzero(is_protected)))
+            again_after = victims.seconds_protected(candidates.at(np.flatnonzero(is_protected)))
             tally[PROTECTED.format(again_after)] = int(np.count_nonzero(is_protected))
-        others = crowd.at(np.flatnonzero(~is_protected & ~is_tried))
+        others = candidates.at(np.flatnonzero(~is_protected & ~is_tried))
         for rejection in (*refused.values(), *self._refusals(others, filters)):
             tally.update(rejection.reasons)
         counted = ((Rejection((reason,)), count) for reason, count in tally.items() if count)
         return InVain(f"preemption: {fit_message(len(answer.rows), counted)}", again_after)
 
-    def _protects(self, victims: Victims, crowd: Crowd, filters: "Filters") -> Mask:
+    def _protects(self, victims: Victims, candidates: Candidates, filters: "Filters") -> Mask:
         """On which rows there is too little room only because somebody is protected."""
         if not victims.has_protected:
-            return np.zeros(len(crowd), np.bool_)
+            return np.zeros(len(candidates), np.bool_)
         others = victims.unprotected
-        return ~np.isin(crowd.rows, others.rows[self._has_room(others, filters)])
+        return ~np.isin(candidates.rows, others.rows[self._has_room(others, filters)])
 
-    def _refusals(self, crowd: Crowd, filters: "Filters") -> Iterator[Rejection]:
+    def _refusals(self, candidates: Candidates, filters: "Filters") -> Iterator[Rejection]:
         """Why rows will not do even without their victims."""
         answer = filters.answer
-        failed = np.zeros(len(crowd), np.bool_)
+        failed = np.zeros(len(candidates), np.bool_)
         for plugin, prepared in filters.asked:
-            if not len(crowd):
+            if not len(candidates):
                 return
             if isinstance(plugin, SupposingFilter):
-                codes = ask_filter_without(plugin, answer.shape, crowd.nodes, prepared, crowd.given_back)
+                codes = ask_filter_without(plugin, answer.shape, candidates.nodes, prepared, candidates.given_back)
             else:
-                nodes = crowd.supposed() if is_by_amounts(plugin) else crowd.nodes
+                nodes = candidates.supposed() if is_by_amounts(plugin) else candidates.nodes
                 codes = ask_filter(plugin, answer.shape, nodes, prepared)
             codes[failed] = 0
             for code, count in zip(*np.unique(codes[codes != 0], return_counts=True), strict=True):
@@ -265,11 +264,11 @@ class Search:
             failed |= codes != 0
 
     def _found(self, best: Candidate) -> Found:
-        crowd, position = best.crowd, best.position
-        slots = crowd.slots[crowd.gone[:, position], position].tolist()
+        candidates, position = best.candidates, best.position
+        slots = candidates.slots[candidates.gone[:, position], position].tolist()
         records = [self.cluster.pods.by_slot[slot] for slot in slots]
         victims = sorted((record for record in records if record is not None), key=importance)
-        row = int(crowd.rows[position])
+        row = int(candidates.rows[position])
         return Found(row, self.cluster.nodes.name(row), tuple(victims), best.key[0])
 
 

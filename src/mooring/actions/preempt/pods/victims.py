@@ -7,7 +7,7 @@ import numpy as np
 from mooring.actions.preempt.cost import Cost
 from mooring.actions.preempt.gangs.pool import Pool, gather_pool
 from mooring.actions.preempt.gangs.units import ALONE
-from mooring.actions.preempt.pods.crowd import Crowd, Shares, Spared, gather_crowd
+from mooring.actions.preempt.pods.candidates import Candidates, Shares, Spared, gather_crowd
 from mooring.actions.preempt.running import NO_POD, Matrix, RunningPods
 from mooring.engine.plugin import Mask
 from mooring.model.keys import PodKey
@@ -44,23 +44,23 @@ class Victims:
         return self.cost is not None and self.cost.args.protects
 
     @cached_property
-    def going_alone(self) -> Crowd:
+    def going_alone(self) -> Candidates:
         """Those that may go by themselves, and are not protected."""
         if not self.has_gangs and not self.has_protected:
             return self.everybody
         return self._gather(self._is_spared)
 
     @cached_property
-    def everybody(self) -> Crowd:
+    def everybody(self) -> Candidates:
         """All of them, whether they go alone and are protected or not."""
         return self._gather(self._is_own if len(self._own) else None)
 
     @cached_property
-    def unprotected(self) -> Crowd:
+    def unprotected(self) -> Candidates:
         """Those that are not protected, whether they go alone or not."""
         return self._gather(lambda index: self._is_own(index) | self._is_protected(index))
 
-    def _gather(self, spared: Spared | None) -> Crowd:
+    def _gather(self, spared: Spared | None) -> Candidates:
         return gather_crowd(self._running, self._shares, self.rows, self._priority, spared, self.cost)
 
     def pool(self, *, heed_protection: bool = True) -> Pool:
@@ -115,8 +115,8 @@ class Victims:
         np.maximum.at(found, codes[is_member], self.cost.protected_until(index[is_member]))
         return found
 
-    def seconds_protected(self, crowd: Crowd) -> int:
+    def seconds_protected(self, candidates: Candidates) -> int:
         """How long it is until the first of those who are protected on some rows is so no more."""
         assert self.cost is not None
-        until = self._protected_until(crowd.index)[crowd.gone]
+        until = self._protected_until(candidates.index)[candidates.gone]
         return self.cost.seconds_left(int(until[until > self.cost.moment].min()))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mooring.actions.preempt.pods.crowd import Crowd
+from mooring.actions.preempt.pods.candidates import Candidates
 from mooring.actions.preempt.pods.reprieve import AskedFilter
 from mooring.engine.answers.answers import is_by_usage
 from mooring.engine.asking import ask_filter, ask_pre_filter, ask_rejection
@@ -12,6 +12,7 @@ from mooring.engine.plugin import SKIP, Mask, PreFilter
 from mooring.engine.shortcuts import Incremental
 from mooring.engine.verdict import Rejection
 from mooring.state.cluster import Cluster
+from mooring.state.placements import Released
 from mooring.state.pods import UNBOUND, PodRecord
 from mooring.state.shapes import Shape
 
@@ -25,11 +26,11 @@ class WhatIf:
         self._filters = filters
         self._counts = [prepared for _, prepared in filters if isinstance(prepared, Incremental)]
 
-    def victims(self, crowd: Crowd, position: int) -> Mask | Rejection:
+    def victims(self, candidates: Candidates, position: int) -> Mask | Rejection:
         """Which victims of a row cannot be spared, or why the pod cannot run there even without all of them."""
-        gone = crowd.gone[:, position].copy()
-        groups = [[_record(self._cluster, slot)] for slot in crowd.slots[gone, position].tolist()]
-        found = self.groups_gone(int(crowd.rows[position]), groups)
+        gone = candidates.gone[:, position].copy()
+        groups = [[_record(self._cluster, slot)] for slot in candidates.slots[gone, position].tolist()]
+        found = self.groups_gone(int(candidates.rows[position]), groups)
         if isinstance(found, Rejection):
             return found
         gone[gone] = found
@@ -46,16 +47,15 @@ class WhatIf:
         before = [[(record, record.row) for record in group] for group in groups]
         with self._cluster.what_if():
             try:
-                for group in before:
-                    self._release(group)
+                released = [self._release(group) for group in before]
                 refused = self.refusal(row)
                 if refused is not None:
                     return refused
                 for number, group in enumerate(before):
                     if needs is not None and needs[number] >= 0 and gone[needs[number]]:
                         continue
-                    for record, at in group:
-                        self._cluster.assume(record.key, at)
+                    for each in released[number]:
+                        self._cluster.restore(each)
                     self.count(group, 1)
                     gone[number] = self.refusal(row) is not None
                     if gone[number]:
@@ -64,10 +64,10 @@ class WhatIf:
             finally:
                 self.count([pod for group in before for pod in group if pod[0].row == UNBOUND], 1)
 
-    def _release(self, group: Sequence[tuple[PodRecord, int]]) -> None:
-        for record, _ in group:
-            self._cluster.release(record.key)
+    def _release(self, group: Sequence[tuple[PodRecord, int]]) -> list[Released]:
+        released = [self._cluster.release(record.key) for record, _ in group]
         self.count(group, -1)
+        return released
 
     def count(self, pods: Sequence[tuple[PodRecord, int]], sign: int) -> None:
         """Take in that pods came to rows (sign 1) or went from them (sign -1)."""

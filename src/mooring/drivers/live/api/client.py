@@ -18,11 +18,13 @@ import msgspec
 from yarl import URL
 
 from mooring.drivers.live.api.connection import Connection
-from mooring.drivers.live.api.connections import Connections, Reply
+from mooring.drivers.live.api.connections import Connections, MaySend, NotSent, Reply
 from mooring.errors import MooringError
 
 REQUEST_SECONDS = 15.0
 """How long one request may take before it is given up; it is not known then whether it was carried out."""
+FENCED_SECONDS = 0.05
+"""How often it is looked whether requests may be sent again."""
 MOST_LINES = 20
 SILENT_SECONDS = 150.0
 """How long a watch may be silent: API servers send a bookmark about every minute."""
@@ -31,10 +33,20 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 
+class _Cause(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: list[_Cause] | None = None
+
+
 class _Status(msgspec.Struct):
     message: str = ""
     reason: str = ""
     code: int = 0
+    details: _Details | None = None
 
 
 _decode_status = msgspec.json.Decoder(_Status).decode
@@ -43,8 +55,12 @@ _decode_status = msgspec.json.Decoder(_Status).decode
 class ApiError(MooringError):
     """The API server refused a request, or could not be asked: `code` is 0 where there was no answer."""
 
-    def __init__(self, code: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+    def __init__(
+        self, code: int, reason: str, message: str, retry_after: float = 0.0, *, is_budget: bool = False
+    ) -> None:
+        """`is_budget`: a disruption budget does not allow the eviction that was asked for."""
         self.code, self.reason, self.message, self.retry_after = code, reason, message, retry_after
+        self.is_budget = is_budget
         super().__init__(message)
 
     @property
@@ -76,6 +92,7 @@ class Client:
         self._base = connection.server.rstrip("/")
         address = urlsplit(self._base)
         self._host, self._prefix = address.netloc.rpartition("@")[2], address.path
+        self._fences: list[Callable[[], bool]] = []
         self._lines: dict[tuple[str, ...], str] = {}
         """Headers as they are sent, by the kinds of content and the credentials."""
 
@@ -105,6 +122,18 @@ class Client:
     def server(self) -> str:
         return self._base
 
+    def fence(self, may_write: Callable[[], bool]) -> None:
+        """From now on, send nothing that changes anything at a moment at which this says no: it waits until then."""
+        self._fences.append(may_write)
+
+    def may_write(self) -> bool:
+        return all(may_write() for may_write in self._fences)
+
+    async def until_may_write(self) -> None:
+        """Wait for as long as nothing may be changed."""
+        while not self.may_write():
+            await asyncio.sleep(FENCED_SECONDS)
+
     async def get(self, path: str, accept: str = JSON) -> bytes:
         return await self.request("GET", path, accept=accept)
 
@@ -115,18 +144,40 @@ class Client:
         return await self.request("PATCH", path, body, content_type)
 
     async def request(
-        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON, accept: str = JSON
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        accept: str = JSON,
+        *,
+        is_fenced: bool = True,
     ) -> bytes:
-        """Send one request and return its answer's body; raise ApiError for anything but success."""
+        """Send one request and return its answer's body; raise ApiError for anything but success.
+
+        `is_fenced=False` is for the requests by which it is found out whether others may be sent.
+        """
+        may_send = self.may_write if is_fenced and method != "GET" else None
         if self._connection.may_have_expired:
             await self._connection.renew()
         try:
-            return await self._send(method, path, body, content_type, accept)
+            return await self._send_when_it_may(method, path, body, content_type, accept, may_send)
         except ApiError as error:
             if error.code != 401:
                 raise
         await self._connection.renew(at_once=True)
-        return await self._send(method, path, body, content_type, accept)
+        return await self._send_when_it_may(method, path, body, content_type, accept, may_send)
+
+    async def _send_when_it_may(
+        self, method: str, path: str, body: bytes | None, content_type: str, accept: str, may_send: MaySend | None
+    ) -> bytes:
+        while True:
+            if may_send is not None:
+                await self.until_may_write()
+            try:
+                return await self._send(method, path, body, content_type, accept, may_send)
+            except NotSent:
+                continue
 
     def post_at_once(self, path: str, body: bytes, answered: Told) -> bool:
         """Post without a task, if nothing has to be waited for before: no credentials, no connection, no proxy.
@@ -137,6 +188,8 @@ class Client:
             return False
         request = self._bytes("POST", path, body, JSON, JSON)
         told = partial(self._tell, "POST", time.perf_counter(), answered)
+        if not self.may_write():
+            return False
         return self._connections.send_at_once(request, REQUEST_SECONDS, told)
 
     def _tell(self, method: str, started: float, answered: Told, found: Reply | Exception) -> None:
@@ -148,12 +201,14 @@ class Client:
         else:
             answered(_refusal(code, found.body, found.retry_after) if code >= 300 else None)
 
-    async def _send(self, method: str, path: str, body: bytes | None, content_type: str, accept: str) -> bytes:
+    async def _send(
+        self, method: str, path: str, body: bytes | None, content_type: str, accept: str, may_send: MaySend | None
+    ) -> bytes:
         started, code = time.perf_counter(), 0
         try:
             if self._connections is not None:
                 request = self._bytes(method, path, body, content_type, accept)
-                reply = await self._connections.send(request, REQUEST_SECONDS)
+                reply = await self._connections.send(request, REQUEST_SECONDS, may_send)
             else:
                 reply = await self._ask_by_proxy(method, path, body, content_type, accept)
             code = reply.status
@@ -240,7 +295,10 @@ def _refusal(code: int, content: bytes, retry_after: str) -> ApiError:
         seconds = float(retry_after or 0)
     except ValueError:  # a date
         seconds = 1.0
-    return ApiError(code, status.reason, status.message, seconds)
+    causes = (status.details.causes if status.details is not None else None) or []
+    budget = next((cause.message for cause in causes if cause.reason == "DisruptionBudget"), "")
+    message = f"{status.message} {budget}" if budget else status.message
+    return ApiError(code, status.reason, message, seconds, is_budget=bool(budget))
 
 
 _CREDENTIALS = re.compile(r"[^\s/@'\"]+:[^\s/@]*@")

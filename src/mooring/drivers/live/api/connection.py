@@ -117,6 +117,7 @@ async def connect(kubeconfig: Path | None, context: str | None = None, server: s
         if not Path(one).is_file() and os.pathsep not in str(path):
             raise InputError(f"{one}: expected a kubeconfig, found no such file")
     source = str(path)
+    _check_form(source)
     try:
         loader = await loaders.load_kube_config(
             config_file=source, context=context, client_configuration=configuration, persist_config=False
@@ -130,6 +131,23 @@ async def connect(kubeconfig: Path | None, context: str | None = None, server: s
     if server:
         configuration.host = server.rstrip("/")
     return Connection(configuration, loader, source)
+
+
+def _check_form(source: str) -> None:
+    """Refuse files that are no kubeconfigs at all, in one line that quotes nothing of them."""
+    for one in filter(None, source.split(os.pathsep)):
+        try:
+            found = yaml.safe_load(Path(one).read_text())
+        except (OSError, UnicodeDecodeError, yaml.YAMLError):  # one of several may be missing; the loader has the words
+            continue
+        if not isinstance(found, dict):
+            what = "an empty file" if found is None else "plain text" if isinstance(found, str) else "a list"
+            raise InputError(
+                f"{one}: expected a kubeconfig (a mapping with clusters, contexts and users), found {what}"
+            )
+        for name in ("clusters", "contexts", "users"):
+            if not isinstance(found.get(name) or [], list):
+                raise InputError(f"{one}: {name}: expected a list, found {type(found[name]).__name__}")
 
 
 def without_userinfo(url: str) -> str:

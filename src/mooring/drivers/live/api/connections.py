@@ -34,6 +34,13 @@ Answered = Callable[[Reply | Exception], None]
 """Told what was answered, or why nothing was: an OSError, of which TimeoutError is one."""
 
 
+MaySend = Callable[[], bool]
+
+
+class NotSent(Exception):
+    """A request did not leave: it may not any more."""
+
+
 class Connections:
     """The connections to one server: as many as there are requests at once."""
 
@@ -46,12 +53,18 @@ class Connections:
         self._open: set[_Wire] = set()
         self._streams: set[Stream] = set()
 
-    async def send(self, request: bytes, seconds: float) -> Reply:
-        """Send a request and return its answer; raise OSError if there is none, TimeoutError if not in time."""
+    async def send(self, request: bytes, seconds: float, may_send: MaySend | None = None) -> Reply:
+        """Send a request and return its answer; raise OSError if there is none, TimeoutError if not in time.
+
+        `may_send` is asked at the moment at which the request leaves; raise NotSent if it says no.
+        """
         wire = self._take()
         if wire is None:
             async with asyncio.timeout(seconds):  # wait_for swallows a cancellation that comes with the connection
                 wire = await self._connect()
+        if may_send is not None and not may_send():
+            self._idle.append(wire)
+            raise NotSent
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
         def settle(found: Reply | Exception) -> None:
@@ -112,13 +125,13 @@ class Connections:
         return None
 
     async def _connect(self) -> "_Wire":
-        _, wire = await asyncio.get_running_loop().create_connection(
-            lambda: _Wire(self._idle, self._open),
-            self._host,
-            self._port,
-            ssl=self._tls,
-            server_hostname=self._server_name,
-        )
+        loop = asyncio.get_running_loop()
+        raw, wire = await loop.create_connection(lambda: _Wire(self._idle, self._open), self._host, self._port)
+        # What is written leaves at once, and not at the end of a round of the loop: in between, a process that is
+        # stopped for long may lose the right to send it.
+        raw.set_write_buffer_limits(high=0)
+        if self._tls is not None:
+            wire.use(await loop.start_tls(raw, wire, self._tls, server_hostname=self._server_name))
         return wire
 
 
@@ -140,6 +153,10 @@ class _Wire(asyncio.Protocol):
         self._retry_after = ""
         self._reply: Reply | None = None
         self._is_kept = True
+
+    def use(self, transport: asyncio.Transport | None) -> None:
+        """Go on over a connection that is encrypted by now."""
+        self._transport = transport
 
     def ask(self, request: bytes, seconds: float, answered: Answered) -> None:
         self._answered = answered

@@ -50,8 +50,11 @@ Served = dict[tuple[str, str], Resource]
 """By group and kind."""
 
 
-async def discover(client: Client) -> Served:
-    """Ask the cluster what it has; what it cannot say at the moment, it does not have."""
+async def discover(client: Client, *, with_quotas: bool = False) -> Served:
+    """Ask the cluster what it has; what it cannot say at the moment, it does not have.
+
+    With quotas: also what the API server itself holds pods to, for those who ask why a pod is not there.
+    """
     served: Served = {}
     for path in ("/api", "/apis"):
         found = msgspec.json.decode(await client.get(path, ACCEPTED))
@@ -61,7 +64,7 @@ async def discover(client: Client) -> Served:
         else:
             for group_version in _group_versions(found):
                 await _ask_version(client, served, group_version)
-    return served
+    return {key: found for key, found in served.items() if with_quotas or found.kind.type not in NOT_WATCHED}
 
 
 def missing(served: Served) -> list[str]:
@@ -70,10 +73,11 @@ def missing(served: Served) -> list[str]:
 
 
 def _unserved(served: Served) -> list[Kind]:
-    return [kind for kind in _WANTED.values() if (kind.group, kind.name) not in served]
+    wanted = (kind for kind in _WANTED.values() if kind.type not in NOT_WATCHED)
+    return [kind for kind in wanted if (kind.group, kind.name) not in served]
 
 
-_WANTED = {(kind.group, kind.name): kind for kind in KINDS if kind.type not in NOT_WATCHED}
+_WANTED = {(kind.group, kind.name): kind for kind in KINDS}
 
 
 def _take_group(served: Served, group: Any) -> None:

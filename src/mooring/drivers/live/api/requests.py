@@ -45,6 +45,13 @@ def deletion(pod: Pod) -> bytes:
     return encode({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": pod.metadata.uid}})
 
 
+def eviction(pod: Pod) -> bytes:
+    """An Eviction of this very pod, which the API server refuses while a disruption budget does not allow it."""
+    metadata = {"name": pod.metadata.name, "namespace": pod.metadata.namespace}
+    options = {"preconditions": {"uid": pod.metadata.uid}}
+    return encode({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options})
+
+
 def waiting_status(pod: Pod, reason: str, message: str, nominated: str, now: float) -> bytes | None:
     """What to write into the status of a pod that waits; None if that is there already."""
     status = pod.status

@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from mooring.drivers.live.api.backoff import Backoff
 from mooring.drivers.live.api.client import MERGE_PATCH, ApiError, Client
 from mooring.drivers.live.api.discovery import Served
 from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
@@ -19,7 +18,7 @@ from mooring.drivers.live.api.requests import encode
 from mooring.drivers.live.object_events import ObjectEvents
 from mooring.drivers.live.pod_groups.status import VOLCANO_CONDITIONS, VOLCANO_KIND
 from mooring.model.api.meta import timestamp_text
-from mooring.model.decisions import Enqueue, KeepOut
+from mooring.model.decisions import Decision, Enqueue, KeepOut
 from mooring.model.gangs.dialects.volcano import INQUEUE, PENDING, WAITS, VolcanoPodGroup
 
 SAY_AGAIN_SECONDS = 10.0
@@ -38,27 +37,30 @@ class GroupPhases:
     """Writes the last word on each group, for as long as it waits to be let in."""
 
     def __init__(
-        self, client: Client, dispatcher: Dispatcher, find: Callable[[str, str], VolcanoPodGroup | None]
+        self,
+        client: Client,
+        dispatcher: Dispatcher,
+        find: Callable[[str, str], VolcanoPodGroup | None],
+        *,
+        failed: Callable[[Decision, str], None],
     ) -> None:
-        """`find` gives a group as the world has it."""
-        self._client, self._dispatcher, self._find = client, dispatcher, find
+        """`find` gives a group as the world has it; `failed` is told of every decision that was refused."""
+        self._client, self._dispatcher, self._find, self._failed = client, dispatcher, find, failed
         self._events = ObjectEvents(client, dispatcher)
         self.served: Served = {}
-        self._wanted: dict[Name, str] = {}
-        """Why a group is kept out; empty if it is let in."""
+        self._wanted: dict[Name, Enqueue | KeepOut] = {}
         self._writing: set[Name] = set()
         self._told: OrderedDict[Name, float] = OrderedDict()
         """When groups were last told why they are kept out."""
-        self._backoff = Backoff()
 
     def carry_out(self, decision: Enqueue | KeepOut) -> None:
         """Let a group know; who is let in at once, who is kept out when there is time."""
         if VOLCANO_KIND not in self.served:
             return
         _, namespace, name = decision.gang.split("/")
-        key, message = (namespace, name), decision.message if isinstance(decision, KeepOut) else ""
-        is_known, self._wanted[key] = key in self._wanted, message
-        if not message:
+        key = (namespace, name)
+        is_known, self._wanted[key] = key in self._wanted, decision
+        if isinstance(decision, Enqueue):
             self._submit(key)
         elif not is_known:
             told = self._told.get(key)
@@ -77,20 +79,20 @@ class GroupPhases:
         """Write the last word on a group, one at a time: of two that fail, the last is the one to be tried again."""
         if key in self._writing or key not in self._wanted:
             return
-        message = self._wanted.pop(key)
+        decision = self._wanted.pop(key)
         self._writing.add(key)
         try:
-            later = await self._try(key, message)
+            later = await self._try(key, decision)
         finally:
             self._writing.discard(key)
         if later:
-            self._wanted.setdefault(key, message)
+            self._wanted.setdefault(key, decision)
         if key in self._wanted:
             self._submit_after(later, key)
 
-    async def _try(self, key: Name, message: str) -> float:
-        """Write it; after how many seconds to try again, 0 if that is of no use."""
-        group = self._find(*key)
+    async def _try(self, key: Name, decision: Enqueue | KeepOut) -> float:
+        """Write it; after how many seconds to look again because the group has changed, else 0."""
+        group, message = self._find(*key), decision.message if isinstance(decision, KeepOut) else ""
         if group is None or group.status.phase not in WAITS:
             return 0.0
         try:
@@ -99,13 +101,11 @@ class GroupPhases:
         except ApiError as error:
             if error.code == CONFLICT:
                 return LOOK_SECONDS
-            if error.is_passing:
-                return self._backoff.next(error.retry_after)
             if error.code != 404:
                 _log.warning("the phase of PodGroup %s/%s could not be written: %s", *key, error.message)
+                self._failed(decision, error.message)
             return 0.0
         self._note(key, group, message)
-        self._backoff.reset()
         return 0.0
 
     def _body(self, key: Name, group: VolcanoPodGroup, message: str) -> dict[str, Any]:

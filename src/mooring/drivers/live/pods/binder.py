@@ -56,7 +56,7 @@ class _Pod(msgspec.Struct):
     spec: _Spec
 
 
-_decode_pod = msgspec.json.Decoder(_Pod).decode
+decode_pod = msgspec.json.Decoder(_Pod).decode
 BOUND = Answer(Outcome.BOUND)
 
 
@@ -117,7 +117,7 @@ async def find_out(client: Client, pod: Pod, node: str, backoff: Backoff | None 
     while True:
         await asyncio.sleep(backoff.next())
         try:
-            found = _decode_pod(await client.get(pod_path(pod)))
+            found = decode_pod(await client.get(pod_path(pod)))
         except ApiError as error:
             if error.code != 404:  # whatever else it says tells nothing about the pod
                 continue

@@ -61,6 +61,27 @@ async def release_claims(client: Client, resource: Resource, pod: Pod, claims: t
     return ""
 
 
+async def deallocate(client: Client, resource: Resource, pod: Pod, key: str) -> str:
+    """Free the devices of a claim that is allocated for no other pod; return why that failed, or nothing."""
+    path = resource.path(*key.split("/"))
+    backoff = Backoff()
+    for last in range(MOST_TRIES):
+        try:
+            claim = msgspec.json.decode(await client.get(path))
+            status = claim.get("status") or {}
+            others = [found for found in status.get("reservedFor") or () if found["uid"] != pod.metadata.uid]
+            if status.get("allocation") and not others:
+                await client.request("PUT", f"{path}/status", encode(claim | {"status": {}}))
+            return ""
+        except ApiError as error:
+            if error.code == 404:
+                return ""
+            if last == MOST_TRIES - 1 or not (error.code == 409 or error.is_passing):
+                return error.message
+            await asyncio.sleep(backoff.next(error.retry_after))
+    return ""
+
+
 async def _release(client: Client, path: str, pod: Pod, *, is_ours: bool) -> None:
     backoff = Backoff()
     for last in range(MOST_TRIES):

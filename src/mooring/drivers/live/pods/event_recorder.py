@@ -1,7 +1,8 @@
 """Events as kube-scheduler writes them: what became of a pod, for `kubectl describe`.
 
-What is said again of the same pod is counted in a series, and the count is written now and then. Events wait behind
-everything else; where there are too many, the oldest are dropped and counted.
+They are aggregated as client-go's recorder does it: a warning about the same pod, with the same reason and action, is
+counted in a series of the first Event, whatever its note. The count is written when the series begins, and now and
+then after that. Events wait behind everything else; where there are too many, the oldest are dropped and counted.
 """
 
 import random
@@ -15,23 +16,26 @@ from mooring.drivers.live.api.client import ApiError, Client
 from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
 from mooring.drivers.live.api.requests import encode
 from mooring.model.api.pods import Pod
+from mooring.model.spam_filter import SpamFilter
 
 MOST_WAITING = 100_000
 MOST_SERIES = 20_000
-SERIES_SECONDS = 30.0
-"""How often the count of a series is written at most."""
+SERIES_SECONDS = 1800.0
+"""How often the count of a series is written after its beginning."""
 FORGOTTEN_SECONDS = 360.0
 """What has not been said for so long is news when it is said again."""
+FIRST_REPEAT = 2
+"""The count with which a series begins."""
 LONGEST_NOTE = 1024
 Request = tuple[str, str, bytes]
 """Its method, path and body."""
 
 
 class _Series:
-    __slots__ = ("count", "first", "last", "name", "note", "path", "written")
+    __slots__ = ("count", "first", "last", "name", "path", "written")
 
-    def __init__(self, path: str, name: str, note: str, now: float) -> None:
-        self.path, self.name, self.note = path, name, note
+    def __init__(self, path: str, name: str, now: float) -> None:
+        self.path, self.name = path, name
         self.count, self.first, self.last, self.written = 1, now, now, now
 
     def update(self, now: float) -> Request:
@@ -91,8 +95,9 @@ class EventRecorder:
         self._waiting: deque[_Event | _Update] = deque()
         """Each makes a request. That it is made late costs no bind its time."""
         self._work = self._send_next
-        self._series: OrderedDict[tuple[str, str], _Series] = OrderedDict()
-        """By pod and reason, whoever was spoken of last at the end."""
+        self._series: OrderedDict[tuple[str, str, str], _Series] = OrderedDict()
+        """By pod, reason and action; the series that was continued last is at the end."""
+        self._spam = SpamFilter()
         self.dropped = 0
 
     def record(
@@ -108,19 +113,22 @@ class EventRecorder:
     ) -> None:
         """Note an event on a pod; it is sent when nothing more urgent waits."""
         now = time.time()
-        key = (pod.metadata.uid, reason)
+        key = (pod.metadata.uid, reason, action)
         known = self._series.get(key) if warning else None
-        if known is not None and known.note == note and now - known.last < FORGOTTEN_SECONDS:
+        if known is not None and now - known.last < FORGOTTEN_SECONDS:
             known.count, known.last = known.count + 1, now
             self._series.move_to_end(key)
-            if now - known.written >= SERIES_SECONDS:
+            if known.count == FIRST_REPEAT or now - known.written >= SERIES_SECONDS:
                 known.written = now
                 self._send(_Update(known, now))
             return
         name = ""
         if warning:
+            if not self._spam.allows(pod.metadata.uid, now):
+                self.dropped += 1
+                return
             name = _new_name(pod)
-            self._series[key] = _Series(_path(pod), name, note, now)
+            self._series[key] = _Series(_path(pod), name, now)
             self._series.move_to_end(key)
             self._forget_old(now)
         self._send(_Event(pod, name, reason, action, note, now, scheduler, warning, related))

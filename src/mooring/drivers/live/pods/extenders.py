@@ -254,7 +254,11 @@ class ExtenderClient:
 
 
 def _tls_of(extender: Extender) -> ssl.SSLContext | bool:
-    """How an extender is verified, and we by it; without a CA of its own it is not, as kube-scheduler has it."""
+    """How an extender is verified, and we by it.
+
+    Without a CA of its own it is verified by the system's. kube-scheduler does not verify it then at all: whoever is in
+    between decides where pods go. Who wants that says `insecure`.
+    """
     given = extender.tls_config or ExtenderTls()
     if not extender.url_prefix.startswith("https") or not (extender.enable_https or extender.tls_config):
         return True
@@ -264,7 +268,7 @@ def _tls_of(extender: Extender) -> ssl.SSLContext | bool:
         with tempfile.TemporaryDirectory() as directory:  # certificates are loaded from files alone
             certificate = _file(directory, "tls.crt", given.cert_data) or given.cert_file
             context.load_cert_chain(certificate, _file(directory, "tls.key", given.key_data) or given.key_file or None)
-    if given.insecure or (extender.enable_https and not given.ca_file and not authority):
+    if given.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context

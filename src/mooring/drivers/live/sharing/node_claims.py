@@ -86,14 +86,14 @@ class _Pod(msgspec.Struct):
     spec: _Spec
 
 
-class _Line(msgspec.Struct):
+class _WatchEvent(msgspec.Struct):
     type: str
     object: msgspec.Raw
 
 
 _decode = msgspec.json.Decoder(_ConfigMap).decode
 _decode_pod = msgspec.json.Decoder(_Pod).decode
-_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_line = msgspec.json.Decoder(_WatchEvent).decode
 
 
 class _Batch:

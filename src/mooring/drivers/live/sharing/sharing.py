@@ -17,6 +17,7 @@ from msgspec import structs
 
 from mooring.drivers.live.api.client import ApiError
 from mooring.drivers.live.sharing.node_claims import KEPT_SECONDS, Claim, NodeClaims
+from mooring.drivers.live.sharing.node_use import NodeUse
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.pods import Pod, Volume
 from mooring.model.decisions import Bind
@@ -51,8 +52,10 @@ class Decided:
     """How far pods had been followed."""
 
 
-class Sharing:
+class Sharing(NodeUse):
     """Holds decisions back until they are claimed."""
+
+    follows_watches = True
 
     def __init__(
         self,
@@ -62,6 +65,7 @@ class Sharing:
         find: Callable[[str], Pod | None],
     ) -> None:
         """`pods_version` is how far pods have been followed, `find` gives one as it was last seen."""
+        super().__init__()
         self.claims = claims
         self._scheduler, self._pods_version, self._find = scheduler, pods_version, find
         self._news = self._seen = self._applied = 0
@@ -69,11 +73,6 @@ class Sharing:
         """By pod, as they were decided. Of one that is decided on again, another had claimed it and let it go: only the
         last counts, or it would be bound twice, and taken for not bound when the second is refused."""
         self._wake = asyncio.Event()
-        self.bind: Callable[[Bind], None] = lambda decision: None
-        """Told of what is claimed, and may be bound."""
-        self.conflict: Callable[[Bind, Pod], None] = lambda decision, pod: None
-        """Told of what came too late."""
-        self.tell: Callable[[Event], None] = lambda event: None
         claims.on_foreign = self._see_claims
 
     def __len__(self) -> int:
@@ -89,6 +88,9 @@ class Sharing:
     def is_current(self) -> bool:
         """Whether pods have been followed as far as whoever claims something must have."""
         return self._pods_version() >= self.claims.needed_version
+
+    def room(self, most: int) -> int:
+        return most - len(self) if self.is_current else 0
 
     def take_in(self, events: Iterable[Event]) -> list[Event]:
         """What happened, with the pods that others are about to bind as if they had. What is decided next knows it."""
@@ -255,6 +257,13 @@ class Sharing:
                         room[name] += record.shape.request(name)
                     room[PLACES] += 1
         return late
+
+
+def bound_at(pod: Pod | None, claim: Claim) -> int | None:
+    """At which version a pod that another scheduler claimed was seen on a node; 0 if on none, None if there is none."""
+    if pod is None or pod.metadata.uid != claim.uid:
+        return None
+    return int(pod.metadata.resource_version) if pod.spec.node_name else 0
 
 
 def _overfull(cluster: Cluster, nodes: Iterable[str]) -> set[str]:

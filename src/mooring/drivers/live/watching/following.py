@@ -7,8 +7,8 @@ from collections.abc import Callable
 from mooring.drivers.live.api.client import ApiError, Client
 from mooring.drivers.live.api.discovery import REQUIRED, Resource, Served, discover, missing
 from mooring.drivers.live.health import Check
+from mooring.drivers.live.watching.cache import ObjectCache
 from mooring.drivers.live.watching.informer import Informer
-from mooring.drivers.live.watching.mirror import Mirror
 from mooring.errors import MooringError
 
 SYNC_SECONDS = 120.0
@@ -20,11 +20,11 @@ WORTH_SAYING = frozenset({"PodGroup.scheduling.k8s.io", "ClusterQueue.kueue.x-k8
 _log = logging.getLogger(__name__)
 
 
-class Following:
+class Informers:
     """The informers of one run: one for each kind that the cluster has."""
 
-    def __init__(self, client: Client, mirror: Mirror, on_change: Callable[[], None]) -> None:
-        self._client, self._mirror, self._on_change = client, mirror, on_change
+    def __init__(self, client: Client, cache: ObjectCache, on_change: Callable[[], None]) -> None:
+        self._client, self._cache, self._on_change = client, cache, on_change
         self.informers: dict[tuple[str, str], Informer] = {}
         self.missing: list[str] = []
         self.is_synced = False
@@ -40,7 +40,7 @@ class Following:
         self.missing = missing(served)
 
     def _start(self, key: tuple[str, str], resource: Resource) -> None:
-        informer = Informer(self._client, resource, self._mirror, self._on_change)
+        informer = Informer(self._client, resource, self._cache, self._on_change)
         self.informers[key] = informer
         self._tasks.append(asyncio.ensure_future(informer.run()))
 

@@ -37,7 +37,7 @@ class _List(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-class _Line(msgspec.Struct):
+class _WatchEvent(msgspec.Struct):
     type: str
     object: msgspec.Raw
 
@@ -51,7 +51,7 @@ class Head(msgspec.Struct):
 
 
 _decode_list = msgspec.json.Decoder(_List).decode
-_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_line = msgspec.json.Decoder(_WatchEvent).decode
 decode_head = msgspec.json.Decoder(Head).decode
 Name = tuple[str, str]
 """Namespace and name."""
@@ -117,25 +117,33 @@ class Informer:
         self.problem = problem
         self._on_change()
 
+    async def _page(self, token: str) -> bytes:
+        after = f"&continue={token}" if token else ""
+        return await self._client.get(f"{self.resource.path()}?limit={CHUNK}{after}")
+
     async def list_all(self) -> None:
         """Take in everything there is, and away what is not there any more."""
         seen: set[Name] = set()
-        token = ""
-        while True:
-            after = f"&continue={token}" if token else ""
-            found = _decode_list(await self._client.get(f"{self.resource.path()}?limit={CHUNK}{after}"))
-            for raw in found.items or ():
-                metadata = self._sink.put(self.resource, raw)
-                seen.add((metadata.namespace, metadata.name))
-            self._on_change()
-            token = found.metadata.continue_
-            if not token:
-                break
-            await asyncio.sleep(0)
+        page = asyncio.ensure_future(self._page(""))
+        try:
+            while True:
+                listed = _decode_list(await page)
+                token = listed.metadata.continue_
+                if token:  # the server prepares the next page while this one is taken in
+                    page = asyncio.ensure_future(self._page(token))
+                    await asyncio.sleep(0)
+                for raw in listed.items or ():
+                    metadata = self._sink.put(self.resource, raw)
+                    seen.add((metadata.namespace, metadata.name))
+                self._on_change()
+                if not token:
+                    break
+        finally:
+            page.cancel()
         for name in self._known - seen:
             self._sink.remove(self.resource, name)
         self._known = seen
-        self._version = found.metadata.resource_version
+        self._version = listed.metadata.resource_version
         self.relists += 1
         self.synced.set()
         self._on_change()

@@ -40,7 +40,7 @@ class Admitting:
     ) -> None:
         """`group`: the lease by which we lead, empty without one; `begin` is called when it is for us to admit, with
         what says whether it still is."""
-        self._election = Election(client, settings, group=group)
+        self._client, self._election = client, Election(client, settings, group=group)
         self._has_queues, self._begin = has_queues, begin
 
     @property
@@ -60,6 +60,7 @@ class Admitting:
                     raise
                 _log.error("jobs that queue are not admitted by this scheduler: %s", error.message)
                 await asyncio.sleep(DENIED_SECONDS)
+        self._client.fence(lambda: self._election.is_sure)
         _log.info("admitting jobs that queue")
         await asyncio.gather(self._begin(lambda: self._election.is_sure), self._election.hold())
 

@@ -1,7 +1,7 @@
 """What is written of Workloads and of their jobs: admissions, conditions, suspensions. Nothing here is sent."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -69,25 +69,6 @@ def all_conditions(workload: Workload, new: Sequence[dict[str, str]]) -> list[di
     return [*msgspec.to_builtins(list(known.values())), *said]
 
 
-def suspension(
-    job: dict[str, Any], fields: Sequence[str], value: bool, node_selector: Mapping[str, str]
-) -> dict[str, Any]:
-    """What makes a job suspended or not, with the nodes that its pods are to go to; nothing if it is already."""
-    inside = job
-    for field in fields[:-1]:
-        inside = inside.get(field) or {}
-    if bool(inside.get(fields[-1])) == value:
-        return {}
-    change: dict[str, Any] = {}
-    here = change
-    for field in fields[:-1]:
-        here = here.setdefault(field, {})
-    here[fields[-1]] = value
-    if job.get("kind") == "Job" and not value and node_selector and not (job.get("status") or {}).get("startTime"):
-        change["spec"]["template"] = {"spec": {"nodeSelector": dict(node_selector)}}
-    return change
-
-
 def assignment(given: PodSetFlavors, workload: Workload) -> dict[str, Any]:
     """What a pod set was given, as the status of its Workload says it."""
     found: dict[str, Any] = {
@@ -107,8 +88,8 @@ def assignment(given: PodSetFlavors, workload: Workload) -> dict[str, Any]:
                 for level in range(len(topology.levels))
             ]
             counts = {"individual": [each.count for each in topology.domains]}
-            part = {"domainCount": len(topology.domains), "valuesPerLevel": columns, "podCounts": counts}
-            found["topologyAssignment"] = {"levels": list(topology.levels), "slices": [part]}
+            shard = {"domainCount": len(topology.domains), "valuesPerLevel": columns, "podCounts": counts}
+            found["topologyAssignment"] = {"levels": list(topology.levels), "slices": [shard]}
     return found
 
 

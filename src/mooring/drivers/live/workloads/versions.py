@@ -31,13 +31,17 @@ class WorkloadVersions:
         """We have written it, at that version."""
         self._written[key] = version
 
+    def vanished(self, key: WorkloadKey) -> None:
+        """What we have written is not there any more."""
+        self._written.pop(key, None)
+        self._vanished(key)
+
     def current(self, event: Event) -> Event:
         """What happened, but for what became of a Workload before we wrote it."""
         if isinstance(event, WorkloadLost):
             key = WorkloadKey(event.key)
-            self._written.pop(key, None)
             self._held_back.pop(key, None)
-            self._vanished(key)
+            self.vanished(key)
         if not isinstance(event, WorkloadSeen):
             return event
         key = event.workload.workload.key
@@ -62,8 +66,7 @@ class WorkloadVersions:
         """A Workload that was seen, and is now one that we would make: somebody has deleted it."""
         workload = event.workload.workload
         if known is not None and known.workload.metadata.resource_version and not workload.metadata.resource_version:
-            self._written.pop(workload.key, None)
-            self._vanished(workload.key)
+            self.vanished(workload.key)
 
     def _is_old(self, event: WorkloadSeen) -> bool:
         workload = event.workload.workload

@@ -1,6 +1,7 @@
 """Workloads as they are written: made, followed up, told what became of them. Who decides on that is elsewhere."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from mooring.drivers.live.api.backoff import Backoff
@@ -26,6 +27,8 @@ class WorkloadWriter:
         self._client, self._dispatcher = client, dispatcher
         self.served: Served = {}
         self._uids: dict[WorkloadKey, str] = {}
+        self.on_made: Callable[[Workload], None] = lambda workload: None
+        """Told of every Workload that is made."""
 
     @property
     def has_kind(self) -> bool:
@@ -49,6 +52,16 @@ class WorkloadWriter:
         """It is gone."""
         self._uids.pop(key, None)
 
+    async def exists(self, workload: Workload) -> bool:
+        """Whether a Workload is in the world at this moment."""
+        try:
+            await self.insist("GET", self.path_of(workload), None)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return False
+        return True
+
     async def create(self, workload: Workload) -> ObjectMeta | None:
         """Make a Workload; None if it is there already, and we have not seen it yet."""
         found = self.served.get(WORKLOAD)
@@ -62,6 +75,7 @@ class WorkloadWriter:
             self._uids[workload.key] = made.uid
             return None
         self._uids[workload.key] = made.uid
+        self.on_made(workload)
         return made
 
     async def respecify(self, workload: Workload) -> ObjectMeta:

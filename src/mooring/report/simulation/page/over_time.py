@@ -53,7 +53,7 @@ def _means(values: Floats, axis: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class Line:
+class Series:
     """One policy in one chart: the mean of its seeds, and how far they lie apart if there are several."""
 
     policy: int
@@ -76,7 +76,7 @@ class Panel:
     is_share: bool
     label: str
     """What somebody is told who cannot see it."""
-    lines: list[Line]
+    lines: list[Series]
 
 
 @dataclass(frozen=True)
@@ -153,12 +153,12 @@ def _amounts(run: Run, resource: str, model: str, which: str) -> tuple[Floats, F
 
 def line_of_seeds(
     policy: int, moments: Moments, values: Floats, amounts: Floats | None = None, capacities: Floats | None = None
-) -> Line:
+) -> Series:
     """Of values by seed and moment, and of what is behind them."""
     thin = np.stack([moments.thin(of_seed) for of_seed in values])
     several = len(thin) > 1
     low, high = np.where(np.isnan(thin), np.inf, thin).min(0), np.where(np.isnan(thin), -np.inf, thin).max(0)
-    return Line(
+    return Series(
         policy,
         numbers(means_of_seeds(thin)),
         numbers(np.where(np.isinf(low), np.nan, low)) if several else [],

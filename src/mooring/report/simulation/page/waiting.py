@@ -1,13 +1,15 @@
 """How long jobs waited and took, as distributions: of all jobs, and by queue, size and priority."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.report.simulation.page.section import Number, Section, by_policy, mean, numbers
-from mooring.report.simulation.results import FINISHED, SIZE_CLASSES, Floats, Run
-from mooring.report.simulation.texts import TextTable, duration_text
+from mooring.report.simulation.metrics import Times, completion_times, queueing_times, spread
+from mooring.report.simulation.page.section import Number, Section, by_policy, numbers
+from mooring.report.simulation.results import SIZE_CLASSES, Run
+from mooring.report.simulation.texts import TextTable, at_least, duration_text
 
 MOST_STEPS = 250
 """Of a curve; one that has more cannot be told from it."""
@@ -16,7 +18,8 @@ SHORTEST = 1.0
 """Second: what is shorter stands at the left end of a logarithmic axis."""
 SAYS = (
     "A curve further to the left and higher is better: it says how many of all jobs had started (or finished) within a "
-    "time. One that stays under 100 % is of a policy under which some jobs did not by the end."
+    "time. One that stays under 100 % is of a policy under which some jobs did not by the end. In figures these jobs "
+    "count with the time until then, which is the least that theirs will be."
 )
 COLUMNS = {"queue": "queue", "GPUs": "size_class", "priority": "priority"}
 """Of Jobs, by what it says."""
@@ -42,7 +45,10 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Box:
-    """The waiting times of some jobs of one policy: seconds at the quantiles, empty if none of them started."""
+    """The waiting times of some jobs of one policy: seconds at the quantiles, empty if there are none.
+
+    A job that never started counts with the time until the end.
+    """
 
     jobs: int
     started: int
@@ -71,8 +77,8 @@ def waiting(runs: Sequence[Run]) -> Section:
     if not any(len(run.jobs) for run in runs):
         return Section("waiting", "How long jobs waited", SAYS, None, notes=("There were no jobs.",))
     policies = by_policy(runs)
-    waited = [np.concatenate([run.jobs.started - run.jobs.submitted for run in found]) for found in policies.values()]
-    took = [np.concatenate([_completion(run) for run in found]) for found in policies.values()]
+    waited = [joined([queueing_times(run) for run in found]) for found in policies.values()]
+    took = [joined([completion_times(run) for run in found]) for found in policies.values()]
     names = list(policies)
     distributions = [
         _distribution("Waiting time", "jobs that started within that time (%)", names, waited),
@@ -98,30 +104,36 @@ def waiting(runs: Sequence[Run]) -> Section:
     )
 
 
-def _completion(run: Run) -> Floats:
-    return np.where(run.jobs.state == FINISHED, run.jobs.ended - run.jobs.submitted, np.nan)
+def joined(found: Sequence[Times]) -> Times:
+    return Times(np.concatenate([each.values for each in found]), np.concatenate([each.is_censored for each in found]))
 
 
-def _distribution(title: str, axis: str, policies: Sequence[str], times: Sequence[Floats]) -> Distribution:
+def _distribution(title: str, axis: str, policies: Sequence[str], times: Sequence[Times]) -> Distribution:
     curves = [_curve(number, of_policy) for number, of_policy in enumerate(times)]
-    told = [f"{name} {duration_text(_quantile(each, 0.5))}" for name, each in zip(policies, times, strict=True)]
+    told = [f"{name} {_told(each, 0.5)}" for name, each in zip(policies, times, strict=True)]
     return Distribution(title, axis, f"{title}, cumulative. Medians: {', '.join(told)}.", curves)
 
 
-def _curve(policy: int, times: Floats) -> Curve:
-    there = np.sort(times[~np.isnan(times)])
+def _curve(policy: int, times: Times) -> Curve:
+    there = np.sort(times.values[~times.is_censored])
     if not len(there):
         return Curve(policy, [], [])
     rows = np.unique(np.linspace(0, len(there) - 1, min(len(there), MOST_STEPS)).round().astype(np.int64))
-    return Curve(policy, numbers(np.maximum(there[rows], SHORTEST)), numbers(100 * (rows + 1) / len(times)))
+    return Curve(policy, numbers(np.maximum(there[rows], SHORTEST)), numbers(100 * (rows + 1) / len(times.values)))
 
 
-def _quantile(times: Floats, of: float) -> float:
-    there = times[~np.isnan(times)]
-    return float(np.quantile(there, of, method="inverted_cdf")) if len(there) else float("nan")
+def _told(times: Times, of: float) -> str:
+    """A quantile in words; one that a job sets which was not over is the least possible."""
+    order = np.argsort(times.values, kind="stable")
+    order = order[~np.isnan(times.values[order])]
+    if not len(order):
+        return duration_text(float("nan"))
+    row = order[max(0, math.ceil(of * len(order)) - 1)]
+    text = duration_text(float(times.values[row]))
+    return f"≥ {text}" if times.is_censored[row] else text
 
 
-def _groups(runs: Sequence[Run], waited: Sequence[Floats], title: str, column: str) -> tuple[Groups, int]:
+def _groups(runs: Sequence[Run], waited: Sequence[Times], title: str, column: str) -> tuple[Groups, int]:
     """Boxes by the values of a column of Jobs, and how many values there are."""
     keys = [
         np.concatenate([run.jobs.columns()[column].astype(str) for run in found]) for found in by_policy(runs).values()
@@ -129,7 +141,9 @@ def _groups(runs: Sequence[Run], waited: Sequence[Floats], title: str, column: s
     values, counts = np.unique(np.concatenate(keys), return_counts=True)
     most = sorted(zip(values.tolist(), counts.tolist(), strict=True), key=lambda each: (-each[1], each[0]))
     names = _in_order(column, [name for name, _ in most[:MOST_GROUPS]])
-    boxes = [[_box(times[of_policy == name]) for name in names] for of_policy, times in zip(keys, waited, strict=True)]
+    boxes = [
+        [_box(times.of(of_policy == name)) for name in names] for of_policy, times in zip(keys, waited, strict=True)
+    ]
     label = f"Waiting times by {title}: quantiles for {', '.join(names)}; the table has the figures."
     return Groups(title, label, names, boxes), len(values)
 
@@ -143,17 +157,18 @@ def _in_order(column: str, names: list[str]) -> list[str]:
     return names
 
 
-def _box(times: Floats) -> Box:
-    there = times[~np.isnan(times)]
-    quantiles = np.quantile(there, QUANTILES, method="inverted_cdf") if len(there) else np.empty(0)
-    return Box(len(times), len(there), numbers(np.maximum(quantiles, SHORTEST)))
+def _box(times: Times) -> Box:
+    quantiles = np.quantile(times.values, QUANTILES, method="inverted_cdf") if len(times.values) else np.empty(0)
+    return Box(len(times.values), int((~times.is_censored).sum()), numbers(np.maximum(quantiles, SHORTEST)))
 
 
-def _quantiles_table(title: str, policies: Sequence[str], times: Sequence[Floats]) -> TextTable:
-    rows: list[tuple[str, ...]] = [("mean", *(duration_text(mean(each)) for each in times))]
+def _quantiles_table(title: str, policies: Sequence[str], times: Sequence[Times]) -> TextTable:
+    spreads = [spread(each) for each in times]
+    means = (at_least(duration_text(each.mean), each.censored) if each.count else "-" for each in spreads)
+    rows: list[tuple[str, ...]] = [("mean", *means)]
     for name, of in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("longest", 1.0)):
-        rows.append((name, *(duration_text(_quantile(each, of)) for each in times)))
-    rows.append(("jobs without", *(f"{int(np.isnan(each).sum()):,} of {len(each):,}" for each in times)))
+        rows.append((name, *(_told(each, of) for each in times)))
+    rows.append(("open", *(f"{each.censored:,} of {each.count:,}" for each in spreads)))
     return TextTable(title, ("", *policies), tuple(rows))
 
 

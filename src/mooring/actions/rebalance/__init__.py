@@ -1,0 +1,1 @@
+"""Pods that run are moved to where they are better placed."""

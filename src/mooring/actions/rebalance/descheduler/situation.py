@@ -1,0 +1,108 @@
+"""The cluster as one cycle of descheduling sees it: nodes, the pods on them, and what pods are protected by."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from mooring.model.api.meta import Namespace
+from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
+from mooring.model.api.policies import PodDisruptionBudget, PriorityClass
+from mooring.model.api.volumes import PersistentVolumeClaim
+from mooring.model.keys import PodKey
+from mooring.model.kubelet.qos import qos_class
+from mooring.model.values.requests import Amounts, pod_requests
+from mooring.model.values.selector_text import parse_label_selector
+from mooring.model.values.selectors import compile_label_selector
+
+QOS_CLASSES = ("BestEffort", "Burstable", "Guaranteed")
+PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+
+
+@dataclass(slots=True)
+class Situation:
+    """Everything that strategies look at. An evicted pod is gone at once; nothing is placed anew."""
+
+    now: float
+    nodes: Sequence[Node]
+    pods: Iterable[Pod]
+    namespaces: Sequence[Namespace] = ()
+    priority_classes: Sequence[PriorityClass] = ()
+    volume_claims: Sequence[PersistentVolumeClaim] = ()
+    budgets: Sequence[PodDisruptionBudget] = ()
+    _on_node: dict[str, dict[PodKey, Pod]] = field(default_factory=dict)
+    _allowed: list[int] = field(default_factory=list)
+    """How many pods each budget still lets go."""
+    _requests: dict[PodKey, Amounts] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for pod in self.pods:
+            self._on_node.setdefault(pod.spec.node_name, {})[pod.key] = pod
+        self._allowed = [budget.status.disruptions_allowed if budget.status else 0 for budget in self.budgets]
+
+    def ready_nodes(self, selector: str) -> list[Node]:
+        """The nodes that a selector matches and that are not said to be unready."""
+        requirements = parse_label_selector(selector)
+        return [
+            node
+            for node in self.nodes
+            if is_ready(node) and all(one.matches(node.metadata.labels or {}) for one in requirements)
+        ]
+
+    def all_pods(self, node: Node) -> list[Pod]:
+        """The pods on a node, of whatever phase."""
+        return list(self._on_node.get(node.metadata.name, {}).values())
+
+    def live_pods(self, node: Node) -> list[Pod]:
+        """The pods on a node that have not ended."""
+        return [pod for pod in self.all_pods(node) if not pod.is_terminal]
+
+    def everywhere(self) -> Iterator[Pod]:
+        for pods in self._on_node.values():
+            yield from pods.values()
+
+    def requests(self, pod: Pod) -> Amounts:
+        """What a pod requests, in billionths."""
+        if pod.key not in self._requests:
+            self._requests[pod.key] = pod_requests(pod)
+        return self._requests[pod.key]
+
+    def budgets_of(self, pod: Pod) -> list[int]:
+        """The positions of the budgets that cover a pod."""
+        labels = pod.metadata.labels or {}
+        return [
+            position
+            for position, budget in enumerate(self.budgets)
+            if budget.metadata.namespace == pod.metadata.namespace
+            and compile_label_selector(budget.spec.selector).matches(labels)
+        ]
+
+    def evict(self, pod: Pod) -> bool:
+        """Ask the API server to evict a pod; False where a budget refuses that, or the pod is gone."""
+        if pod.key not in self._on_node[pod.spec.node_name]:
+            return False
+        if pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None:
+            covering = self.budgets_of(pod)
+            if len(covering) > 1 or any(self._allowed[position] < 1 for position in covering):
+                return False
+            for position in covering:
+                self._allowed[position] -= 1
+        del self._on_node[pod.spec.node_name][pod.key]
+        return True
+
+
+def is_ready(node: Node) -> bool:
+    """Whether no condition says that a node is unready."""
+    return all(one.status == "True" for one in node.status.conditions or () if one.type == "Ready")
+
+
+def owner_kinds(pod: Pod) -> list[str]:
+    return [owner.kind for owner in pod.metadata.owner_references or ()]
+
+
+def eviction_order(pod: Pod) -> tuple[int, int, bool]:
+    """Less urgent pods first; of equally urgent ones those that were promised least."""
+    priority = pod.spec.priority if pod.spec.priority is not None else -(2**31) - 1
+    qos = QOS_CLASSES.index(qos_class(msgspec.to_builtins(pod.spec)))
+    return priority, qos, PREFER_NO_EVICTION in (pod.metadata.annotations or {})

@@ -1,0 +1,1 @@
+"""Koordinator's strategies as they are."""

@@ -1,0 +1,77 @@
+"""Koordinator's runtime quota: what each quota may use at the moment.
+
+Each gets what it asks for within its min, or its min in any case if it does not lend. What is left of the parent's part
+goes by shared weight to those that ask for more, up to their max. Of a resource that a quota does not name it may use
+what there is. A tree of its own divides its own total; the others divide what all such trees leave.
+"""
+
+import numpy as np
+
+from mooring.actions.shares.by_weight import Past, divide
+from mooring.actions.shares.division import Division
+from mooring.actions.shares.resources import Columns, Floats
+from mooring.actions.shares.tree import ROOT_ROW, QueueTree
+
+
+class Runtime(Division):
+    """From minimums, then by shared weight."""
+
+    name = "runtime"
+    is_by_weight = True
+    counts_undeserved = True
+    limits_firm = True
+
+    def deserved(self, tree: QueueTree, demand: Columns, past: Past | None) -> Floats:
+        return runtime_quotas(tree, demand)
+
+
+RUNTIME = Runtime()
+
+
+def runtime_quotas(tree: QueueTree, demand: Columns) -> Floats:
+    """The runtime quota of every quota, shape (quotas, resources)."""
+    runtime = np.tile(tree.total, (len(tree), 1)).astype(np.int64)
+    asked = _asked(tree, demand)
+    for column, name in enumerate(tree.resources.names):
+        totals = ((row, spec.own_total or {}) for row, spec in enumerate(tree.specs))
+        apart = {row: total[name] for row, total in totals if name in total}
+        for row, children in enumerate(tree.children):
+            named = [child for child in children if child not in apart and _names(tree, child, name)]
+            total = int(runtime[row, column])
+            if row == ROOT_ROW:
+                total = max(0, total - sum(apart.values()))
+            if named:
+                runtime[named, column] = _divide(tree, named, column, total, asked)
+            for child in children:
+                if child in apart:
+                    runtime[child, column] = min(int(runtime[row, column]), apart[child])
+    runtime[ROOT_ROW] = tree.total
+    found: Floats = runtime.astype(np.float64)
+    return found
+
+
+def _asked(tree: QueueTree, demand: Columns) -> Columns:
+    """What is asked for; a quota that lends nothing asks for its min at least."""
+    asked = demand.copy()
+    for row, spec in enumerate(tree.specs):
+        for name, least in spec.deserved.items() if not spec.lends else ():
+            column = tree.resources.column_of[name]
+            more = max(0, least - int(demand[row, column]))
+            for above in tree.paths[row]:
+                asked[above, column] += more
+    return asked
+
+
+def _divide(tree: QueueTree, named: list[int], column: int, total: int, asked: Columns) -> Columns:
+    name = tree.resources.names[column]
+    wanted = np.minimum(tree.capability[named, column], asked[named, column])
+    base = np.minimum([tree.specs[child].deserved.get(name, 0) for child in named], wanted).astype(np.int64)
+    rest = max(0, total - int(base.sum()))
+    weights = np.array([max(tree.specs[child].weights.get(name, 0.0), 0.0) for child in named])
+    more = divide(np.array([rest]), weights, np.zeros((len(named), 1), np.int64), (wanted - base)[:, None])
+    found: Columns = base + more[:, 0]
+    return found
+
+
+def _names(tree: QueueTree, row: int, name: str) -> bool:
+    return name in tree.specs[row].capability or tree.specs[row].deserved.get(name, 0) > 0

@@ -1,0 +1,1 @@
+"""Experiments and measurements: how good policies are, and what they cost. Nothing else imports them."""

@@ -1,0 +1,1 @@
+"""`mooring snapshot`: what is read of a cluster, as a file."""

@@ -1,0 +1,1 @@
+"""Right-sizing as the Vertical Pod Autoscaler does it: policies, what pods get, and which pods to update."""

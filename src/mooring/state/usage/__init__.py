@@ -1,0 +1,1 @@
+"""Measured usage of containers over time, as columns."""

@@ -1,0 +1,45 @@
+"""The recorded decisions of Koordinator: ours must be the same in every case."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.testing import conformance
+from mooring.testing.koordinator_conformance import answer_scenario, differences, is_koordinator
+
+FOLDER = Path(__file__).parent
+CASES = {"lownodeload": 180}
+
+
+def read_scenarios(name: str) -> list[dict[str, Any]]:
+    with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_recorded_case_is_decided_alike(name: str) -> None:
+    scenarios = read_scenarios(name)
+
+    wrong = {s["id"]: fields for s in scenarios if (fields := list(differences(s["expect"], answer_scenario(s))))}
+
+    assert len(scenarios) == CASES[name]
+    assert all(is_koordinator(scenario) for scenario in scenarios)
+    assert wrong == {}
+
+
+def test_another_order_of_evictions_is_a_wrong_answer() -> None:
+    scenario = next(
+        one for one in read_scenarios("lownodeload") if any(len(turn) > 1 for turn in one["expect"]["evicted"])
+    )
+    answer = answer_scenario(scenario)
+    next(turn for turn in answer["evicted"] if len(turn) > 1).reverse()
+
+    assert [field for field, _, _ in differences(scenario["expect"], answer)] == ["evicted"]
+
+
+def test_the_command_answers_such_files(capsys: pytest.CaptureFixture[str]) -> None:
+    assert conformance.main([str(FOLDER / "lownodeload.jsonl.gz")]) == 0
+    assert capsys.readouterr().out == "AGREE 180/180 lownodeload.jsonl.gz\n"

@@ -1,0 +1,32 @@
+"""What a cluster cannot be told to do yet fails with one clear message, and the plan is given up."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from mooring.drivers.live.api.client import Client
+from mooring.drivers.live.api.dispatcher import Dispatcher
+from mooring.drivers.live.driver import Live
+from mooring.drivers.live.watching.cache import ObjectCache
+from mooring.model.decisions import Decision, Launch, Resize, Terminate
+from mooring.model.node_offer import NodeOffer
+from mooring.testing.builders import make_node, make_scheduler
+
+NO_PROVIDER = "there is no provider of nodes: nodes are neither launched nor terminated"
+
+
+@pytest.mark.parametrize(
+    ("decision", "message"),
+    [
+        (Launch("large-0", NodeOffer(make_node("large"))), NO_PROVIDER),
+        (Terminate("a", "consolidation"), NO_PROVIDER),
+        (Resize("default/p", ()), "running pods are not resized yet"),
+    ],
+)
+def test_a_decision_that_is_not_supported_is_reported_as_failed(decision: Decision, message: str) -> None:
+    async def story() -> str:
+        nobody: Any = None
+        return Live(make_scheduler(), ObjectCache(), cast(Client, nobody), Dispatcher()).carry_out(decision)
+
+    assert asyncio.run(story()) == message

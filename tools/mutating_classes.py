@@ -1,0 +1,82 @@
+"""Count what changes outside the state: classes that assign attributes of their own after they were made.
+
+    python tools/mutating_classes.py [room ...]          rooms of src/mooring; by default actions and state
+
+A class counts if a method other than `__init__`, `__post_init__` or `__new__` assigns, augments or deletes an attribute
+of `self` or a part of one, or calls a method of one that changes a list, a set or a mapping.
+
+Of actions, those that are kept between cycles are counted apart: they are in kept_by_actions.toml, each with the reason
+why they may be dropped. All others are local to one call; tests/properties/test_kept_by_actions.py sees to that.
+"""
+
+import ast
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parent.parent / "src" / "mooring"
+MAKING = ("__init__", "__post_init__", "__new__")
+
+
+CHANGES = {
+    *("add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "insert", "pop", "popitem"),
+    *("popleft", "remove", "setdefault", "sort", "update"),
+}
+
+
+def attribute_of_self(node: ast.expr) -> str:
+    """`self.x`, `self.x[key]` or `self.x[key].y` as x; empty for anything else."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+            return node.attr
+        node = node.value
+    return ""
+
+
+def mutated(cls: ast.ClassDef) -> set[str]:
+    """The attributes that methods of a class change after it was made."""
+    found: set[str] = set()
+    for method in cls.body:
+        if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.name in MAKING:
+            continue
+        for node in ast.walk(method):
+            if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
+                found.add(attribute_of_self(node))
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
+                found.add(attribute_of_self(node.func.value))
+    return found - {""}
+
+
+def classes_in(room: Path) -> Iterator[tuple[str, set[str]]]:
+    for path in sorted(room.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and (attributes := mutated(node)):
+                yield f"{path.relative_to(SOURCES).as_posix()} {node.name}", attributes
+
+
+def reasons() -> dict[str, str]:
+    """Why actions may keep objects of these classes between cycles."""
+    kinds = tomllib.loads((Path(__file__).parent / "kept_by_actions.toml").read_text())
+    return {name: reason for found in kinds.values() for name, reason in found.items()}
+
+
+def main() -> None:
+    """Print each class with its attributes, and the sums."""
+    known = reasons()
+    for room in sys.argv[1:] or ["actions", "state"]:
+        found = list(classes_in(SOURCES / room))
+        for name, attributes in found:
+            print(f"  {name}: {', '.join(sorted(attributes))}{'' if name not in known else f'  ({known[name]})'}")
+        print(f"{room}: {_sums(found)}")
+        kept = [(name, attributes) for name, attributes in found if name in known]
+        if kept:
+            print(f"  of these kept between cycles: {_sums(kept)}")
+
+
+def _sums(found: list[tuple[str, set[str]]]) -> str:
+    return f"{len(found)} classes, {sum(len(attributes) for _, attributes in found)} attributes"
+
+
+if __name__ == "__main__":
+    main()
