@@ -103,6 +103,9 @@ class Seeds:
     def of(self, kind: Kind) -> list[Object]:
         return self._by_kind.get(kind, [])
 
+    def kinds(self) -> list[Kind]:
+        return list(self._by_kind)
+
 
 class Requests:
     """Makes requests, each from the seed and its own number."""

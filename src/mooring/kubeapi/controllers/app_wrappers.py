@@ -11,7 +11,7 @@ import msgspec
 from mooring.kubeapi.controllers.conditions import is_true, set_condition
 from mooring.kubeapi.controllers.controller import Controller, Key, Object
 from mooring.kubeapi.controllers.ownership import owner_reference
-from mooring.kubeapi.status import ApiError
+from mooring.kubeapi.status import ApiError, bad_request
 from mooring.model.jobs.app_wrapper import IS_OVER, LABEL, WRAPPER, WRAPPER_GROUP, AppWrapper, find_template
 from mooring.model.jobs.kinds import component_pod_sets
 
@@ -42,8 +42,8 @@ class AppWrappers(Controller):
         found = self.api.find(RESOURCE, *key)
         if found is None or "deletionTimestamp" in found["metadata"]:
             return
-        status = found.get("status") or {}
-        if found["spec"].get("managedBy") in (None, "", _CONTROLLER) and status.get("phase") not in IS_OVER:
+        spec, status = found.get("spec") or {}, found.get("status") or {}
+        if spec.get("managedBy") in (None, "", _CONTROLLER) and status.get("phase") not in IS_OVER:
             _Turn(self, found).run()
 
 
@@ -53,11 +53,12 @@ class _Turn:
     def __init__(self, controller: AppWrappers, found: Object) -> None:
         self.controller, self.api, self.wrapper = controller, controller.api, found
         self.namespace, self.name = found["metadata"]["namespace"], found["metadata"]["name"]
+        self.spec: Object = found.get("spec") or {}  # AppWrapper's definition requires neither it nor its components
         self.status: Object = copy.deepcopy(found.get("status") or {})
         self.typed = msgspec.convert(found, AppWrapper)
 
     def run(self) -> None:
-        if self.wrapper["spec"].get("suspend"):
+        if self.spec.get("suspend"):
             held = list(self._held())
             for resource, component in held:
                 self._delete(resource, component)
@@ -74,18 +75,20 @@ class _Turn:
 
     def _held(self) -> Iterator[tuple[str, Object]]:
         """The components that exist, with their resources."""
-        for document in self._documents():
-            resource = self.api.registry.of_kind(document.get("apiVersion", ""), document.get("kind", "")).key
+        for resource, document in self._documents():
             held = self.api.find(resource, self.namespace, document["metadata"]["name"])
             owners = held["metadata"].get("ownerReferences") or () if held is not None else ()
             if held is not None and any(each["uid"] == self.wrapper["metadata"]["uid"] for each in owners):
                 yield resource, held
 
-    def _documents(self) -> Iterator[Object]:
-        """The components as they are made: of this wrapper, with what admission gave their pod sets."""
-        for raw, component in zip(self.wrapper["spec"]["components"], self.typed.spec.components, strict=True):
-            made = copy.deepcopy(raw["template"])
-            metadata = made.setdefault("metadata", {})
+    def _documents(self) -> Iterator[tuple[str, Object]]:
+        """The components as they are made, with their resources: what admission gave their pod sets is in them."""
+        for raw, component in zip(self.spec.get("components") or (), self.typed.spec.components, strict=True):
+            made = copy.deepcopy(raw.get("template") or {})
+            metadata = made["metadata"] = made.get("metadata") or {}
+            named = isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
+            if not named or not isinstance(made.get("apiVersion"), str) or not isinstance(made.get("kind"), str):
+                raise bad_request("the template of a component needs apiVersion, kind and metadata.name")
             metadata |= {"namespace": self.namespace, "ownerReferences": [owner_reference(self.wrapper)]}
             infos = raw.get("podSetInfos") or []
             for number, plan in enumerate(component_pod_sets(component)):
@@ -93,21 +96,20 @@ class _Turn:
                 if template is not None:
                     _inject(template, infos[number] if number < len(infos) else {}, self.name)
             metadata["labels"] = {LABEL: self.name, **(metadata.get("labels") or {})}
-            yield made
+            yield self.api.registry.of_kind(made["apiVersion"], made["kind"]).key, made
 
     def _create(self) -> bool:
         """Make what is missing; False if something was refused."""
-        held = {(resource, each["metadata"]["name"]) for resource, each in self._held()}
-        for document in self._documents():
-            try:
-                resource = self.api.registry.of_kind(document.get("apiVersion", ""), document.get("kind", "")).key
+        try:
+            held = {(resource, each["metadata"]["name"]) for resource, each in self._held()}
+            for resource, document in self._documents():
                 if (resource, document["metadata"]["name"]) not in held:
                     self.api.create(resource, document, self.namespace)
-            except ApiError as error:
-                recorder, message = self.controller.context.recorder, f"Error creating a component: {error}"
-                recorder.event(self.wrapper, "Warning", "FailedCreate", message, self.controller.name)
-                self.controller.try_again((self.namespace, self.name))
-                return False
+        except ApiError as error:
+            recorder, message = self.controller.context.recorder, f"Error creating a component: {error}"
+            recorder.event(self.wrapper, "Warning", "FailedCreate", message, self.controller.name)
+            self.controller.try_again((self.namespace, self.name))
+            return False
         self._set("QuotaReserved", "True", "Admitted")
         self._set("ResourcesDeployed", "True", "Running")
         self.status["phase"] = "Running"
@@ -139,7 +141,8 @@ class _Turn:
 
 def _inject(template: Object, info: Object, wrapper: str) -> None:
     """Add to a pod template what admission gave its pod set."""
-    metadata, spec = template.setdefault("metadata", {}), template.setdefault("spec", {})
+    metadata = template["metadata"] = template.get("metadata") or {}
+    spec = template["spec"] = template.get("spec") or {}
     marks = {"labels": {LABEL: wrapper, **(info.get("labels") or {})}, "annotations": info.get("annotations") or {}}
     for field, more in marks.items():
         if more:
