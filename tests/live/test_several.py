@@ -127,6 +127,7 @@ def test_several_schedulers_on_the_same_nodes_overfill_none(cluster: Kube, count
 
 
 @pytest.mark.live
+@pytest.mark.long  # it measures time, so it is of use on a quiet machine only
 def test_several_schedulers_outdo_one_that_has_to_think(kube: Kube, tmp_path: Path) -> None:
     """What several are for: one is at its limits, and the API server is not."""
     plugin = tmp_path / "licences.py"
