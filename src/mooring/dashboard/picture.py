@@ -40,11 +40,6 @@ class Picture:
     _explanations: dict[str, PodExplanation] = field(default_factory=dict)
     _deciding: threading.Lock = field(default_factory=threading.Lock)
 
-    @property
-    def seconds(self) -> float:
-        """What time it is in the picture, in seconds since 1970."""
-        return self.moment.offline.now
-
     def explain(self, pod: str) -> PodExplanation:
         """What `mooring explain` says of a pod. Raises InputError if there is none of that name."""
         with self._deciding:
