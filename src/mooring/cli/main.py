@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from mooring.cli.bench.command import bench
+from mooring.cli.dashboard.command import dashboard
 from mooring.cli.explain.command import explain
 from mooring.cli.failures import describe_failure
 from mooring.cli.queues.command import queues
@@ -38,6 +39,7 @@ app.command(short_help="What is read of a cluster, as a file.")(snapshot)
 app.command(name="run", cls=RunCommand, short_help="Schedule a real cluster.")(run_command)
 app.command(short_help="A cluster to try: control plane, simulated nodes, Mooring.")(up)
 app.command(short_help="A cluster in virtual time: policies side by side.")(simulate)
+app.command(short_help="Pages: nodes, queues, why pods wait, and what a change would do.")(dashboard)
 app.command(short_help="How fast the engine decides, workload by workload.")(bench)
 
 

@@ -1,8 +1,7 @@
 """How queues stand, for people: a tree of cohorts and queues, their quotas, and who waits for whom."""
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -19,6 +18,7 @@ from mooring.report.queues.data import (
     QuotaStatus,
     WaitingWorkload,
 )
+from mooring.report.queues.tree import TreeRow, tree_rows
 
 INDENT = "  "
 MOST_WAITING = 10
@@ -27,23 +27,11 @@ MOST_GIVING = 8
 """Workloads that would have to give back, listed before the rest is only counted."""
 
 
-class TreeRow(NamedTuple):
-    """A queue or a cohort at its place in the tree."""
-
-    depth: int
-    found: CohortStatus | QueueStatus
-
-    @property
-    def name(self) -> str:
-        cohort = "" if isinstance(self.found, QueueStatus) else "cohort "
-        return f"{INDENT * self.depth}{cohort}{self.found.name}"
-
-
 def print_queues(console: Console, result: QueuesResult, *, everyone: bool = False) -> None:
     """Print all of it; `everyone` lists each workload that waits, however many they are."""
     console.print(_summary(result), soft_wrap=True)
     print_admissions(console, result.admitted, result.suspended, result.notices)
-    lines = list(tree_lines(result))
+    lines = list(tree_rows(result))
     if lines:
         _print_states(console, lines)
         _print_quotas(console, lines)
@@ -71,19 +59,9 @@ def _summary(result: QueuesResult) -> Text:
     return text
 
 
-def tree_lines(result: QueuesResult) -> Iterator[TreeRow]:
-    """Cohorts with what is below them, then the queues that are in none, each by name."""
-
-    def below(cohort: str, depth: int) -> Iterator[TreeRow]:
-        for child in sorted(result.cohorts, key=lambda found: found.name):
-            if child.parent == cohort:
-                yield TreeRow(depth, child)
-                yield from below(child.name, depth + 1)
-        for queue in result.queues:
-            if queue.cohort == cohort:
-                yield TreeRow(depth, queue)
-
-    yield from below("", 0)
+def _name(row: TreeRow) -> str:
+    cohort = "" if isinstance(row.found, QueueStatus) else "cohort "
+    return f"{INDENT * row.depth}{cohort}{row.found.name}"
 
 
 # The tables.
@@ -99,7 +77,7 @@ def _print_states(console: Console, lines: Sequence[TreeRow]) -> None:
         if isinstance(found, QueueStatus):
             admitted = f"{found.admitted:,}" + (f" + {found.reserved:,}" if found.reserved else "")
             cells = [admitted, f"{found.waiting:,}", found.strategy, "active" if found.active else "inactive"]
-        table.add_row(line.name, f"{found.weight:g}", share, *cells)
+        table.add_row(_name(line), f"{found.weight:g}", share, *cells)
     print_table(console, table)
 
 
@@ -107,7 +85,7 @@ def _print_quotas(console: Console, lines: Sequence[TreeRow]) -> None:
     console.print()
     table = make_table("QUEUE", "FLAVOR", "RESOURCE", ">NOMINAL", ">USED", ">BORROWED", ">LENT", ">FREE")
     for line in lines:
-        name = line.name
+        name = _name(line)
         has_parent = bool(line.found.parent if isinstance(line.found, CohortStatus) else line.found.cohort)
         for quota in line.found.quotas:
             table.add_row(name, quota.flavor, quota.resource, *_quota_cells(quota, has_parent=has_parent))

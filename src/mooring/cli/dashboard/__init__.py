@@ -1,0 +1,1 @@
+"""`mooring dashboard`: the pages over manifests, a snapshot or a cluster."""

@@ -1,0 +1,1 @@
+"""The web pages: what `report` says of a cluster, drawn in a browser."""
