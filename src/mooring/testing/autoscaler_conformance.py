@@ -8,7 +8,10 @@ from typing import Any
 
 import msgspec
 
+from mooring.actions.capacity.autoscaler.deletion_budgets import Deletions
 from mooring.actions.capacity.autoscaler.expanders import keep_best
+from mooring.actions.capacity.autoscaler.removal import Unremovable
+from mooring.actions.capacity.autoscaler.scale_down import BEING_DELETED, Memory, ScaleDown, scale_down
 from mooring.actions.capacity.autoscaler.scale_up import ScaleUp, scale_up
 from mooring.actions.capacity.autoscaler.situation import ControllerKey, NodeGroup, Prices, Situation
 from mooring.assembly import assemble
@@ -37,14 +40,31 @@ def is_autoscaling(scenario: Json) -> bool:
     return scenario.get("kind") in ("scale-up", "scale-down") and "nodeGroups" in scenario
 
 
-def answer_scenario(scenario: Json) -> Json:
-    """Decide one scenario, in the form of its `expect`."""
+def answer_scenario(scenario: Json, *, counts_amounts: bool = True) -> Json:
+    """Decide one scenario, in the form of its `expect`; see `scale_up` for `counts_amounts`."""
     situation, settings = _situation(scenario), _settings(scenario)
     assembly = assemble()
     cluster = assembly.new_cluster()
     situation.populate(cluster)
     answer: Json = {"id": scenario["id"]}
-    return answer | _told(scale_up(cluster, assembly.default_profile, situation, settings), settings)
+    if scenario["kind"] == "scale-up":
+        grown = scale_up(cluster, assembly.default_profile, situation, settings, counts_amounts=counts_amounts)
+        return answer | _told(grown)
+    loops, memory, begin = [], Memory(), situation.now
+    for seconds in scenario["loops"]:
+        situation = replace(situation, now=begin + seconds)
+        found = scale_down(
+            cluster,
+            assembly.default_profile,
+            situation,
+            settings,
+            memory,
+            under_way=_under_way(scenario),
+            sorted_at=begin + scenario["loops"][0],
+        )
+        memory = found.memory
+        loops.append(_looked(seconds, found))
+    return answer | {"loops": loops}
 
 
 def _situation(scenario: Json) -> Situation:
@@ -58,7 +78,9 @@ def _situation(scenario: Json) -> Situation:
         pending=msgspec.convert(scenario.get("pending") or [], list[Pod]),
         daemon_sets=msgspec.convert(scenario.get("daemonSets") or [], list[DaemonSet]),
         controllers={
-            ControllerKey(kind, found["metadata"]["namespace"], found["metadata"]["name"]): found["spec"].get("replicas")
+            ControllerKey(kind, found["metadata"]["namespace"], found["metadata"]["name"]): found["spec"].get(
+                "replicas"
+            )
             for field, kind in CONTROLLERS.items()
             for found in scenario.get(field) or ()
         },
@@ -145,7 +167,7 @@ def _settings(scenario: Json) -> AutoscalerSettings:
 # Scale-up.
 
 
-def _told(found: ScaleUp, settings: AutoscalerSettings) -> Json:
+def _told(found: ScaleUp) -> Json:
     answer: Json = {
         "result": found.result,
         "expendable": _counts(found.expendable),
@@ -189,8 +211,44 @@ def _lists(reasons: Any) -> dict[str, list[str]]:
     return {group: list(found) for group, found in reasons.items()}
 
 
+# Scale-down.
+
+
+def _under_way(scenario: Json) -> Deletions:
+    found = scenario.get("deleting") or ()
+    return Deletions(
+        tuple(each["node"] for each in found if not each.get("drain")),
+        tuple(each["node"] for each in found if each.get("drain")),
+    )
+
+
+def _looked(seconds: float, found: ScaleDown) -> Json:
+    return {
+        "at": seconds,
+        "candidates": list(found.candidates),
+        "unneeded": sorted(found.unneeded),
+        "utilization": {name: [used.resource, used.share] for name, used in found.utilization.items()},
+        "unremovable": {name: _why(each) for name, each in found.unremovable.items() if each.reason != BEING_DELETED},
+        "removable": {"empty": list(found.removable.empty), "drain": list(found.removable.drain)},
+        "delete": {"empty": list(found.delete.empty), "drain": list(found.delete.drain)},
+    }
+
+
+def _why(found: Unremovable) -> list[str]:
+    if found.blocked is None:
+        return [found.reason]
+    return [found.reason, found.blocked.pod.key, found.blocked.reason]
+
+
+# Comparing.
+
+
 def differences(expected: Json, answer: Json) -> Iterator[tuple[str, Any, Any]]:
     """The fields in which an answer differs."""
+    if "loops" in expected:
+        for want, have in zip(expected["loops"], answer["loops"], strict=True):
+            yield from _loop_differences(want, have)
+        return
     want, have = _comparable(expected), _comparable(answer)
     for field in want:
         if want[field] != have[field]:
@@ -212,3 +270,35 @@ def _comparable(answer: Json) -> Json:
         for pod, why in (answer.get("remain") or {}).items()
     }
     return found
+
+
+def _loop_differences(want: Json, have: Json) -> Iterator[tuple[str, Any, Any]]:
+    """The fields of one look that differ; where chance decides, any choice of the right size is right."""
+    undecided = set[str]()
+    pairs: list[tuple[str, Any, Any]] = [
+        ("candidates", want["candidates"], have["candidates"]),
+        ("unneeded", sorted(want["unneeded"]), sorted(have["unneeded"])),
+        ("utilization", _rounded(want["utilization"]), _rounded(have["utilization"])),
+    ]
+    for which in ("removable", "delete"):
+        for kind in ("empty", "drain"):
+            wanted, found = want[which][kind], have[which][kind]
+            if isinstance(wanted, dict):
+                undecided |= set(wanted["from"])
+            if not _is_choice(wanted, found):
+                pairs.append((f"{which}.{kind}", wanted, found))
+    reasons = {n: why for n, why in have["unremovable"].items() if n in want["unremovable"] or n not in undecided}
+    pairs.append(("unremovable", want["unremovable"], reasons))
+    yield from ((f"at {want['at']} {field}", one, other) for field, one, other in pairs if one != other)
+
+
+def _rounded(shares: Json) -> Json:
+    return {node: (resource, round(float(share), 9)) for node, (resource, share) in shares.items()}
+
+
+def _is_choice(wanted: Any, found: list[str]) -> bool:
+    if not isinstance(wanted, dict):
+        return sorted(wanted) == sorted(found)
+    if len(set(found)) != len(found) or len(found) != wanted["count"] or not set(found) <= set(wanted["from"]):
+        return False
+    return "groups" not in wanted or Counter(node.rsplit("-", 1)[0] for node in found) == wanted["groups"]

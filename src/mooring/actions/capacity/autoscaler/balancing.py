@@ -36,11 +36,10 @@ def are_similar(one: Template, other: Template, settings: ScaleUpSettings) -> bo
                 return False
         elif amount != second[name]:
             return False
-    allocatable = [_quantities(each.node.status.allocatable) for each in (one, other)]
-    free = [_free(each) for each in (one, other)]
+    allocatable, others_allocatable = (_quantities(each.node.status.allocatable) for each in (one, other))
     return (
-        _all_near(*allocatable, settings.max_allocatable_difference_ratio)
-        and _all_near(*free, settings.max_free_difference_ratio)
+        _all_near(allocatable, others_allocatable, settings.max_allocatable_difference_ratio)
+        and _all_near(_free(one), _free(other), settings.max_free_difference_ratio)
         and _labels(one.node, settings) == _labels(other.node, settings)
     )
 

@@ -88,14 +88,6 @@ def _by_priority(options: Options, market: Market) -> Options:
     return best or options
 
 
-def _most_pods(option: Option, market: Market) -> float:
-    return -option.pod_count
-
-
-def _least_nodes(option: Option, market: Market) -> float:
-    return option.nodes
-
-
 def _waste(option: Option, market: Market) -> float:
     """The share of CPU that nobody asked for, plus the same for memory."""
     capacity = market.templates[option.group.name].status.capacity or {}
@@ -132,8 +124,8 @@ def _unfitness(node: Node, node_count: int) -> float:
 
 
 _SCORES: Mapping[str, Callable[[Option, Market], float]] = {
-    "most-pods": _most_pods,
-    "least-nodes": _least_nodes,
+    "most-pods": lambda option, market: -option.pod_count,
+    "least-nodes": lambda option, market: option.nodes,
     "least-waste": _waste,
     "price": _price,
 }

@@ -2,6 +2,7 @@
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from mooring.actions.capacity.autoscaler.templates import Template
 from mooring.model.api.pods import Pod
@@ -35,7 +36,7 @@ class FreshNodes:
         self._cluster.observe(*(PodLost(key) for key in sorted(self._made)))
         self._made.clear()
 
-    def free(self, template: Template, names: tuple[str, ...]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def free(self, template: Template, names: tuple[str, ...]) -> NDArray[np.int64]:
         """How much of some resources a fresh node has left beside its daemons."""
         cluster = self._cluster
         with cluster.what_if():

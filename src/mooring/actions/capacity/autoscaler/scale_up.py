@@ -21,7 +21,7 @@ from mooring.actions.capacity.autoscaler.expanders import Market, Option, choose
 from mooring.actions.capacity.autoscaler.fresh_nodes import FreshNodes
 from mooring.actions.capacity.autoscaler.places import NOWHERE, Places
 from mooring.actions.capacity.autoscaler.situation import Likeness, NodeGroup, Situation, controller_of, is_daemon
-from mooring.actions.capacity.autoscaler.templates import Template, group_templates
+from mooring.actions.capacity.autoscaler.templates import group_templates
 from mooring.actions.capacity.autoscaler.totals import CLUSTER_WIDE, Totals
 from mooring.config.autoscaler import AutoscalerSettings
 from mooring.engine.profile import Profile
@@ -181,9 +181,7 @@ class _Acceptance:
 class _Growing:
     """One decision, once it is known who is to be helped."""
 
-    def __init__(
-        self, situation: Situation, settings: AutoscalerSettings, estimator: Estimator, aside: _Aside
-    ) -> None:
+    def __init__(self, situation: Situation, settings: AutoscalerSettings, estimator: Estimator, aside: _Aside) -> None:
         self.situation, self.settings, self.estimator, self.aside = situation, settings, estimator, aside
         self.templates = group_templates(situation, force_daemon_sets=settings.scale_up.force_daemon_sets)
         nodes = {name: template.node for name, template in self.templates.items()}
@@ -295,9 +293,7 @@ class _Growing:
     def _balanced(self, group: NodeGroup, nodes: int, accepting: Mapping[str, _Acceptance]) -> list[Growth]:
         by_group = self.totals.by_group
         similar = [
-            other
-            for other in self._similar(group, accepting)
-            if not self.headroom.exceeded(by_group[other.name], 1)
+            other for other in self._similar(group, accepting) if not self.headroom.exceeded(by_group[other.name], 1)
         ]
         return within(balance([group, *similar], nodes), self.headroom, by_group)
 
@@ -310,7 +306,7 @@ class _Growing:
             takers = [name for name, found in accepting.items() if pods not in found.rejected]
             rejected = {name: found.rejected[pods] for name, found in accepting.items() if pods in found.rejected}
             if not takers or spoiled:
-                remain.append(Remaining(pods.pods, rejected | {name: (spoiled,) for name in takers}, skipped))
+                remain.append(Remaining(pods.pods, rejected | dict.fromkeys(takers, (spoiled,)), skipped))
             elif outcome.chosen is not None and outcome.chosen.group.name in rejected:
                 awaiting.extend(pods.pods)
         return replace(outcome, awaiting=tuple(awaiting), remain=tuple(remain))

@@ -1,4 +1,4 @@
-"""What the autoscaler looks at: node groups, the objects of the cluster, and the facts about them that decisions read."""
+"""What the autoscaler looks at: node groups, the objects of the cluster, and facts about them that decisions read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -146,6 +146,7 @@ def _daemon_pods(node: Node, daemon_sets: Sequence[DaemonSet]) -> list[Pod]:
 def _comes_first(pod: Pod) -> bool:
     """Whether a daemon gets its place on a new node whoever else is there."""
     spec = pod.spec
-    return (
-        spec.priority_class_name == "system-node-critical" and spec.preemption_policy in (None, "PreemptLowerPriority")
+    return spec.priority_class_name == "system-node-critical" and spec.preemption_policy in (
+        None,
+        "PreemptLowerPriority",
     )
