@@ -84,6 +84,8 @@ class HiddenRows(NamedTuple):
     """(resource codes, rows): allocatable."""
     codes: dict[str, NDArray[np.int32]]
     """By label key."""
+    taints: NDArray[np.int32]
+    ties: NDArray[np.int64]
     cards: dict[int, NodeCards]
 
 
@@ -344,6 +346,8 @@ class NodeTable:
             list(self.row_of),
             self.cube.integers[ALLOCATABLE][:, at].copy(),
             {key: label.codes[at].copy() for key, label in self._labels.items()},
+            self.taint_set.values[at].copy(),
+            self.tie.values[at].copy(),
             {row: cards_of[row] for row in rows if row in cards_of} if cards_of else {},
         )
         for row, node in zip(rows, nodes, strict=True):
@@ -373,6 +377,8 @@ class NodeTable:
         self.row_of = {name: self.row_of[name] for name in hidden.order}
         self.alive.writable[at] = True
         self.unschedulable.writable[at] = [node.spec.unschedulable for node in hidden.nodes]
+        # Nodes on offer may have been on these rows meanwhile, under other names and with other taints.
+        self.taint_set.writable[at], self.tie.writable[at] = hidden.taints, hidden.ties
         self._live_rows = self.all_rows = None
         self._forget_summaries()
         amounts = np.zeros((self.cube.lines, len(rows)), np.int64)
@@ -534,6 +540,8 @@ class NodeTable:
         }
         for name in ("alive", "pod_count", "allowed_pods", "unschedulable"):
             columns[name] = getattr(self, name).values[:end].tolist()
+        for name in ("taint_set", "tie"):  # of a row without a node they say nothing
+            columns[name] = np.where(self.alive.values[:end], getattr(self, name).values[:end], 0).tolist()
         ports = {port: {row: dict(ips) for row, ips in rows.items()} for port, rows in self.used_ports.items()}
         return {"columns": columns, "ports": ports, "rows": dict(self.row_of), "cards": self.cards.fingerprint()}
 

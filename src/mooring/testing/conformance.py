@@ -23,6 +23,7 @@ from mooring.errors import InputError
 from mooring.model.loading.manifests import build_manifests
 from mooring.state.loading import populate
 from mooring.testing import (
+    autoscaler_conformance,
     koordinator_conformance,
     load_conformance,
     numa_conformance,
@@ -139,6 +140,8 @@ Differences = Callable[[Json, Json], Iterator[tuple[str, Any, Any]]]
 
 def answer_any(scenario: Json) -> tuple[Json, Differences]:
     """Answer a scenario of whatever kind; also how answers of its kind are compared."""
+    if autoscaler_conformance.is_autoscaling(scenario):
+        return autoscaler_conformance.answer_scenario(scenario), autoscaler_conformance.differences
     if vpa_conformance.is_right_sizing(scenario):
         return vpa_conformance.answer_scenario(scenario), vpa_conformance.differences
     if load_conformance.is_load(scenario):

@@ -8,6 +8,7 @@ import pytest
 from mooring.assembly import assemble
 from mooring.engine.answers.kept import KeptAnswers
 from mooring.errors import InvariantBroken
+from mooring.model.api.nodes import Taint
 from mooring.model.keys import PodKey
 from mooring.model.node_offer import NodeOffer
 from mooring.model.numa.nodes import KUBELET, MACHINE
@@ -137,3 +138,18 @@ def test_who_has_read_what_was_undone_with_its_rows_starts_anew() -> None:
     assert np.count_nonzero(found[2]) == 0
     assert set(found[1].tolist()) <= {0}
     assert changes.since(inside) is None
+
+
+def test_a_closed_row_that_another_node_had_meanwhile_is_as_it_was() -> None:
+    taint = Taint(key="dedicated", value="ml", effect="NoSchedule")
+    cluster = make_cluster(nodes=[make_node("a", taints=[taint]), make_node("b")])
+    before, tie = cluster.nodes.fingerprint(), int(cluster.nodes.tie.values[1])
+
+    with cluster.what_if():
+        cluster.close_row(1)
+        assert cluster.open_row(NodeOffer(make_node("other", taints=[taint]))) == 1
+        assert cluster.nodes.taint_set.values[1] == cluster.nodes.taint_set.values[0]
+
+    assert cluster.nodes.fingerprint() == before
+    assert cluster.nodes.taint_set.values[1] != cluster.nodes.taint_set.values[0]
+    assert int(cluster.nodes.tie.values[1]) == tie

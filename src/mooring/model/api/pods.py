@@ -158,6 +158,9 @@ class ImageVolumeSource(KubeObject):
 class LocalVolumeSource(KubeObject):
     """A directory on the node, whichever."""
 
+    medium: str = ""
+    """Of an emptyDir: Memory if it is in memory, and so not on the node's disks."""
+
 
 class Volume(KubeObject):
     name: str = ""

@@ -1,0 +1,1 @@
+"""Capacity: which nodes to open and close."""
