@@ -269,3 +269,29 @@ def test_no_pod_is_evicted_near_which_a_more_urgent_one_holds_its_room(
     decisions = after(scheduler, 3.0, PodLost("default/low"))
     assert decisions[0] == Bind("default/urgent", "n1")
     assert evicts(decisions) == ["default/friend"]
+
+
+def test_members_of_a_gang_that_share_a_card_are_bound_near_each_other_though_their_kind_runs_elsewhere() -> None:
+    """Each is near the other once both are there; asked about one after the other, the first would be near none."""
+    labels = {"nvidia.com/gpu.memory": "16384"}
+    nodes = [make_node("n1", cpu=2, gpu=1, labels=labels), make_node("n2", cpu=1, labels=labels)]
+    elsewhere = make_pod("elsewhere", cpu=1, labels={"app": "x"}, node="n2")
+    running = make_pod("running", cpu=1, annotations={"gpu-fraction": "0.5"}, priority=5, node="n1")
+    scheduler = make_scheduler(nodes=nodes, pods=[elsewhere, running])
+    gang = {"mooring.dev/gang-name": "gang", "mooring.dev/gang-minimum": "2", "gpu-fraction": "0.5"}
+    term = PodAffinityTerm(
+        topology_key="kubernetes.io/hostname", label_selector=LabelSelector(match_labels={"app": "x"})
+    )
+    affinity = Affinity(pod_affinity=PodAffinity(required=[term]))
+    members = [
+        make_pod(f"gang-{i}", cpu=1, labels={"app": "x"}, annotations=gang, affinity=affinity, priority=100)
+        for i in range(2)
+    ]
+    declared = Gang(gang_key(PLAIN_KIND, "default", "gang"), "default/gang", 2)
+    assert evicts(after(scheduler, 1.0, GangSeen(declared), *map(PodSeen, members))) == ["default/running"]
+
+    bound = after(scheduler, 2.0, PodLost("default/running"))
+    assert [(found.pod, found.node) for found in bound if isinstance(found, Bind)] == [
+        ("default/gang-0", "n1"),
+        ("default/gang-1", "n1"),
+    ]
