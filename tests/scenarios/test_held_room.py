@@ -1,6 +1,7 @@
 """While victims take their time to leave, what is held counts for everything that the holder will count when bound."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from mooring.engine.cycle import Scheduler
 from mooring.model.api.meta import Condition, LabelSelector
 from mooring.model.api.pods import Affinity, Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from mooring.model.decisions import Bind, Decision, Evict
-from mooring.model.events import Event, GangSeen, PodLost, PodSeen
+from mooring.model.events import Event, GangSeen, NodeSeen, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import PLAIN_KIND
 from mooring.model.numa.nodes import ALLOCATION, KUBELET, MACHINE
@@ -201,3 +202,96 @@ def test_a_pod_does_not_spread_by_a_pod_that_is_leaving() -> None:
     decisions = after(scheduler, 1.0, PodSeen(urgent), PodSeen(spreading("more")))
     assert (evicts(decisions), len(decisions)) == (["default/low"], 1)
     assert after(scheduler, 2.0, PodLost("default/low")) == [Bind("default/urgent", "n2")]
+
+
+def relying(holder: Pod) -> Scheduler:
+    """`holder` waits for `low` to leave n1, and would not fit there without `counted`, which runs in the other zone."""
+    nodes = [make_node("n1", cpu=2, labels={"zone": "z1"}), make_node("n2", cpu=2, labels={"zone": "z2"})]
+    pods = [
+        make_pod("first", cpu=1, labels={"app": "y"}, priority=100, node="n1"),
+        make_pod("low", cpu=1, node="n1"),
+        make_pod("counted", cpu=2, labels={"app": "y"}, node="n2"),
+    ]
+    scheduler = make_scheduler(nodes=nodes, pods=pods)
+    assert evicts(after(scheduler, 1.0, PodSeen(holder))) == ["default/low"]
+    return scheduler
+
+
+def gang_of(priority: int) -> list[Event]:
+    """A gang of one pod that fits on n2 alone, and without `counted`."""
+    gang = {"mooring.dev/gang-name": "gang", "mooring.dev/gang-minimum": "1"}
+    member = make_pod("middle", cpu=2, priority=priority, annotations=gang, node_selector={"zone": "z2"})
+    return [GangSeen(Gang(gang_key(PLAIN_KIND, "default", "gang"), "default/gang", 1)), PodSeen(member)]
+
+
+def pod_of(priority: int) -> list[Event]:
+    return [PodSeen(make_pod("middle", cpu=2, priority=priority, node_selector={"zone": "z2"}))]
+
+
+@pytest.mark.parametrize("preemptor", [pytest.param(pod_of, id="pod"), pytest.param(gang_of, id="gang")])
+def test_no_pod_is_evicted_by_which_a_more_urgent_one_spreads_that_holds_its_room(
+    preemptor: Callable[[int], list[Event]],
+) -> None:
+    """Without `counted`, z1 would have two pods of app y with the holder, and z2 none."""
+    scheduler = relying(spreading("urgent", priority=100))
+    assert after(scheduler, 2.0, *preemptor(10)) == []
+
+    decisions = after(scheduler, 3.0, PodLost("default/low"))
+    assert decisions[0] == Bind("default/urgent", "n1")
+    assert evicts(decisions) == ["default/counted"], "nothing relies on it any more"
+
+
+def test_a_pod_that_is_more_urgent_than_the_holder_evicts_what_that_relies_on() -> None:
+    scheduler = relying(spreading("urgent", priority=100))
+
+    assert evicts(after(scheduler, 2.0, *pod_of(200))) == ["default/counted"]
+
+
+def test_of_the_pods_by_which_a_holder_spreads_those_that_are_not_needed_may_be_evicted() -> None:
+    scheduler = relying(spreading("urgent", priority=100))
+    also = make_pod("also", cpu=2, labels={"app": "y"}, priority=5, node="n3")
+    scheduler.handle(NodeSeen(make_node("n3", cpu=2, labels={"zone": "z2"})), PodSeen(also))
+
+    assert evicts(after(scheduler, 2.0, *pod_of(10))) == ["default/counted"]
+    assert after(scheduler, 3.0, PodLost("default/low")) == [Bind("default/urgent", "n1")]
+
+
+@pytest.mark.parametrize("preemptor", [pytest.param(pod_of, id="pod"), pytest.param(gang_of, id="gang")])
+def test_no_pod_is_evicted_near_which_a_more_urgent_one_holds_its_room(
+    preemptor: Callable[[int], list[Event]],
+) -> None:
+    nodes = [make_node("n1", cpu=1, labels={"zone": "z2"}), make_node("n2", cpu=2, labels={"zone": "z2"})]
+    pods = [make_pod("low", cpu=1, node="n1"), make_pod("friend", cpu=2, labels={"app": "x"}, priority=5, node="n2")]
+    scheduler = make_scheduler(nodes=nodes, pods=pods)
+    assert evicts(after(scheduler, 1.0, PodSeen(near("urgent", "x", priority=100)))) == ["default/low"]
+    assert after(scheduler, 2.0, *preemptor(10)) == []
+
+    decisions = after(scheduler, 3.0, PodLost("default/low"))
+    assert decisions[0] == Bind("default/urgent", "n1")
+    assert evicts(decisions) == ["default/friend"]
+
+
+def test_members_of_a_gang_that_share_a_card_are_bound_near_each_other_though_their_kind_runs_elsewhere() -> None:
+    """Each is near the other once both are there; asked about one after the other, the first would be near none."""
+    labels = {"nvidia.com/gpu.memory": "16384"}
+    nodes = [make_node("n1", cpu=2, gpu=1, labels=labels), make_node("n2", cpu=1, labels=labels)]
+    elsewhere = make_pod("elsewhere", cpu=1, labels={"app": "x"}, node="n2")
+    running = make_pod("running", cpu=1, annotations={"gpu-fraction": "0.5"}, priority=5, node="n1")
+    scheduler = make_scheduler(nodes=nodes, pods=[elsewhere, running])
+    gang = {"mooring.dev/gang-name": "gang", "mooring.dev/gang-minimum": "2", "gpu-fraction": "0.5"}
+    term = PodAffinityTerm(
+        topology_key="kubernetes.io/hostname", label_selector=LabelSelector(match_labels={"app": "x"})
+    )
+    affinity = Affinity(pod_affinity=PodAffinity(required=[term]))
+    members = [
+        make_pod(f"gang-{i}", cpu=1, labels={"app": "x"}, annotations=gang, affinity=affinity, priority=100)
+        for i in range(2)
+    ]
+    declared = Gang(gang_key(PLAIN_KIND, "default", "gang"), "default/gang", 2)
+    assert evicts(after(scheduler, 1.0, GangSeen(declared), *map(PodSeen, members))) == ["default/running"]
+
+    bound = after(scheduler, 2.0, PodLost("default/running"))
+    assert [(found.pod, found.node) for found in bound if isinstance(found, Bind)] == [
+        ("default/gang-0", "n1"),
+        ("default/gang-1", "n1"),
+    ]

@@ -20,7 +20,7 @@ from mooring.engine.permits import go_on_waiting
 from mooring.engine.plugin import SKIP, Change, FilterAnswers, PreFilter
 from mooring.engine.queue.entries import Entry
 from mooring.engine.queue.queue import Queue
-from mooring.engine.shortcuts import Incremental
+from mooring.engine.shortcuts import Incremental, SpoiledByOthers
 from mooring.engine.verdict import Rejection, Verdict
 from mooring.model.decisions import Decision, Terminate
 from mooring.state.cluster import Cluster
@@ -223,6 +223,7 @@ def _all_fit(cluster: Cluster, entries: Sequence[Entry]) -> bool:
     """Whether each pod fits with all others in place, and those that take devices one after the other, too.
 
     Of pods that share a card, each would fit beside the others: whether the card is there is asked for the first only.
+    What depends on pods elsewhere is asked with all of them in place: a gang that spreads may not in another order.
     """
     taking = [entry for entry in entries if cluster.takes_devices(entry.record)]
     if len(taking) > 1:
@@ -230,7 +231,7 @@ def _all_fit(cluster: Cluster, entries: Sequence[Entry]) -> bool:
             released = [cluster.release(entry.record.key) for entry in taking]
             for entry, each in zip(taking, released, strict=True):
                 cluster.assume(entry.record.key, each.row)
-                if not all_fit(cluster, [entry]):
+                if not all_fit(cluster, [entry], only_here=True):
                     return False
     return all_fit(cluster, entries)
 
@@ -274,16 +275,20 @@ def _take_steps(cluster: Cluster, entries: list[Entry]) -> Verdict | None:
 Gathered = list[tuple[FilterAnswers, Any]]
 
 
-def all_fit(cluster: Cluster, entries: Sequence[Entry]) -> bool:
-    """Whether every pod could come to its row; of equal pods on one row, one is asked about."""
+def all_fit(cluster: Cluster, entries: Sequence[Entry], *, only_here: bool = False) -> bool:
+    """Whether every pod could come to its row; of equal pods on one row, one is asked about.
+
+    With `only_here`, as far as pods elsewhere have nothing to do with it.
+    """
     kinds: dict[tuple[str, int], list[Entry]] = {}
     for entry in entries:
         kinds.setdefault((entry.profile.name, entry.record.shape.id), []).append(entry)
-    return all(_kind_fits(cluster, alike) for alike in kinds.values())
+    return all(_kind_fits(cluster, alike, only_here=only_here) for alike in kinds.values())
 
 
-def _kind_fits(cluster: Cluster, entries: Sequence[Entry]) -> bool:
-    filters, shape = entries[0].profile.filters, entries[0].record.shape
+def _kind_fits(cluster: Cluster, entries: Sequence[Entry], *, only_here: bool) -> bool:
+    profile, shape = entries[0].profile, entries[0].record.shape
+    filters = [each for each in profile.filters if not (only_here and isinstance(each, SpoiledByOthers))]
     one_a_row = {entry.record.row: entry.record for entry in entries}
     names = {cluster.nodes.name(row) for row in one_a_row}
     for plugin in filters:

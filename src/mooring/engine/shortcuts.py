@@ -5,6 +5,7 @@ None of this is needed by a plugin that is right, and it may change with the eng
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -85,12 +86,28 @@ class SupposingFilter(PreFilter):
         raise NotImplementedError
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Reliance:
+    """How many pods of some shapes have to stay in each domain for a filter to accept a held pod on its row."""
+
+    effects: ShapeEffects
+    """Pods of shapes with an effect count."""
+    domains: NDArray[np.int32]
+    """By row: the code of the domain in which its pods count, negative for none."""
+    least: NDArray[np.int64]
+    """By code: the number of pods that have to stay."""
+
+
 class SpoiledByOthers(PreFilter):
     """A filter that accepts a row for a pod, and might refuse it once another pod has come to a row or is gone."""
 
     def spoiled_rows(self, held: GuardedPod, pod: Shape, cluster: ClusterView) -> Mask | None:
         """The rows of the table on which such a pod would make this filter refuse a held pod its row; None for none."""
         return None
+
+    def relies_on(self, held: GuardedPod, cluster: ClusterView) -> Sequence[Reliance]:
+        """The pods without which this filter would refuse a held pod its row."""
+        return ()
 
     def rows_in_doubt(self, pod: Shape, tentative: Sequence[tuple[Shape, int]], cluster: ClusterView) -> Mask | None:
         """The rows of the table that this filter refuses without some other pods, by shape and row; None for none."""

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from mooring.engine.shortcuts import Gone, Incremental
 from mooring.state.effects import ShapeEffects, sum_by_code
-from mooring.state.nodes import ROW
+from mooring.state.nodes import MISSING, ROW
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
 from mooring.state.views import ClusterView
@@ -59,6 +59,11 @@ class DomainCount:
         if code >= 0:
             self.counts[code] += sign * amount
         return True
+
+    def domains(self) -> NDArray[np.int32]:
+        """By row: the code of the domain in which its pods are counted, negative where they are not."""
+        codes = self._codes if self._eligible is None else self._codes[: len(self._eligible)]
+        return codes if self._eligible is None else np.where(self._eligible, codes, MISSING)
 
     @property
     def size_bytes(self) -> int:

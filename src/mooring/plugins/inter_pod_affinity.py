@@ -8,7 +8,7 @@ import numpy as np
 
 from mooring.engine.asking import FEW
 from mooring.engine.plugin import MAX_SCORE, SKIP, Codes, Depends, Mask, PreScore, Scores, Skip
-from mooring.engine.shortcuts import Gone, QuickMask, SpoiledByOthers, SupposingFilter
+from mooring.engine.shortcuts import Gone, QuickMask, Reliance, SpoiledByOthers, SupposingFilter
 from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import KubeObject
 from mooring.plugins.domain_counts import Counted, DomainCount
@@ -19,7 +19,7 @@ from mooring.state.effects import Among
 from mooring.state.nodes import MISSING
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
-from mooring.state.views import ClusterView
+from mooring.state.views import ClusterView, GuardedPod
 
 NO_AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY = 1, 2, 3
 REASONS = {
@@ -189,6 +189,20 @@ class InterPodAffinity(SupposingFilter, SpoiledByOthers, QuickMask, PreScore):
             domains = nodes.label_codes(part.key)
             codes[np.where(may_be_first, domains == MISSING, part.at(domains) <= less)] = NO_AFFINITY
         return codes
+
+    def relies_on(self, held: GuardedPod, cluster: ClusterView) -> list[Reliance]:
+        if not self._terms_in(cluster).of(held.shape).affinity:
+            return []
+        prepared = self.pre_filter(held.shape, cluster)
+        if not isinstance(prepared, RequiredCounts):
+            return []
+        found = []
+        for part in prepared.affinity:
+            domains = part.domains()
+            least = np.zeros(len(part.counts), np.int64)
+            least[domains[held.row]] = 1
+            found.append(Reliance(part.effects, domains, least))
+        return found
 
     def rows_in_doubt(self, pod: Shape, tentative: Sequence[tuple[Shape, int]], cluster: ClusterView) -> Mask | None:
         wanted = self._terms_in(cluster).of(pod).affinity

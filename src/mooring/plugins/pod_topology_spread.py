@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.plugin import IGNORED, MAX_SCORE, SKIP, Codes, Depends, Mask, PreScore, Scores, Skip
-from mooring.engine.shortcuts import Gone, QuickMask, SpoiledByOthers, SupposingFilter
+from mooring.engine.shortcuts import Gone, QuickMask, Reliance, SpoiledByOthers, SupposingFilter
 from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import KubeObject
 from mooring.model.api.pods import TopologySpreadConstraint
@@ -226,6 +226,23 @@ class PodTopologySpread(SupposingFilter, SpoiledByOthers, QuickMask, PreScore):
             if skew > hard.constraint.max_skew:
                 spoiled |= domains[: cluster.end] == own
         return spoiled
+
+    def relies_on(self, held: GuardedPod, cluster: ClusterView) -> list[Reliance]:
+        prepared = self.pre_filter(held.shape, cluster)
+        if not isinstance(prepared, HardCounts):
+            return []
+        for shape_id, row in ((held.shape.id, held.row), *held.leaving):
+            prepared.update_one(shape_id, row, -1)
+        found = []
+        for hard in prepared.constraints:
+            own = int(cluster.label_codes(hard.constraint.topology_key)[held.row])
+            if own == MISSING or np.count_nonzero(hard.present) < hard.constraint.min_domains:
+                continue  # the lowest count is 0 whatever goes
+            least = np.zeros(len(hard.count.counts), np.int64)
+            least[hard.present] = max(0, int(hard.count.counts[own]) + hard.self_match - hard.constraint.max_skew)
+            least[own] = 0
+            found.append(Reliance(hard.count.effects, hard.count.domains(), least))
+        return found
 
     def rows_in_doubt(self, pod: Shape, tentative: Sequence[tuple[Shape, int]], cluster: ClusterView) -> Mask | None:
         shapes = {shape.id: shape for shape, _ in tentative if shape.namespace == pod.namespace}

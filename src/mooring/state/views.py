@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from mooring.state.cluster import Cluster
     from mooring.state.devices.claims import ClaimTable
     from mooring.state.devices.table import DeviceTable
+    from mooring.state.plans import Plan
     from mooring.state.row_facts import Compute, RowFacts
 
 
@@ -101,6 +102,13 @@ class GuardedPod(NamedTuple):
     row: int
     leaving: tuple[tuple[int, int], ...]
     """The shape and the row of each pod that is still to leave."""
+
+    @classmethod
+    def of(cls, cluster: "Cluster", record: PodRecord, plan: "Plan") -> "GuardedPod":
+        """A pod that holds a row by a plan."""
+        records = cluster.pods.records
+        going = (records[each.key] for each in plan.leaves if not cluster.is_out_of_the_way(each))
+        return cls(record.shape, record.row, tuple((other.shape.id, other.row) for other in going))
 
 
 class RelatedView:
@@ -223,10 +231,8 @@ class ClusterView:
 
     def guarded_pods(self) -> Iterator[GuardedPod]:
         """The held pods that others could keep from starting though they take nothing that is held."""
-        records = self._cluster.pods.records
         for record, plan in self._cluster.guarded:
-            going = (records[each.key] for each in plan.leaves if not self._cluster.is_out_of_the_way(each))
-            yield GuardedPod(record.shape, record.row, tuple((other.shape.id, other.row) for other in going))
+            yield GuardedPod.of(self._cluster, record, plan)
 
     def tentative_pods(self) -> list[tuple[Shape, int]]:
         """The shape and the row of each pod that holds a row and does not run yet, or leaves for one that does."""

@@ -56,6 +56,13 @@ def importance(record: PodRecord) -> tuple[int, int, str]:
     return -record.priority, start_of(record.pod), record.key
 
 
+def preemptor_priority(cluster: Cluster, pod: Pod) -> int:
+    """What a pod preempts with: its gang's own priority, if it is in one that has any."""
+    part = cluster.gangs.of(pod.key)
+    gang = None if part is None else cluster.gangs.root_of(part).gang
+    return (pod.spec.priority or 0) if gang is None or gang.priority is None else gang.priority
+
+
 class RunningPods:
     """All bound pods by row; `refresh` before reading."""
 

@@ -143,12 +143,14 @@ def gather_pool(
     on_rows: NDArray[np.bool_],
     *,
     own: Numbers,
+    needed: Numbers,
     cost: Cost | None = None,
     heed_protection: bool = True,
 ) -> Pool:
     """All units of less than this priority that have a pod on some rows (a mask over the table's), gangs at all theirs.
 
-    `own` are slots of pods that are not to be touched: the gang's for which room is made.
+    `own` are slots of pods that are not to be touched: the gang's for which room is made. `needed` are those of other
+    pods that are not to go.
     """
     width = running.priorities.shape[1]
     index = np.flatnonzero(running.priorities.ravel() < priority)
@@ -159,9 +161,9 @@ def gather_pool(
     core, surplus = running.gangs.cores(slots), running.gangs.surpluses(slots)
     rows = index // max(1, width)
     is_here = on_rows[rows]
-    is_protected = np.zeros(len(index), np.bool_)
+    is_protected = np.isin(slots, needed) if len(needed) else np.zeros(len(index), np.bool_)
     if cost is not None and heed_protection and cost.args.protects:
-        is_protected = cost.is_protected(index)
+        is_protected |= cost.is_protected(index)
     # A gang goes as a whole or not at all: not at all if any of it is protected.
     codes = np.setdiff1d(core[is_here], np.concatenate([core[is_protected], surplus[is_protected], [ALONE]]))
     number_of = np.full(int(max(core.max(initial=0), surplus.max(initial=0))) + 2, NOBODY, np.int64)

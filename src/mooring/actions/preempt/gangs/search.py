@@ -75,7 +75,8 @@ def find_for_gang(
     if domains is not None:
         rows = rows[domains[rows] >= 0]
     # 2. Who might have to go.
-    victims = search.victims(priority, members[0][0].key, rows, now, costs)
+    record, profile = members[0]
+    victims = search.victims(priority, record.key, rows, now, costs, profile.filters)
     asked = Asked(wants, rows, domains, only_filters=only_filters)
     proposals = Proposals(victims.pool(), search.shares, asked, victims.cost)
     # 3. The least costly of them that would be enough, as far as columns can tell, until the gang has its places.

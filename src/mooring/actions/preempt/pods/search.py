@@ -5,7 +5,7 @@ by themselves; where that is in vain, whole gangs.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,13 +20,14 @@ from mooring.actions.preempt.pods.relevance import Relevance
 from mooring.actions.preempt.pods.reprieve import AskedFilter, mark_violating, passes_all, reprieve
 from mooring.actions.preempt.pods.victims import Victims
 from mooring.actions.preempt.pods.what_if import WhatIf
-from mooring.actions.preempt.running import RunningPods, importance
+from mooring.actions.preempt.relied_on import relied_on
+from mooring.actions.preempt.running import RunningPods, importance, preemptor_priority
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.answers.answers import is_by_amounts
 from mooring.engine.answers.settled import SettledCache, is_settled
 from mooring.engine.asking import ask_filter, ask_filter_without, ask_rejection
 from mooring.engine.evaluate import Evaluation, prepare_filters, run_filters
-from mooring.engine.plugin import SKIP, Mask
+from mooring.engine.plugin import SKIP, FilterAnswers, Mask
 from mooring.engine.profile import Profile
 from mooring.engine.shortcuts import SupposingFilter
 from mooring.engine.verdict import Rejection, fit_message
@@ -109,7 +110,8 @@ class VictimSearch:
             return InVain(f"preemption: {forbidden}")
         # 1. The nodes on which evicting could help at all, and whom the pod may evict there.
         rows = potential_rows(answer)
-        victims = self.victims(self._priority_of(pod), pod.key, rows, now, costs)
+        priority = preemptor_priority(self.cluster, pod)
+        victims = self.victims(priority, pod.key, rows, now, costs, answer.profile.filters)
         candidates = victims.going_alone
         # 2. Those that would do if all of them were gone, as far as columns can tell.
         filters = Filters(answer)
@@ -130,21 +132,25 @@ class VictimSearch:
         # 5. Nothing helps: say why, node by node.
         return self._in_vain(victims, filters, refused)
 
-    def _priority_of(self, pod: Pod) -> int:
-        """What a pod preempts with: its gang's own priority, if it is in one that has any."""
-        part = self.cluster.gangs.of(pod.key)
-        gang = None if part is None else self.cluster.gangs.root_of(part).gang
-        return (pod.spec.priority or 0) if gang is None or gang.priority is None else gang.priority
-
     def victims(
-        self, priority: int, pod_key: PodKey, rows: Rows, now: float, costs: PreemptionCostArgs | None
+        self,
+        priority: int,
+        pod_key: PodKey,
+        rows: Rows,
+        now: float,
+        costs: PreemptionCostArgs | None,
+        filters: Sequence[FilterAnswers],
     ) -> Victims:
-        """Who might have to go from some rows, for a pod or a gang of this priority."""
+        """Who might have to go from some rows, for a pod or gang of this priority; `filters` are of its profile.
+
+        Pods on which a more urgent pod relies that holds a row are not among them.
+        """
         if not len(rows) or not self.running.has_below(priority):
             return Victims(self.running, self.shares, priority, rows[:0], pod_key)
         self.running.refresh()
         cost = None if costs is None or costs.is_off else Cost(costs, self.running, self.cluster.preemptions, now)
-        return Victims(self.running, self.shares, priority, rows, pod_key, cost)
+        needed = relied_on(self.running, filters, priority)
+        return Victims(self.running, self.shares, priority, rows, pod_key, cost, needed)
 
     def _has_room(self, candidates: Candidates, filters: "Filters") -> NDArray[np.bool_]:
         if not len(candidates):

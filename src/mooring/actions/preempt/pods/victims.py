@@ -3,6 +3,7 @@
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.actions.preempt.cost import Cost
 from mooring.actions.preempt.gangs.pool import Pool, gather_pool
@@ -12,6 +13,8 @@ from mooring.actions.preempt.running import NO_POD, Matrix, RunningPods
 from mooring.engine.plugin import Mask
 from mooring.model.keys import PodKey
 from mooring.state.rows import Rows
+
+NOBODY = np.zeros(0, np.int64)
 
 
 class Victims:
@@ -25,14 +28,20 @@ class Victims:
         rows: Rows,
         pod_key: PodKey,
         cost: Cost | None = None,
+        needed: NDArray[np.int64] = NOBODY,
     ) -> None:
-        """`pod_key` names the pod for which room is made, or any of its gang; `running` is up to date."""
+        """`pod_key` names the pod for which room is made, or any of its gang; `running` is up to date.
+
+        `needed` are the slots of other pods that are not to go.
+        """
         self.rows = rows
         self.cost = cost
         self._running = running
         self._shares = shares
         self._priority = priority
         self._own = running.gangs.slots_of(pod_key)
+        self._needed = needed
+        self._kept = np.union1d(self._own, needed) if len(needed) else self._own
 
     @property
     def has_gangs(self) -> bool:
@@ -53,12 +62,12 @@ class Victims:
     @cached_property
     def everybody(self) -> Candidates:
         """All of them, whether they go alone and are protected or not."""
-        return self._gather(self._is_own if len(self._own) else None)
+        return self._gather(self._is_kept if len(self._kept) else None)
 
     @cached_property
     def unprotected(self) -> Candidates:
         """Those that are not protected, whether they go alone or not."""
-        return self._gather(lambda index: self._is_own(index) | self._is_protected(index))
+        return self._gather(lambda index: self._is_kept(index) | self._is_protected(index))
 
     def _gather(self, spared: Spared | None) -> Candidates:
         return gather_crowd(self._running, self._shares, self.rows, self._priority, spared, self.cost)
@@ -72,18 +81,19 @@ class Victims:
             self._priority,
             on_rows,
             own=self._own,
+            needed=self._needed,
             cost=self.cost,
             heed_protection=heed_protection,
         )
 
-    def _is_own(self, index: Matrix) -> Mask:
-        return np.isin(self._running.slots.ravel().take(index), self._own)
+    def _is_kept(self, index: Matrix) -> Mask:
+        return np.isin(self._running.slots.ravel().take(index), self._kept)
 
     def _is_spared(self, index: Matrix) -> Mask:
         slots = self._running.slots.ravel().take(index)
         spared: Mask = self._running.gangs.cores(slots) != ALONE
-        if len(self._own):
-            spared |= np.isin(slots, self._own)
+        if len(self._kept):
+            spared |= np.isin(slots, self._kept)
         if self.has_protected:
             spared |= self._is_protected(index)
         return spared
