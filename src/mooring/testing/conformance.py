@@ -24,6 +24,7 @@ from mooring.model.loading.manifests import build_manifests
 from mooring.state.loading import populate
 from mooring.testing import (
     autoscaler_conformance,
+    kai_conformance,
     koordinator_conformance,
     load_conformance,
     numa_conformance,
@@ -150,6 +151,8 @@ def answer_any(scenario: Json) -> tuple[Json, Differences]:
         return koordinator_conformance.answer_scenario(scenario), koordinator_conformance.differences
     if rebalance_conformance.is_rebalancing(scenario):
         return rebalance_conformance.answer_scenario(scenario), rebalance_conformance.differences
+    if kai_conformance.is_kai(scenario):
+        return kai_conformance.answer_scenario(scenario), kai_conformance.differences
     if topology_conformance.is_topology(scenario):
         return topology_conformance.answer_scenario(scenario), topology_conformance.differences
     if numa_conformance.is_numa(scenario):
