@@ -11,7 +11,7 @@ from mooring.testing import conformance
 from mooring.testing.koordinator_conformance import answer_scenario, differences, is_koordinator
 
 FOLDER = Path(__file__).parent
-CASES = {"lownodeload": 180, "profile": 240, "colocation": 240, "quota": 200}
+CASES = {"lownodeload": 180, "profile": 240, "colocation": 240, "quota": 200, "reservation": 160}
 
 
 def read_scenarios(name: str) -> list[dict[str, Any]]:

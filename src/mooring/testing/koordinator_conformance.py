@@ -16,6 +16,7 @@ from mooring.model.colocation.profiles import EXTENDED_SPEC_ANNOTATION
 from mooring.model.values.quantity import parse_quantity
 from mooring.testing.colocation_conformance import answer_colocation, answer_profile
 from mooring.testing.quota_conformance import answer_quotas
+from mooring.testing.reservation_conformance import answer_reservations
 
 Json = dict[str, Any]
 
@@ -60,6 +61,7 @@ FORMS: tuple[tuple[frozenset[str], Callable[[Json], Json]], ...] = (
     (frozenset({"profiles", "priorityClasses", "pod"}), answer_profile),
     (frozenset({"now", "config", "node", "pods"}), answer_colocation),
     (frozenset({"args", "features", "quotas", "try"}), answer_quotas),
+    (frozenset({"nodes", "reservations", "pods", "try"}), answer_reservations),
 )
 
 
