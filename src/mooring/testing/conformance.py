@@ -172,6 +172,8 @@ def run_file(path: Path, answers: Path | None, show: int) -> bool:
         answer, compare = answer_any(scenario)
         written.append(json.dumps(answer))
         wrong = list(compare(scenario["expect"], answer))
+        if wrong and "also" in scenario and not any(compare(scenario["also"], answer)):
+            wrong = []  # what the next version of the system answers is as good
         agreed += not wrong
         if wrong and show > 0:
             show -= 1

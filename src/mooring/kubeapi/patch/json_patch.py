@@ -4,9 +4,7 @@ from typing import Any
 
 import msgspec
 
-
-class PatchError(ValueError):
-    """A patch cannot be applied to this object."""
+from mooring.model.values.strategic_merge import PatchError
 
 
 class TooManyOperations(PatchError):

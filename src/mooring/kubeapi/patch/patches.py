@@ -4,15 +4,15 @@ import json
 from typing import Any
 
 from mooring.kubeapi.patch.field_sets import Path
-from mooring.kubeapi.patch.json_patch import PatchError, TooManyOperations, json_patch, merge_patch
+from mooring.kubeapi.patch.json_patch import TooManyOperations, json_patch, merge_patch
 from mooring.kubeapi.patch.managed_fields import apply_configuration, track
 from mooring.kubeapi.patch.managers import ConflictError
-from mooring.kubeapi.patch.strategic import go_text, strategic_merge
 from mooring.kubeapi.patch.undeclared import undeclared
 from mooring.kubeapi.registry import Resource
 from mooring.kubeapi.schemas.book import IGNORE, STRICT, WARN, Schemas, strict_error
 from mooring.kubeapi.schemas.decoding import empty_object, repeated_fields
 from mooring.kubeapi.status import ApiError, FieldError, Object, bad_request, invalid, unsupported_media_type
+from mooring.model.values.strategic_merge import PatchError, go_text, strategic_merge
 
 _PATCHES_OF_CUSTOM_RESOURCES = (
     "application/json-patch+json",

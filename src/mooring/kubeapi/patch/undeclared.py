@@ -3,8 +3,8 @@
 from typing import Any
 
 from mooring.kubeapi.patch.field_sets import ElementError, Path, is_granular_list, item_element, path_text
-from mooring.kubeapi.patch.strategic import go_text
 from mooring.kubeapi.schemas.types import Type
+from mooring.model.values.strategic_merge import go_text
 
 
 def undeclared(applied: Any, type_: Type) -> list[str]:

@@ -10,6 +10,7 @@ import msgspec
 
 from mooring.model.api.meta import KubeObject, ObjectMeta, Resources
 from mooring.model.api.pods import Pod
+from mooring.model.values.quantity import QuantityError, parse_quantity
 
 GROUP = "scheduling.x-k8s.io"
 KOORDINATOR_GROUP = "scheduling.sigs.k8s.io"
@@ -25,6 +26,9 @@ TOTAL = "quota.scheduling.koordinator.sh/total-resource"
 NAMESPACES = "quota.scheduling.koordinator.sh/namespaces"
 PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 ROOT_QUOTA = "koordinator-root-quota"
+SYSTEM_QUOTA = "koordinator-system-quota"
+DEFAULT_QUOTA = "koordinator-default-quota"
+"""The quota of pods that have none."""
 
 
 class ElasticQuotaSpec(KubeObject):
@@ -58,8 +62,13 @@ class ElasticQuota(KubeObject):
 
     @property
     def shared_weight(self) -> Resources:
-        """What divides the rest beyond the minimums: the annotation, else its max."""
-        return self._amounts(SHARED_WEIGHT) or self.spec.max or {}
+        """What divides the rest beyond the minimums: the annotation if it says any weight, else its max."""
+        try:
+            found = self._amounts(SHARED_WEIGHT)
+            has_any = any(parse_quantity(weight) for weight in found.values())
+        except (msgspec.DecodeError, QuantityError, AttributeError):
+            has_any = False
+        return found if has_any else self.spec.max or {}
 
     @property
     def lends(self) -> bool:
@@ -96,9 +105,34 @@ class QuotaIndex:
         self._by_namespace: dict[str, ElasticQuota] = {}
         for quota in quotas:
             self._by_name.setdefault(quota.metadata.name, quota)
-            for namespace in (*quota.namespaces, quota.metadata.namespace):
+            # Koordinator's may stand in any namespace: only one of the same name is that namespace's own.
+            is_own = not quota.is_koordinator or quota.metadata.name == quota.metadata.namespace
+            for namespace in (*quota.namespaces, *([quota.metadata.namespace] if is_own else ())):
                 self._by_namespace.setdefault(namespace, quota)
 
     def of(self, pod: Pod) -> ElasticQuota | None:
         named = (pod.metadata.labels or {}).get(QUOTA_NAME, "")
         return self._by_name.get(named) if named else self._by_namespace.get(pod.metadata.namespace)
+
+
+class KoordinatorQuotas:
+    """Which quota of Koordinator's pods count in: the one that their label names, else that of their namespace."""
+
+    def __init__(self, quotas: Iterable[ElasticQuota], *, has_default: bool) -> None:
+        found = list(quotas)
+        self._has_default = has_default
+        self._names = {quota.metadata.name for quota in found} | {SYSTEM_QUOTA, DEFAULT_QUOTA}
+        self._of_namespace: dict[str, str] = {}
+        for quota in found:
+            for namespace in quota.namespaces:
+                self._of_namespace.setdefault(namespace, quota.metadata.name)
+        # A quota that is called as the namespace that it is in is that namespace's, whatever others say.
+        own = (quota.metadata for quota in found if quota.metadata.name == quota.metadata.namespace)
+        self._of_namespace.update({metadata.namespace: metadata.name for metadata in own})
+
+    def name_of(self, pod: Pod) -> str:
+        """The name of a pod's quota; empty if it has none and there is no default."""
+        named = (pod.metadata.labels or {}).get(QUOTA_NAME, "")
+        if not named and self._has_default:
+            named = self._of_namespace.get(pod.metadata.namespace, "")
+        return named if named in self._names else DEFAULT_QUOTA if self._has_default else ""

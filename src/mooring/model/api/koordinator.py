@@ -31,10 +31,25 @@ class PodMetric(KubeObject):
     qos: str = ""
 
 
+class HostApplicationMetric(KubeObject):
+    """What something uses that runs on the node outside of pods."""
+
+    name: str = ""
+    usage: ResourceMap = msgspec.field(default_factory=ResourceMap)
+    priority: str = ""
+
+
+class ReclaimableMetric(KubeObject):
+    resource: ResourceMap = msgspec.field(default_factory=ResourceMap)
+
+
 class NodeMetricStatus(KubeObject):
     update_time: str | None = None
     node_metric: NodeUsage | None = None
     pods_metric: list[PodMetric] | None = None
+    host_application_metric: list[HostApplicationMetric] | None = None
+    prod_reclaimable_metric: ReclaimableMetric | None = None
+    """What pods of class prod are predicted not to need of what they asked for."""
 
 
 class MetricCollectPolicy(KubeObject):

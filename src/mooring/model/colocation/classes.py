@@ -30,8 +30,8 @@ def priority_class(pod: Pod) -> str:
 
 
 def qos(pod: Pod) -> str:
-    """The QoS class of a pod: its label's, else what Kubernetes' class means here; empty for a label of no class."""
+    """The QoS class of a pod: its label's, else what Kubernetes' class of the pod as it stands means here."""
     labelled = (pod.metadata.labels or {}).get(QOS_LABEL)
-    if labelled is not None:
-        return labelled if labelled in QOS_CLASSES else NONE
-    return _BY_KUBERNETES[kubernetes_qos(msgspec.to_builtins(pod.spec))]
+    if labelled in QOS_CLASSES:
+        return labelled
+    return _BY_KUBERNETES[kubernetes_qos(msgspec.to_builtins(pod.spec), is_defaulted=True)]

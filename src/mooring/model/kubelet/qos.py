@@ -8,8 +8,11 @@ from mooring.model.values.quantity import parse_quantity
 _COMPUTE = ("cpu", "memory")
 
 
-def qos_class(spec: Mapping[str, Any]) -> str:
-    """Guaranteed, Burstable or BestEffort, by requests and limits of CPU and memory, pod-level ones before all."""
+def qos_class(spec: Mapping[str, Any], *, is_defaulted: bool = False) -> str:
+    """Guaranteed, Burstable or BestEffort, by requests and limits of CPU and memory, pod-level ones before all.
+
+    Where there is a limit and no request the request will be the limit, unless the spec has its defaults already.
+    """
     level = spec.get("resources") or {}
     if level.get("requests") or level.get("limits"):
         asked = [level]
@@ -21,7 +24,8 @@ def qos_class(spec: Mapping[str, Any]) -> str:
     if not any(requests) and not any(limits):
         return "BestEffort"
     for request, limit in zip(requests, limits, strict=True):
-        if set(limit) != set(_COMPUTE) or any(request.get(name, limit[name]) != limit[name] for name in _COMPUTE):
+        asked_for = request if is_defaulted else {**limit, **request}
+        if set(limit) != set(_COMPUTE) or asked_for != limit:
             return "Burstable"
     return "Guaranteed"
 

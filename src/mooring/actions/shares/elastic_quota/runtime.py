@@ -1,14 +1,16 @@
 """Koordinator's runtime quota: what each quota may use at the moment.
 
-Each gets what it asks for within its min, or its min in any case if it does not lend. What is left of the parent's part
+Each gets what it asks for within its min, or its min in any case if it does not lend; minimums that are more than the
+parent has are scaled down. What is left of the parent's part
 goes by shared weight to those that ask for more, up to their max. Of a resource that a quota does not name it may use
 what there is. A tree of its own divides its own total; the others divide what all such trees leave.
 """
 
 import numpy as np
 
-from mooring.actions.shares.by_weight import Past, divide
+from mooring.actions.shares.by_weight import Past
 from mooring.actions.shares.division import Division
+from mooring.actions.shares.elastic_quota.dividing import Claim, scaled_minimums, share_out
 from mooring.actions.shares.resources import Columns, Floats
 from mooring.actions.shares.tree import ROOT_ROW, QueueTree
 
@@ -62,15 +64,21 @@ def _asked(tree: QueueTree, demand: Columns) -> Columns:
     return asked
 
 
-def _divide(tree: QueueTree, named: list[int], column: int, total: int, asked: Columns) -> Columns:
+def _divide(tree: QueueTree, named: list[int], column: int, total: int, asked: Columns) -> list[int]:
+    """Divide one resource of one quota among those below it that name it."""
     name = tree.resources.names[column]
-    wanted = np.minimum(tree.capability[named, column], asked[named, column])
-    base = np.minimum([tree.specs[child].deserved.get(name, 0) for child in named], wanted).astype(np.int64)
-    rest = max(0, total - int(base.sum()))
-    weights = np.array([max(tree.specs[child].weights.get(name, 0.0), 0.0) for child in named])
-    more = divide(np.array([rest]), weights, np.zeros((len(named), 1), np.int64), (wanted - base)[:, None])
-    found: Columns = base + more[:, 0]
-    return found
+    specs = [tree.specs[child] for child in named]
+    minimums = scaled_minimums(total, [spec.deserved.get(name, 0) for spec in specs])
+    claims = [
+        Claim(
+            least,
+            min(int(tree.capability[child, column]), int(asked[child, column])),
+            max(0, int(spec.weights.get(name, 0))),
+            spec.lends,
+        )
+        for child, spec, least in zip(named, specs, minimums, strict=True)
+    ]
+    return share_out(total, claims)
 
 
 def _names(tree: QueueTree, row: int, name: str) -> bool:

@@ -6,10 +6,8 @@ and `$setElementOrder/FIELD`.
 
 import json
 from collections import deque
-from typing import Any
-
-from mooring.kubeapi.patch.json_patch import PatchError
-from mooring.kubeapi.schemas.types import Field, Type
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 PATCH = "$patch"
 RETAIN_KEYS = "$retainKeys"
@@ -17,14 +15,46 @@ DELETE_FROM = "$deleteFromPrimitiveList/"
 ELEMENT_ORDER = "$setElementOrder/"
 
 
-def strategic_merge(value: dict[str, Any], patch: Any, type_: Type) -> dict[str, Any]:
+class PatchError(ValueError):
+    """A patch cannot be applied to this object."""
+
+
+class MergeField(Protocol):
+    """What merging reads of one field of a struct."""
+
+    @property
+    def type(self) -> "MergeType": ...
+
+    @property
+    def strategies(self) -> frozenset[str]: ...
+
+    @property
+    def merge_key(self) -> str: ...
+
+
+class MergeType(Protocol):
+    """What merging reads of a type."""
+
+    @property
+    def form(self) -> str: ...
+
+    @property
+    def item(self) -> "MergeType | None": ...
+
+    @property
+    def fields(self) -> Mapping[str, MergeField]: ...
+
+    def field_type(self, name: str) -> "MergeType | None": ...
+
+
+def strategic_merge(value: dict[str, Any], patch: Any, type_: MergeType) -> dict[str, Any]:
     """Apply a patch to an object of a built-in kind; raises PatchError."""
     if not isinstance(patch, dict):
         raise PatchError("json: cannot unmarshal array into Go value of type map[string]interface {}")
     return _merge_objects(value, patch, type_)
 
 
-def _merge_objects(value: dict[str, Any], patch: dict[str, Any], type_: Type | None) -> dict[str, Any]:
+def _merge_objects(value: dict[str, Any], patch: dict[str, Any], type_: MergeType | None) -> dict[str, Any]:
     directive = patch.get(PATCH)
     if directive == "replace":
         replaced: dict[str, Any] = _plain(patch)
@@ -62,11 +92,11 @@ def _retained(value: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     return {name: inner for name, inner in value.items() if name in keys}
 
 
-def _field(type_: Type | None, name: str) -> Field | None:
+def _field(type_: MergeType | None, name: str) -> MergeField | None:
     return type_.fields.get(name) if type_ is not None and type_.form == "struct" else None
 
 
-def _merge_field(found: dict[str, Any], name: str, patch: Any, order: Any, type_: Type | None) -> None:
+def _merge_field(found: dict[str, Any], name: str, patch: Any, order: Any, type_: MergeType | None) -> None:
     declared = _field(type_, name)
     inner_type = type_.field_type(name) if type_ is not None else None
     strategies = declared.strategies if declared is not None else frozenset()
@@ -102,7 +132,7 @@ def _mark(value: Any) -> Any:
     return (type(value).__name__, json.dumps(value, sort_keys=True)) if isinstance(value, dict | list) else value
 
 
-def _merge_lists(value: list[Any], patch: list[Any], declared: Field) -> list[Any]:
+def _merge_lists(value: list[Any], patch: list[Any], declared: MergeField) -> list[Any]:
     key, item_type = declared.merge_key, declared.type.item
     if not key:
         return list({_mark(item): item for item in (*value, *patch)}.values())

@@ -1,0 +1,1 @@
+"""Reservations as Koordinator has them: which pods may use which, and what room they have there."""
