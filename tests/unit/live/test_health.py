@@ -6,7 +6,8 @@ import urllib.error
 import urllib.request
 
 from mooring.drivers.live.access import Access
-from mooring.drivers.live.health import Check, HealthServer, Served
+from mooring.drivers.live.checks import Check
+from mooring.drivers.live.health import HealthServer, Served
 
 
 def answers(served: Served, *paths: str, access: Access | None = None) -> list[tuple[int, str]]:

@@ -9,7 +9,7 @@ import pytest
 
 from mooring.drivers.live import rights
 from mooring.drivers.live.api.client import ApiError
-from mooring.drivers.live.health import Check
+from mooring.drivers.live.checks import Check
 from mooring.drivers.live.rights import Rights
 
 

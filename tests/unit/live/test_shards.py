@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from mooring.drivers.live.health import Check
+from mooring.drivers.live.checks import Check
 from mooring.drivers.live.watching.shard import NodesOfShard, Shard
 from mooring.testing.builders import make_node
 

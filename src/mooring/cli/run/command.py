@@ -1,5 +1,6 @@
 """`mooring run`: schedule a real cluster."""
 
+import gc
 import logging
 import re
 from pathlib import Path
@@ -120,6 +121,7 @@ def run(
       mooring run --kubeconfig ~/.kube/config --scheduler-name mooring
       mooring run --config scheduler-config.yaml --leader-elect=false
     """
+    gc.disable()  # what is imported stays, and so does the cluster that is read next: `Run` enables it when it is
     from mooring.drivers.live.run import RunSettings
     from mooring.drivers.live.run import run as schedule
     from mooring.drivers.live.watching.shard import Shard

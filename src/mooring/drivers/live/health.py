@@ -8,20 +8,11 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from mooring.drivers.live.access import Access
+from mooring.drivers.live.checks import Check
 from mooring.errors import InputError
 
 OPEN_PATHS = frozenset(("/livez", "/healthz", "/readyz"))
 """What anybody may read, for kubelets have no token: kube-scheduler's --authorization-always-allow-paths."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that has to be in order, and whether it is."""
-
-    name: str
-    problem: str = ""
-    is_needed: bool = True
-    """If not, it is said and nothing more: service goes on without it."""
 
 
 @dataclass(frozen=True)

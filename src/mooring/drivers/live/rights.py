@@ -15,7 +15,7 @@ import msgspec
 
 from mooring.drivers.live.api.client import ApiError, Client
 from mooring.drivers.live.api.requests import encode
-from mooring.drivers.live.health import Check
+from mooring.drivers.live.checks import Check
 
 PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 FORBIDDEN = 403

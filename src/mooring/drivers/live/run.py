@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -27,11 +27,9 @@ from mooring.drivers.live.api.client import ApiError, Client
 from mooring.drivers.live.api.connection import Connection, connect
 from mooring.drivers.live.api.discovery import REQUIRED, Served, discover
 from mooring.drivers.live.api.dispatcher import Dispatcher
-from mooring.drivers.live.certificate import serving_context
+from mooring.drivers.live.checks import Check
 from mooring.drivers.live.driver import LONGEST_WAIT, Live
 from mooring.drivers.live.election import Election, ElectionSettings, election_settings, lease_timings
-from mooring.drivers.live.health import Check, HealthServer
-from mooring.drivers.live.health import Served as ServedHealth
 from mooring.drivers.live.measuring import Measuring
 from mooring.drivers.live.memory import KeptMemory
 from mooring.drivers.live.notify import notify_ready
@@ -47,6 +45,9 @@ from mooring.engine.cycle import Scheduler
 from mooring.errors import InputError, MooringError
 from mooring.observe.decision_log import DecisionLog
 from mooring.plugins.resources_compiled import load_if_worthwhile
+
+if TYPE_CHECKING:
+    from mooring.drivers.live.health import HealthServer
 
 DRAIN_SECONDS = 20.0
 """How long requests in flight are waited for when we are told to stop."""
@@ -367,8 +368,14 @@ class Run:
 
     # Health.
 
-    def _health(self, client: Client, live: Live, looked_at: Callable[[], list[Check]]) -> list[HealthServer]:
+    def _health(self, client: Client, live: Live, looked_at: Callable[[], list[Check]]) -> "list[HealthServer]":
         settings = self._settings
+        if not settings.health_address and not settings.secure_address:
+            return []
+        # Imported where they are used: they take longer to import than a small cluster to read.
+        from mooring.drivers.live.certificate import serving_context
+        from mooring.drivers.live.health import HealthServer
+        from mooring.drivers.live.health import Served as ServedHealth
 
         def ready() -> list[Check]:
             found = looked_at()

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 from mooring.errors import ManifestError
 from mooring.model.api.kueue import ClusterQueue, LocalQueue
 from mooring.model.api.nodes import Node
+from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PriorityClass
-from mooring.model.events import Event
+from mooring.model.events import Event, GangSeen, NodeLost, NodeSeen, ObjectLost, ObjectSeen, PodLost, PodSeen
 from mooring.model.gangs.dialects.grove import ClusterTopologyBinding
 from mooring.model.jobs.train_job import ClusterTrainingRuntime, TrainingRuntime
 from mooring.model.keys import GangKey
@@ -37,6 +38,9 @@ from mooring.model.what_matters import is_same
 ObjectT = TypeVar("ObjectT")
 _READ_BY_OTHERS = (ClusterQueue, LocalQueue, TrainingRuntime, ClusterTrainingRuntime)
 """Tables whose entries are read against further ones: what changes those, changes whoever reads these."""
+_BEFORE_PODS = (ObjectLost, ObjectSeen, NodeLost, NodeSeen, GangSeen)
+"""What is told of before pods."""
+_OF_PODS = (PodLost, PodSeen)
 Former = tuple[Ties, frozenset[GangKey]]
 """What an object was tied to before it changed, and the gangs that it had a part in."""
 
@@ -275,31 +279,60 @@ class Catalog:
         return events
 
     def _translate(self, changed: Mapping[Identity, Iterable[Former]]) -> tuple[list[Event], Iterable[Identity]]:
-        """Translate what changed and what has to do with it; the events, and who was translated."""
+        """Translate what changed and what has to do with it; the events, and who was translated.
+
+        Pods that are alone are translated on their own, and told of between the others.
+        """
         alone = self._alone(changed)
-        if len(alone) == len(changed):
-            found = [(identity, translate_alone(source, self._tables)) for identity, source in self._in_order(alone)]
-            self.translated += len(alone)
-            return self._published.replace_pods((each for each in alone if each not in self._sources), found), alone
-        return self._translate_together(changed, alone)
+        # Before anything counts as told: one that cannot be translated lets all be tried apart.
+        found = [(identity, translate_alone(source, self._tables)) for identity, source in self._in_order(alone)]
+        events: list[Event] = []
+        concerned: Iterable[Identity] = alone
+        if len(alone) < len(changed):
+            events, again = self._translate_together(changed, alone)
+            if not alone.keys().isdisjoint(again):  # read all the same, for somebody who changed
+                alone = {identity: None for identity in alone if identity not in again}
+                found = [pair for pair in found if pair[0] in alone]
+            concerned = (*alone, *again)
+        self.translated += len(alone)
+        gone = (identity for identity in alone if identity not in self._sources)
+        return self._between(events, self._published.replace_pods(gone, found), changed), concerned
+
+    def _between(
+        self, events: list[Event], of_pods: list[Event], changed: Mapping[Identity, Iterable[Former]]
+    ) -> list[Event]:
+        """Events with others of pods put between: pods that go, in the order of the changes, then those that come, in the
+        order in which they came."""
+        if not events or not of_pods:
+            return events or of_pods
+        first = next((at for at, each in enumerate(events) if not isinstance(each, _BEFORE_PODS)), len(events))
+        last = next((at for at in range(first, len(events)) if not isinstance(events[at], _OF_PODS)), len(events))
+        both = [*events[first:last], *of_pods]
+        seen = [each for each in both if isinstance(each, PodSeen)]
+        seen.sort(key=lambda each: self._sources[identity_of(each.pod)].rank)
+        lost = [each for each in both if isinstance(each, PodLost)]
+        if lost:
+            order = {f"{namespace}/{name}": at for at, (type_, namespace, name) in enumerate(changed) if type_ is Pod}
+            lost.sort(key=lambda each: order.get(each.key, len(order)))
+        return [*events[:first], *lost, *seen, *events[last:]]
 
     def _alone(self, changed: Mapping[Identity, Iterable[Former]]) -> dict[Identity, None]:
         """The pods among what changed that nobody else has to be read with."""
         links = self._links
-        if links is None or self._expands or self._sources.keys() == changed.keys():
+        if links is None or self._expands:
             return {}
         alone = Alone(links, self._object, self._tables, self._published)
         return {identity: None for identity, former in changed.items() if alone.has(identity, former)}
 
     def _translate_together(
         self, changed: Mapping[Identity, Iterable[Former]], alone: Container[Identity]
-    ) -> tuple[list[Event], Iterable[Identity]]:
-        """Translate some changes with all that has to do with them; those who are alone are only put between."""
+    ) -> tuple[list[Event], Mapping[Identity, None]]:
+        """Translate some changes with all that has to do with them, but for those who are alone; and whom that was."""
         links = self._links
         assert links is not None
         around = Neighbours(links, self._object, self._tables, expands=self._expands)
         if self._sources.keys() == changed.keys():
-            around.reach_all(changed)
+            around.reach_all(identity for identity in changed if identity not in alone)
         else:
             around.reach(identity for identity in changed if identity not in alone)
         for identity, former in changed.items():
@@ -310,17 +343,12 @@ class Catalog:
             parts = parts_in_gangs(collected, around.again)
             if not around.reach_gangs(gang for member_of, declares in parts.values() for gang in member_of | declares):
                 break
-        apart = self._in_order(identity for identity in changed if identity not in around.again)
-        pods = collected.manifests.pods
-        if apart:
-            pods = [*pods, *(translate_alone(source, self._tables) for _, source in apart)]
-            pods.sort(key=lambda pod: self._sources[identity_of(pod)].rank)
-        concerned = dict.fromkeys((*changed, *around.again))
+        concerned = dict.fromkeys((*(identity for identity in changed if identity not in alone), *around.again))
         self.translated += len(concerned)
         slots = self._slots(around, concerned, collected)
         for identity in around.again:
             links.note_gangs(identity, *parts[identity])
-        outputs = outputs_of(collected, Gathering(collected.manifests, self._tables), pods)
+        outputs = outputs_of(collected, Gathering(collected.manifests, self._tables))
         return self._published.replace(slots, outputs), concerned
 
     def _in_order(self, identities: Iterable[Identity]) -> list[tuple[Identity, Source]]:

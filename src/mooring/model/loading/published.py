@@ -42,8 +42,8 @@ class Outputs:
         self.values[output], self.slots[output] = value, slot
 
 
-def outputs_of(collected: Collected, workloads: Gathering, pods: Iterable[Pod]) -> Outputs:
-    """Everything that the engine is told of some objects; `pods` are theirs, and any that are alone."""
+def outputs_of(collected: Collected, workloads: Gathering) -> Outputs:
+    """Everything that the engine is told of some objects."""
     manifests, made_by = collected.manifests, collected.made_by
     outputs = Outputs()
 
@@ -57,7 +57,7 @@ def outputs_of(collected: Collected, workloads: Gathering, pods: Iterable[Pod]) 
         outputs.add((NODE, "", node.name), node, producer(node))
     for gang in manifests.gangs:
         outputs.add((GANG, "", gang.key), gang, gang.key)
-    for pod in pods:
+    for pod in manifests.pods:
         outputs.add((POD, "", pod.key), pod, producer(pod))
     for queued in workloads.workloads():
         workload = queued.workload

@@ -10,16 +10,17 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 from mooring.drivers.live.api.connection import Connection
 from mooring.drivers.live.api.connections import Connections, MaySend, NotSent, Reply
 from mooring.errors import MooringError
+
+if TYPE_CHECKING:
+    from mooring.drivers.live.api.proxied import Proxied
 
 REQUEST_SECONDS = 15.0
 """How long one request may take before it is given up; it is not known then whether it was carried out."""
@@ -87,7 +88,7 @@ class Client:
         """`on_answer` is told of every request: its verb, the code of the answer, and the seconds that it took."""
         self._connection, self._on_answer = connection, on_answer
         self._agent = agent
-        self._session: aiohttp.ClientSession | None = None
+        self._proxied: Proxied | None = None
         self._connections: Connections | None = None
         self._base = connection.server.rstrip("/")
         address = urlsplit(self._base)
@@ -97,25 +98,20 @@ class Client:
         """Headers as they are sent, by the kinds of content and the credentials."""
 
     async def __aenter__(self) -> "Client":
-        tls = self._connection.tls()
+        tls, server_name = self._connection.tls(), self._connection.server_name
         if self._connection.proxy is None:
-            self._connections = Connections(self._base, tls, self._connection.server_name)
+            self._connections = Connections(self._base, tls, server_name)
             return self
-        connector = aiohttp.TCPConnector(limit=0, ssl=tls if tls is not None else False, keepalive_timeout=60)
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
-            headers={"User-Agent": self._agent},
-            skip_auto_headers=("Accept-Encoding",),
-            auto_decompress=True,
-        )
+        from mooring.drivers.live.api.proxied import Proxied  # hardly anybody needs it, and it takes long to import
+
+        self._proxied = Proxied(self._base, self._connection.proxy, tls, server_name, self._agent)
         return self
 
     async def __aexit__(self, *raised: object) -> None:
         if self._connections is not None:
             self._connections.close()
-        if self._session is not None:
-            await self._session.close()
+        if self._proxied is not None:
+            await self._proxied.close()
         await asyncio.sleep(0)  # let transports close
 
     @property
@@ -210,9 +206,11 @@ class Client:
                 request = self._bytes(method, path, body, content_type, accept)
                 reply = await self._connections.send(request, REQUEST_SECONDS, may_send)
             else:
-                reply = await self._ask_by_proxy(method, path, body, content_type, accept)
+                assert self._proxied is not None
+                headers = self._headers(body, content_type, accept)
+                reply = await self._proxied.send(method, path, body, headers, REQUEST_SECONDS)
             code = reply.status
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except OSError as error:
             raise ApiError(0, "Unreachable", _why(error, self._base)) from error
         finally:
             if self._on_answer is not None:
@@ -239,18 +237,6 @@ class Client:
         headers = {**self._connection.headers, "Accept": accept}
         return headers if body is None else {**headers, "Content-Type": content_type}
 
-    async def _ask_by_proxy(self, method: str, path: str, body: bytes | None, content_type: str, accept: str) -> Reply:
-        assert self._session is not None
-        async with self._session.request(
-            method,
-            URL(self._base + path, encoded=True),
-            data=body,
-            headers=self._headers(body, content_type, accept),
-            proxy=self._connection.proxy,
-            server_hostname=self._connection.server_name,
-        ) as answer:
-            return Reply(answer.status, await answer.read(), answer.headers.get("Retry-After", ""))
-
     @asynccontextmanager
     async def stream(self, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a watch: what comes, in pieces that need not be lines, until the server ends it."""
@@ -262,7 +248,7 @@ class Client:
                 if status >= 300:
                     raise _refusal(status, b"".join([chunk async for chunk in chunks]), retry_after)
                 yield chunks
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except OSError as error:
             raise ApiError(0, "Unreachable", _why(error, self._base)) from error
 
     @asynccontextmanager
@@ -273,15 +259,10 @@ class Client:
             async with self._connections.stream(request, REQUEST_SECONDS, SILENT_SECONDS) as stream:
                 yield stream.status, stream.retry_after, stream
             return
-        assert self._session is not None
-        async with self._session.get(
-            URL(self._base + path, encoded=True),
-            headers=self._headers(None, "", JSON),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_SECONDS, sock_read=SILENT_SECONDS),
-            proxy=self._connection.proxy,
-            server_hostname=self._connection.server_name,
-        ) as answer:
-            yield answer.status, answer.headers.get("Retry-After", ""), answer.content.iter_any()
+        assert self._proxied is not None
+        headers = self._headers(None, "", JSON)
+        async with self._proxied.stream(path, headers, REQUEST_SECONDS, SILENT_SECONDS) as found:
+            yield found
 
 
 def _refusal(code: int, content: bytes, retry_after: str) -> ApiError:

@@ -1,6 +1,7 @@
 """How to reach a cluster and who we are there, from a kubeconfig or from inside of a pod.
 
-Reading kubeconfigs, running exec plugins and renewing tokens is left to kubernetes-asyncio; nothing else of it is used.
+Reading kubeconfigs that are more than a server and a token, running exec plugins and renewing tokens is left to
+kubernetes-asyncio; nothing else of it is used.
 """
 
 import asyncio
@@ -15,9 +16,8 @@ from typing import Any
 from urllib.parse import unquote
 
 import yaml
-from kubernetes_asyncio import config as loaders
-from kubernetes_asyncio.client import Configuration
 
+from mooring.drivers.live.api.plain_config import NotPlain, PlainConfig, read_account, read_plain
 from mooring.errors import InputError
 
 RENEW_SECONDS = 60.0
@@ -53,10 +53,13 @@ class Connection:
             return None
         settings = self._configuration
         try:
-            context = ssl.create_default_context(cafile=settings.ssl_ca_cert)
-            if settings.cert_file:
-                context.load_cert_chain(settings.cert_file, settings.key_file)
-        except (OSError, ssl.SSLError) as error:
+            if isinstance(settings, PlainConfig):
+                context = settings.tls()
+            else:
+                context = ssl.create_default_context(cafile=settings.ssl_ca_cert)
+                if settings.cert_file:
+                    context.load_cert_chain(settings.cert_file, settings.key_file)
+        except (OSError, ValueError) as error:  # SSLError is an OSError
             raise InputError(
                 f"{self.source}: expected certificates that can be read, found {type(error).__name__}: {error}"
             ) from error
@@ -102,22 +105,52 @@ class Connection:
 
 async def connect(kubeconfig: Path | None, context: str | None = None, server: str | None = None) -> Connection:
     """Read a kubeconfig ($KUBECONFIG or ~/.kube/config if none is named), or what a pod is given by its node."""
-    configuration: Any = Configuration()
     named = kubeconfig is not None or os.environ.get("KUBECONFIG")
     path = kubeconfig or Path(os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
-    logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)  # it logs what plugins print, tokens included
     if not named and not path.exists() and "KUBERNETES_SERVICE_HOST" in os.environ:
-        try:
-            load: Any = loaders.load_incluster_config
-            load(client_configuration=configuration)
-        except loaders.ConfigException as error:
-            raise InputError(f"in-cluster configuration: {error}") from error
-        return Connection(configuration, None, "in-cluster configuration")
+        return Connection(_of_account(), None, "in-cluster configuration")
     for one in str(path).split(os.pathsep):
         if not Path(one).is_file() and os.pathsep not in str(path):
             raise InputError(f"{one}: expected a kubeconfig, found no such file")
     source = str(path)
-    _check_form(source)
+    documents = _documents(source)
+    configuration: Any
+    loader: Any = None
+    try:
+        if os.pathsep in source:
+            raise NotPlain
+        configuration = read_plain(documents[0] if documents else None, context, path.absolute().parent)
+    except NotPlain:
+        configuration, loader = await _load(source, context)
+    if server:
+        configuration.host = server.rstrip("/")
+    return Connection(configuration, loader, source)
+
+
+def _of_account() -> Any:
+    """What a pod is given by its node; what is wrong with it is said in kubernetes-asyncio's words."""
+    try:
+        return read_account(os.environ)
+    except NotPlain:
+        from kubernetes_asyncio import config as loaders
+        from kubernetes_asyncio.client import Configuration
+
+        configuration: Any = Configuration()
+        load: Any = loaders.load_incluster_config
+        try:
+            load(client_configuration=configuration)
+        except loaders.ConfigException as error:
+            raise InputError(f"in-cluster configuration: {error}") from error
+        return configuration
+
+
+async def _load(source: str, context: str | None) -> tuple[Any, Any]:
+    """A kubeconfig as kubernetes-asyncio reads it, and who renews its credentials."""
+    from kubernetes_asyncio import config as loaders
+    from kubernetes_asyncio.client import Configuration
+
+    logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)  # it logs what plugins print, tokens included
+    configuration: Any = Configuration()
     try:
         loader = await loaders.load_kube_config(
             config_file=source, context=context, client_configuration=configuration, persist_config=False
@@ -128,13 +161,13 @@ async def connect(kubeconfig: Path | None, context: str | None = None, server: s
     except Exception as error:  # the loader raises whatever the file makes it raise
         found = f"{type(error).__name__}: {_shown(error)}"
         raise InputError(f"{source}: expected a kubeconfig, found one that cannot be used: {found}") from None
-    if server:
-        configuration.host = server.rstrip("/")
-    return Connection(configuration, loader, source)
+    return configuration, loader
 
 
-def _check_form(source: str) -> None:
-    """Refuse files that are no kubeconfigs at all, in one line that quotes nothing of them."""
+def _documents(source: str) -> list[Any]:
+    """What the files say that can be read; files that are no kubeconfigs at all are refused, in one line that quotes
+    nothing of them."""
+    documents = []
     for one in filter(None, source.split(os.pathsep)):
         try:
             found = yaml.safe_load(Path(one).read_text())
@@ -148,6 +181,8 @@ def _check_form(source: str) -> None:
         for name in ("clusters", "contexts", "users"):
             if not isinstance(found.get(name) or [], list):
                 raise InputError(f"{one}: {name}: expected a list, found {type(found[name]).__name__}")
+        documents.append(found)
+    return documents
 
 
 def without_userinfo(url: str) -> str:

@@ -13,9 +13,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import aiohttp
 import msgspec
 from msgspec.structs import replace
 
@@ -27,6 +26,9 @@ from mooring.model.api.pods import Pod
 from mooring.model.events import Event, PodLost, PodSeen
 from mooring.model.values.requests import pod_requests
 from mooring.plugins.extenders import ANSWER, ExtenderAnswer
+
+if TYPE_CHECKING:
+    import aiohttp
 
 AGAIN_SECONDS = 5.0
 """How soon they are asked again about a pod that waits."""
@@ -218,6 +220,8 @@ class ExtenderClient:
 
     async def _send(self, extender: Extender, verb: str, body: Any, read: Callable[[Any], Found]) -> Found | None:
         """Ask one, and read its answer; None for none, and from one that may be ignored and did not answer well."""
+        import aiohttp  # few have extenders, and it takes long to import
+
         if self._session is None:
             self._session = aiohttp.ClientSession()
         url = f"{extender.url_prefix.rstrip('/')}/{verb}"

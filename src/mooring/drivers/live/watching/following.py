@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from mooring.drivers.live.api.client import ApiError, Client
 from mooring.drivers.live.api.discovery import REQUIRED, Resource, Served, discover, missing
-from mooring.drivers.live.health import Check
+from mooring.drivers.live.checks import Check
 from mooring.drivers.live.watching.cache import ObjectCache
 from mooring.drivers.live.watching.informer import Informer
 from mooring.errors import MooringError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from mooring.drivers.live.health import Check
+from mooring.drivers.live.checks import Check
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
