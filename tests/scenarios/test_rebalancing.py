@@ -1,9 +1,6 @@
 """What people have reported of the descheduler, as stories: evictions of two hours beside those of its own way."""
 
-
-from mooring.drivers.offline.driver import Offline
-from mooring.testing.builders import GPU, make_affinity, make_node, make_nodes, make_taint
-from tests.scenarios.rebalancing_world import (
+from rebalancing_world import (
     MOST_ALLOCATED,
     evictions,
     let_run,
@@ -13,6 +10,9 @@ from tests.scenarios.rebalancing_world import (
     policy_of,
     replica,
 )
+
+from mooring.drivers.offline.driver import Offline
+from mooring.testing.builders import GPU, make_affinity, make_node, make_nodes, make_taint
 
 LOW_CPU = {"LowNodeUtilization": {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 50}}}
 HIGH_CPU = {"HighNodeUtilization": {"thresholds": {"cpu": 40}}}

@@ -3,6 +3,16 @@
 from typing import Any
 
 import pytest
+from rebalancing_world import (
+    START,
+    evictions,
+    let_run,
+    make_world,
+    places,
+    plan_of,
+    policy_of,
+    replica,
+)
 
 from mooring.drivers.offline.driver import Offline
 from mooring.model.api.meta import LabelSelector, ObjectMeta
@@ -14,16 +24,6 @@ from mooring.model.gangs.gang import Gang
 from mooring.model.gangs.membership import membership
 from mooring.observe.progress import Progress
 from mooring.testing.builders import HOSTNAME, make_node, make_nodes, make_pod, make_spread, make_taint
-from tests.scenarios.rebalancing_world import (
-    START,
-    evictions,
-    let_run,
-    make_world,
-    places,
-    plan_of,
-    policy_of,
-    replica,
-)
 
 TAINTS = policy_of({"RemovePodsViolatingNodeTaints": {}})
 LOW_CPU = {"LowNodeUtilization": {"thresholds": {"cpu": 30}, "targetThresholds": {"cpu": 50}}}

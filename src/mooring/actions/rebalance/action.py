@@ -11,9 +11,10 @@ from functools import partial
 from mooring.actions.gangs.rehearsal import Rehearsal
 from mooring.actions.rebalance.descheduler.cycle import STRATEGIES, Strategy, deschedule
 from mooring.actions.rebalance.descheduler.evictor import Eviction
+from mooring.actions.rebalance.descheduler.utilization import Classes
 from mooring.actions.rebalance.planned.evictor import PlanningEvictor
 from mooring.actions.rebalance.planned.mover import Mover
-from mooring.actions.rebalance.planned.steps import RebalancePlan, Stay, Step
+from mooring.actions.rebalance.planned.steps import RebalancePlan, Step
 from mooring.actions.rebalance.planned.utilization import HIGH, LOW, empty_idle_nodes, relieve_busy_nodes
 from mooring.actions.rebalance.situation import situation_of
 from mooring.config.rebalance_policy import Rebalancing
@@ -48,37 +49,41 @@ class Rebalance(Action):
         cluster.moves.forget_until(cycle.now - self._settings.policy.quiet_seconds)
         if len(cycle.queue) or any(plan.reason is Reason.MOVE for _, plan in cluster.plans()):
             return []
-        return self._decide(cycle)[1]
+        if self._settings.policy.compatible:
+            return _evict(cycle, deschedule(self._settings.descheduler, situation_of(cluster, cycle.now)).evictions)
+        return self._move(cycle)[0].decisions
 
     def plan(self, cycle: Cycle, ended: Iterable[Pod] = ()) -> RebalancePlan:
-        """Return what a run would do now; nothing is decided."""
+        """Return what the strategies would do now, and change nothing.
+
+        With `compatible` these are all evictions of the descheduler. Of those a run leaves out what the one gate for
+        evictions refuses, such as parts of gangs.
+        """
         with cycle.cluster.what_if():
-            return self._decide(cycle, ended)[0]
+            if not self._settings.policy.compatible:
+                mover, nodes = self._move(cycle, ended)
+                return RebalancePlan(mover.steps, mover.stays, nodes)
+            done = deschedule(self._settings.descheduler, situation_of(cycle.cluster, cycle.now, ended))
+            steps = [
+                Step(one.pod, one.node, "", one.strategy, one.profile, AS_TOLD, 0.0, 0.0, number)
+                for number, one in enumerate(done.evictions, 1)
+            ]
+            return RebalancePlan(steps, [], done.nodes)
 
-    def _decide(self, cycle: Cycle, ended: Iterable[Pod] = ()) -> tuple[RebalancePlan, list[Decision]]:
-        policy = self._settings.descheduler
-        situation = situation_of(cycle.cluster, cycle.now, ended)
-        if self._settings.policy.compatible:
-            done = deschedule(policy, situation)
-            steps, stays, decisions = _evict(cycle, done.evictions)
-            return RebalancePlan(steps, stays, done.nodes), decisions
+    def _move(self, cycle: Cycle, ended: Iterable[Pod] = ()) -> tuple[Mover, dict[str, Classes]]:
+        """Run the strategies; what is worth it is adopted."""
         mover = Mover(cycle, self._rehearsal, self._profiles, self._shared, self._settings.policy)
-        done = deschedule(policy, situation, partial(PlanningEvictor, mover=mover), PLANNED)
-        return RebalancePlan(mover.steps, mover.stays, done.nodes), mover.decisions
+        situation = situation_of(cycle.cluster, cycle.now, ended)
+        done = deschedule(self._settings.descheduler, situation, partial(PlanningEvictor, mover=mover), PLANNED)
+        return mover, done.nodes
 
 
-def _evict(cycle: Cycle, evictions: Iterable[Eviction]) -> tuple[list[Step], list[Stay], list[Decision]]:
+def _evict(cycle: Cycle, evictions: Iterable[Eviction]) -> list[Decision]:
     """Evict pods wherever they go then; what the one gate for evictions refuses stays."""
-    steps: list[Step] = []
-    stays: list[Stay] = []
     decisions: list[Decision] = []
-    for number, one in enumerate(evictions, 1):
-        record = cycle.cluster.pods.records.get(one.pod)
-        if record is not None:
-            made = disrupt(cycle.cluster, cycle.queue, [record], Voluntary(one.strategy))
-            if isinstance(made, Refusal):
-                stays.append(Stay(one.pod, one.node, one.strategy, made.message))
-                continue
+    for one in evictions:
+        record = cycle.cluster.pods.records[one.pod]
+        made = disrupt(cycle.cluster, cycle.queue, [record], Voluntary(one.strategy))
+        if not isinstance(made, Refusal):
             decisions += made.decisions
-        steps.append(Step(one.pod, one.node, "", one.strategy, one.profile, AS_TOLD, 0.0, 0.0, number))
-    return steps, stays, decisions
+    return decisions

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from mooring.actions.rebalance.descheduler.situation import Situation
 from mooring.model.api.pods import Pod
+from mooring.model.api.policies import PodDisruptionBudget, PodDisruptionBudgetStatus
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND
 
@@ -21,9 +22,18 @@ def situation_of(cluster: Cluster, now: float, ended: Iterable[Pod] = ()) -> Sit
         list(related.namespaces.values()),
         list(related.priority_classes.values()),
         list(related.persistent_volume_claims.values()),
-        list(related.disruption_budgets.values()),
+        _budgets(cluster),
         cluster.nodes.load.of_node,
     )
+
+
+def _budgets(cluster: Cluster) -> list[PodDisruptionBudget]:
+    """The disruption budgets, each with what it still has to give: what was spent of it since its status counts."""
+    allowed = cluster.budgets.allowed().tolist()
+    return [
+        replace(budget, status=PodDisruptionBudgetStatus(disruptions_allowed=left))
+        for budget, left in zip(cluster.budgets.all, allowed, strict=True)
+    ]
 
 
 def _bound(cluster: Cluster) -> Iterator[Pod]:

@@ -139,8 +139,10 @@ class Mover:
             owner = controller_of(record.pod.metadata)
             if not may_evict(record.pod):
                 return f"{who} is protected by the policy"
-            if record.key in self._touched or record.leaving is not None or record.nominated or record.assumed:
+            if record.key in self._touched or record.leaving is not None or record.nominated:
                 return f"{who} is on its way already"
+            if record.assumed:
+                return f"{who} has only just got its place"
             if renewed:
                 continue
             if owner is None:
