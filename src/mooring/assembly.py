@@ -19,6 +19,7 @@ from mooring.config.node_pools import NodePoolsArgs
 from mooring.config.old_scoring import rewrite, with_strategy
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.config.queueing import QueueingSettings
+from mooring.config.rebalance_policy import Rebalancing
 from mooring.config.scheduler import DEFAULT_SCHEDULER, PluginConfig, ProfileConfig, SchedulerConfig, convert
 from mooring.config.settings import Settings, load_settings
 from mooring.config.tenant_policy import QueueShares, TenantPolicy
@@ -99,6 +100,8 @@ class Assembly:
     gpu_sharing: Mapping[str, SharingConfig] = field(default_factory=dict)
     """The device plugin's configurations, by name."""
     kai: KaiShard | None = None
+    rebalancing: Rebalancing | None = None
+    """Which strategies move pods that run; None: none do."""
     remarks: tuple[str, ...] = ()
     """What was configured and changes nothing, in one line each."""
 
@@ -137,6 +140,7 @@ class Assembly:
             shares=share_settings(self.tenants, self.volcano),
             kai=self.kai,
             node_pools=node_pools(self.profiles),
+            rebalancing=self.rebalancing,
             cached=cached,
             clock=clock,
             on_batch=on_batch,
@@ -227,6 +231,7 @@ def assemble(
         settings.yunikorn,
         settings.gpu_sharing,
         settings.kai,
+        settings.rebalancing,
         remarks,
     )
 

@@ -13,6 +13,7 @@ from mooring.actions.move_back.action import MoveBack
 from mooring.actions.partition import PartitionGpus
 from mooring.actions.place.action import Place
 from mooring.actions.preempt.action import Preempt, Preemption
+from mooring.actions.rebalance.action import Rebalance
 from mooring.actions.shares.action import Share
 from mooring.actions.shares.elastic_quota.families import (
     ElasticQuotaFamily,
@@ -34,6 +35,7 @@ from mooring.config.kai_shard import KaiShard
 from mooring.config.node_pools import NodePoolsArgs
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.config.queueing import QueueingSettings
+from mooring.config.rebalance_policy import Rebalancing
 from mooring.config.tenant_policy import TenantPolicy
 from mooring.engine.action import Action
 from mooring.engine.profile import Profile
@@ -55,6 +57,8 @@ class ActionSettings:
     kai: KaiShard | None = None
     node_pools: Mapping[str, NodePoolsArgs] = field(default_factory=dict)
     """By profile, where it has any."""
+    rebalancing: Rebalancing | None = None
+    """Which strategies move pods that run; None: none do."""
     cached: bool = True
     """Whether answers are kept; without that everything is worked out from nothing, and decided the same."""
     clock: Callable[[], float] | None = None
@@ -105,6 +109,12 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
         Preempt(preemption),
         # Pods that spilled over back to their node pools, where a pool asks for that.
         *(MoveBack(name, args, rehearsal, shared) for name, args in settings.node_pools.items() if args.moves_back),
+        # Pods that run to where a DeschedulerPolicy would rather have them, at its own cadence.
+        *(
+            [Rebalance(settings.rebalancing, rehearsal, settings.profiles, shared)]
+            if settings.rebalancing is not None
+            else []
+        ),
         # GPUs that are cut on demand, as those need them who got a place.
         PartitionGpus(),
     )

@@ -295,6 +295,12 @@ class LowNodeUtilizationArgs(UtilizationArgs):
     metrics_utilization: MetricsUtilization | None = None
     eviction_limits: EvictionLimits | None = None
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether nodes are judged by what was measured on them, not by requests."""
+        found = self.metrics_utilization
+        return found is not None and (found.metrics_server or found.source in (KUBERNETES_METRICS, PROMETHEUS))
+
     def problems(self) -> Iterable[tuple[str, str, object]]:
         yield from UtilizationArgs.problems(self)
         yield from _threshold_problems(self.target_thresholds, "targetThresholds")

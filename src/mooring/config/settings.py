@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mooring.config import kai_shard, queueing, tenant_policy, volcano_scheduler
+from mooring.config import descheduler, kai_shard, queueing, rebalance_policy, tenant_policy, volcano_scheduler
+from mooring.config.descheduler import DeschedulerPolicy, parse_descheduler_policy
 from mooring.config.kai_shard import KaiShard, parse_kai_shard
 from mooring.config.queueing import QueueingSettings, parse_queueing
+from mooring.config.rebalance_policy import RebalancePolicy, Rebalancing, parse_rebalance_policy
 from mooring.config.scheduler import SchedulerConfig, parse_config, suggestion
 from mooring.config.tenant_policy import TenantPolicy, parse_tenant_policy
 from mooring.config.volcano_scheduler import VolcanoScheduler, is_volcano_scheduler, parse_volcano_scheduler
@@ -36,6 +38,15 @@ class Settings:
     kai: KaiShard | None = None
     gpu_sharing: Mapping[str, SharingConfig] = field(default_factory=dict)
     """The device plugin's configurations, by name; nothing is the name of one by itself."""
+    descheduler: DeschedulerPolicy | None = None
+    rebalance: RebalancePolicy | None = None
+
+    @property
+    def rebalancing(self) -> Rebalancing | None:
+        """Which strategies move pods that run, and how; None if none do."""
+        if self.descheduler is None:
+            return None
+        return Rebalancing(self.descheduler, self.rebalance or RebalancePolicy())
 
     @property
     def remarks(self) -> list[str]:
@@ -51,6 +62,8 @@ _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     volcano_scheduler.NAME: ("volcano", parse_volcano_scheduler),
     YUNIKORN: ("yunikorn", parse_yunikorn),
     kai_shard.KIND: ("kai", parse_kai_shard),
+    descheduler.KIND: ("descheduler", parse_descheduler_policy),
+    rebalance_policy.KIND: ("rebalance", parse_rebalance_policy),
 }
 
 
@@ -107,6 +120,9 @@ def parse_settings(documents: list[Any], source: str) -> Settings:
             first[kind] = where.removeprefix(f"{source}: ")
             name, parse = _PARSERS[kind]
             parts[name] = parse(found, where)
+    if "rebalance" in parts and "descheduler" not in parts:
+        expected = f"a {descheduler.KIND} beside the {rebalance_policy.KIND}: it says which strategies run"
+        raise ConfigError(source, "", expected=expected, found="none")
     return Settings(**parts)
 
 

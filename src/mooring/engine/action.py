@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from mooring.engine.queue.entries import Entry
 from mooring.engine.queue.parked import Turn
@@ -123,7 +123,7 @@ class Action:
     families: Sequence[QueueFamily] = ()
     """The queues by whose shares it gives turns: pods and gangs of these do not have theirs by priority."""
 
-    every_seconds: ClassVar[float] = 0.0
+    every_seconds: float = 0.0
     """An action with a cadence of its own runs in the first cycle after so many seconds; 0: in every cycle."""
 
     @property

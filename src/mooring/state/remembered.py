@@ -169,6 +169,34 @@ class Preemptions:
         return found
 
 
+class Moves:
+    """When a pod of which controller was last moved to which node; only the action that rebalances writes it."""
+
+    def __init__(self, log: UndoLog) -> None:
+        self._log = log
+        self._times: dict[tuple[str, str], float] = {}
+
+    def note(self, owner: str, node: str, now: float) -> None:
+        """Note that a pod of a controller moves to a node now."""
+        self._set((owner, node), now)
+
+    def last(self, owner: str, node: str) -> float | None:
+        """When a pod of a controller was last moved to a node."""
+        return self._times.get((owner, node))
+
+    def forget_until(self, then: float) -> None:
+        """Give up what is too long ago to matter."""
+        for key in [key for key, time in self._times.items() if time <= then]:
+            self._set(key, None)
+
+    def _set(self, key: tuple[str, str], time: float | None) -> None:
+        self._log.note(self._set, key, self._times.get(key))
+        if time is None:
+            self._times.pop(key, None)
+        else:
+            self._times[key] = time
+
+
 MOST_KEPT = 4096
 """Older ones are forgotten: an action reads the log in every cycle."""
 

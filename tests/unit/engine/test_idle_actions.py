@@ -1,8 +1,6 @@
 """An action that has nothing to do is not run, one with a cadence of its own no more often than that, and none for
 longer than the driver lets it."""
 
-from typing import ClassVar
-
 import pytest
 
 from mooring.engine.action import Action, Cycle, Deadline
@@ -23,7 +21,7 @@ class Counting(Action):
 
 
 class Slow(Counting):
-    every_seconds: ClassVar[float] = 60.0
+    every_seconds = 60.0
 
 
 class Idle(Counting):

@@ -14,6 +14,7 @@ from mooring.drivers.world.taints import TaintEvictions
 from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
 from mooring.errors import InputError
+from mooring.model.api.meta import timestamp_text
 from mooring.model.api.nodes import Taint
 from mooring.model.api.pods import Pod, PodSpec
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Launch, Resize, Suspend, Terminate
@@ -106,8 +107,9 @@ class Offline(Driver):
     def carry_out(self, decision: Decision) -> str:
         """Do it at once. What cannot be done to what is here fails.
 
-        Pods that ran before are gone when they are evicted. Those that got their place only here, those of a workload
-        that is suspended, and those that move wait again, as their controllers would see to.
+        Pods that ran before are gone when they are preempted. Those that got their place only here, those of a workload
+        that is suspended, those that move, and those with a controller that are evicted for no other pod wait again, as
+        their controllers would see to.
         """
         match decision:
             case Bind(pod, node):
@@ -116,10 +118,14 @@ class Offline(Driver):
                 self._ends.start(self.given[PodKey(pod)], self.now)
             case Evict(pod, successor=successor):
                 is_seen_to = self.placed.pop(pod, None) is not None or bool(successor) or self._is_suspended(pod)
+                is_seen_to = is_seen_to or (decision.via == "eviction" and self._has_controller(pod))
                 self._ends.forget(pod)
                 self.scheduler.handle(PodLost(pod))
                 if is_seen_to:
-                    self.scheduler.handle(PodSeen(self._make_anew(self.given[PodKey(pod)])))
+                    made = self._make_anew(self.given[PodKey(pod)])
+                    if decision.via == "eviction":
+                        made.metadata.creation_timestamp = timestamp_text(self.now)
+                    self.scheduler.handle(PodSeen(made))
             case Suspend(workload):
                 self._suspended.add(workload)
             case Admit(workload):
@@ -165,6 +171,9 @@ class Offline(Driver):
             return f"node {record.node_name} could never hold that much"
         self.scheduler.handle(PodSeen(pod))
         return ""
+
+    def _has_controller(self, pod: str) -> bool:
+        return controller_of(self.given[PodKey(pod)].metadata) is not None
 
     def _is_suspended(self, pod: str) -> bool:
         return self.scheduler.cluster.tenants.workload_of.get(PodKey(pod)) in self._suspended

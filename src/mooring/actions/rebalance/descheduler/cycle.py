@@ -1,6 +1,6 @@
 """One cycle of descheduling: every strategy of every profile, in the descheduler's order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from mooring.actions.rebalance.descheduler.pod_strategies import (
 from mooring.actions.rebalance.descheduler.situation import Situation
 from mooring.actions.rebalance.descheduler.topology_spread import remove_pods_by_topology_spread
 from mooring.actions.rebalance.descheduler.utilization import Classes, empty_idle_nodes, move_from_busy_nodes
-from mooring.config.descheduler import Args, DeschedulerPolicy
+from mooring.config.descheduler import Args, DefaultEvictorArgs, DeschedulerPolicy
 from mooring.model.api.nodes import Node
 
 Strategy = Callable[[Evictor, Sequence[Node], Any], Classes | None]
@@ -45,10 +45,18 @@ class Descheduled:
     """By strategy: how it found the nodes to be used."""
 
 
-def deschedule(policy: DeschedulerPolicy, situation: Situation) -> Descheduled:
+MakeEvictor = Callable[[Situation, Limits, DefaultEvictorArgs, str], Evictor]
+
+
+def deschedule(
+    policy: DeschedulerPolicy,
+    situation: Situation,
+    make_evictor: MakeEvictor = Evictor,
+    strategies: Mapping[str, Strategy] = STRATEGIES,
+) -> Descheduled:
     """Run a policy once. With fewer than two nodes there is nowhere to go, and nothing happens."""
     limits = Limits(policy)
-    evictors = [Evictor(situation, limits, profile.evictor, profile.name) for profile in policy.profiles]
+    evictors = [make_evictor(situation, limits, profile.evictor, profile.name) for profile in policy.profiles]
     nodes = situation.ready_nodes(policy.node_selector)
     done = Descheduled(limits.evictions)
     if len(nodes) < 2:
@@ -59,7 +67,7 @@ def deschedule(policy: DeschedulerPolicy, situation: Situation) -> Descheduled:
         for evictor, profile in zip(evictors, policy.profiles, strict=True):
             steps += [(evictor, name, args) for name, args in getattr(profile, point)]
     for evictor, name, args in steps:
-        classes = STRATEGIES[name](evictor, nodes, args)
+        classes = strategies[name](evictor, nodes, args)
         if classes is not None:
             done.nodes[name] = classes
     return done

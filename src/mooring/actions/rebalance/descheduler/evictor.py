@@ -48,21 +48,26 @@ class Limits:
         self._by_namespace: Counter[str] = Counter()
         self.evictions: list[Eviction] = []
 
-    def evict(self, situation: Situation, pod: Pod, strategy: str, profile: str) -> Outcome:
-        """Evict a pod, unless a limit or a budget is in the way; what is refused counts towards no limit."""
-        policy, node, namespace = self._policy, pod.spec.node_name, pod.metadata.namespace
-        if policy.most_in_all is not None and len(self.evictions) >= policy.most_in_all:
-            return Outcome.TOTAL_LIMIT
-        if policy.most_per_node is not None and self._by_node[node] >= policy.most_per_node:
+    def reached(self, *pods: Pod) -> Outcome | None:
+        """The limit that keeps pods from being evicted together, if there is one."""
+        policy, in_all = self._policy, len(self.evictions)
+        nodes = self._by_node + Counter(pod.spec.node_name for pod in pods)
+        namespaces = self._by_namespace + Counter(pod.metadata.namespace for pod in pods)
+        if policy.most_in_all is not None and in_all + len(pods) > policy.most_in_all:
+            # A smaller number may still be evicted, if only several together are too many.
+            return Outcome.TOTAL_LIMIT if in_all >= policy.most_in_all else Outcome.REFUSED
+        if policy.most_per_node is not None and any(nodes[pod.spec.node_name] > policy.most_per_node for pod in pods):
             return Outcome.NODE_LIMIT
-        if policy.most_per_namespace is not None and self._by_namespace[namespace] >= policy.most_per_namespace:
+        most = policy.most_per_namespace
+        if most is not None and any(namespaces[pod.metadata.namespace] > most for pod in pods):
             return Outcome.REFUSED
-        if not situation.evict(pod):
-            return Outcome.REFUSED
-        self._by_node[node] += 1
-        self._by_namespace[namespace] += 1
-        self.evictions.append(Eviction(pod.key, node, strategy, profile))
-        return Outcome.DONE
+        return None
+
+    def count(self, pod: Pod, strategy: str, profile: str) -> None:
+        """Note that a pod is evicted."""
+        self._by_node[pod.spec.node_name] += 1
+        self._by_namespace[pod.metadata.namespace] += 1
+        self.evictions.append(Eviction(pod.key, pod.spec.node_name, strategy, profile))
 
 
 class Evictor:
@@ -72,7 +77,7 @@ class Evictor:
         self.situation = situation
         self._limits = limits
         self._args = args
-        self._profile = profile
+        self.profile = profile
         self._protections = args.protections
         self._threshold = priority_threshold(situation, args)
         self._youngest_seconds = parse_duration(args.min_pod_age) if args.min_pod_age is not None else None
@@ -82,7 +87,14 @@ class Evictor:
         self._namespaces = _selected_namespaces(situation, args)
 
     def evict(self, pod: Pod, strategy: str) -> Outcome:
-        return self._limits.evict(self.situation, pod, strategy, self._profile)
+        """Evict a pod, unless a limit or a budget is in the way; what is refused counts towards no limit."""
+        reached = self._limits.reached(pod)
+        if reached is not None:
+            return reached
+        if not self.situation.evict(pod):
+            return Outcome.REFUSED
+        self._limits.count(pod, strategy, self.profile)
+        return Outcome.DONE
 
     def may_evict(self, pod: Pod) -> bool:
         """Whether a pod may be evicted by what it is (Filter)."""

@@ -1,6 +1,6 @@
 """The cluster as one cycle of descheduling sees it: nodes, the pods on them, and what pods are protected by."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -12,7 +12,9 @@ from mooring.model.api.policies import PodDisruptionBudget, PriorityClass
 from mooring.model.api.volumes import PersistentVolumeClaim
 from mooring.model.keys import PodKey
 from mooring.model.kubelet.qos import qos_class
-from mooring.model.values.requests import Amounts, pod_requests
+from mooring.model.load.reports import NodeReport
+from mooring.model.values.quantity import NANO
+from mooring.model.values.requests import CPU, Amounts, pod_requests
 from mooring.model.values.selector_text import parse_label_selector
 from mooring.model.values.selectors import compile_label_selector
 
@@ -31,14 +33,17 @@ class Situation:
     priority_classes: Sequence[PriorityClass] = ()
     volume_claims: Sequence[PersistentVolumeClaim] = ()
     budgets: Sequence[PodDisruptionBudget] = ()
+    measured: Mapping[str, NodeReport] = field(default_factory=dict)
+    """By node, what was measured there."""
     _on_node: dict[str, dict[PodKey, Pod]] = field(default_factory=dict)
+    _node_of: dict[PodKey, str] = field(default_factory=dict)
     _allowed: list[int] = field(default_factory=list)
     """How many pods each budget still lets go."""
     _requests: dict[PodKey, Amounts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for pod in self.pods:
-            self._on_node.setdefault(pod.spec.node_name, {})[pod.key] = pod
+            self._put(pod)
         self._allowed = [budget.status.disruptions_allowed if budget.status else 0 for budget in self.budgets]
 
     def ready_nodes(self, selector: str) -> list[Node]:
@@ -68,6 +73,38 @@ class Situation:
             self._requests[pod.key] = pod_requests(pod)
         return self._requests[pod.key]
 
+    def uses(self, pod: Pod, *, measured: bool) -> Amounts:
+        """What a pod requests or, if that is what counts, was measured to use; in billionths."""
+        if not measured:
+            return self.requests(pod)
+        report = self.measured.get(pod.spec.node_name)
+        usage = report.pods.get(pod.key) if report is not None else None
+        return _in_billionths(usage.amounts) if usage is not None else {}
+
+    def measured_on(self, node: Node) -> Amounts | None:
+        """What was measured on a node, in billionths; None without a report."""
+        report = self.measured.get(node.metadata.name)
+        return None if report is None or report.usage is None else _in_billionths(report.usage)
+
+    def find(self, key: PodKey) -> Pod | None:
+        """A pod as it is now, on the node that it is on."""
+        return self._on_node.get(self._node_of.get(key, ""), {}).get(key)
+
+    def remove(self, key: PodKey) -> Pod:
+        """Let a pod be gone; return it."""
+        return self._on_node[self._node_of.pop(key)].pop(key)
+
+    def move(self, key: PodKey, node: str) -> Pod:
+        """Let a pod be on another node; return it as it was."""
+        pod = self.remove(key)
+        there = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
+        self._put(there)
+        return pod
+
+    def _put(self, pod: Pod) -> None:
+        self._on_node.setdefault(pod.spec.node_name, {})[pod.key] = pod
+        self._node_of[pod.key] = pod.spec.node_name
+
     def budgets_of(self, pod: Pod) -> list[int]:
         """The positions of the budgets that cover a pod."""
         labels = pod.metadata.labels or {}
@@ -80,7 +117,7 @@ class Situation:
 
     def evict(self, pod: Pod) -> bool:
         """Ask the API server to evict a pod; False where a budget refuses that, or the pod is gone."""
-        if pod.key not in self._on_node[pod.spec.node_name]:
+        if pod.key not in self._node_of:
             return False
         if pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None:
             covering = self.budgets_of(pod)
@@ -88,8 +125,13 @@ class Situation:
                 return False
             for position in covering:
                 self._allowed[position] -= 1
-        del self._on_node[pod.spec.node_name][pod.key]
+        self.remove(pod.key)
         return True
+
+
+def _in_billionths(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Measured amounts are in millicores, and in whole units of everything else."""
+    return {name: amount * (NANO // 1000 if name == CPU else NANO) for name, amount in amounts.items()}
 
 
 def is_ready(node: Node) -> bool:

@@ -29,6 +29,7 @@ class NodeUse:
     """In billionths."""
     most: dict[str, int]
     """To which it may be filled."""
+    capacity: dict[str, int]
     pods: list[Pod]
 
     @property
@@ -48,9 +49,9 @@ Classes = dict[str, list[str]]
 def move_from_busy_nodes(evictor: Evictor, nodes: Sequence[Node], args: LowNodeUtilizationArgs) -> Classes:
     """LowNodeUtilization: evict from nodes above the target, while there is room on nodes below the threshold."""
     names = [*dict.fromkeys((*args.thresholds, *BASIC))]
-    usage = _usage(evictor, nodes, names)
-    percent = {name: _percentages(usage[name][0], node) for name, node in _named(nodes)}
-    low, high = _thresholds(percent, args)
+    usage = usage_of(evictor, nodes, names, measured=args.is_measured)
+    percent = {name: percentages(usage[name][0], node) for name, node in _named(nodes)}
+    low, high = thresholds_of(percent, args)
     under = [node for name, node in _named(nodes) if not node.spec.unschedulable and _is_below(percent[name], low)]
     over = [node for name, node in _named(nodes) if node not in under and _is_over(percent[name], high)]
     classes = {
@@ -60,17 +61,18 @@ def move_from_busy_nodes(evictor: Evictor, nodes: Sequence[Node], args: LowNodeU
     }
     if not under or len(under) <= args.number_of_nodes or len(under) == len(nodes) or not over:
         return classes
-    sources = sorted(_uses(over, usage, high, names), key=lambda use: -use.load)
+    sources = sorted(node_uses(over, usage, high, names), key=lambda use: -use.load)
     limit = args.eviction_limits.node if args.eviction_limits is not None else None
     _move(
         evictor,
         sources,
-        _uses(under, usage, high, names),
+        node_uses(under, usage, high, names),
         names,
         "LowNodeUtilization",
         args,
         goes_on=lambda use, room: use.is_above and all(amount > 0 for amount in room.values()),
         most_per_node=limit,
+        measured=args.is_measured,
     )
     return classes
 
@@ -78,8 +80,8 @@ def move_from_busy_nodes(evictor: Evictor, nodes: Sequence[Node], args: LowNodeU
 def empty_idle_nodes(evictor: Evictor, nodes: Sequence[Node], args: HighNodeUtilizationArgs) -> Classes:
     """HighNodeUtilization: evict from nodes below the threshold, while there is room on the others."""
     names = [*dict.fromkeys((*args.thresholds, *BASIC))]
-    usage = _usage(evictor, nodes, names)
-    percent = {name: _percentages(usage[name][0], node) for name, node in _named(nodes)}
+    usage = usage_of(evictor, nodes, names)
+    percent = {name: percentages(usage[name][0], node) for name, node in _named(nodes)}
     idle = [node for name, node in _named(nodes) if _is_below(percent[name], args.thresholds)]
     others = [node for node in nodes if node not in idle and not node.spec.unschedulable]
     classes = {
@@ -89,12 +91,12 @@ def empty_idle_nodes(evictor: Evictor, nodes: Sequence[Node], args: HighNodeUtil
     if not idle or len(idle) <= args.number_of_nodes or len(idle) == len(nodes) or not others:
         return classes
     full = dict.fromkeys(args.thresholds, 100.0)
-    sources = sorted(_uses(idle, usage, full, names), key=lambda use: use.load)
+    sources = sorted(node_uses(idle, usage, full, names), key=lambda use: use.load)
     wanted = set(args.thresholds) if ONLY_THRESHOLDING_RESOURCES in args.eviction_modes else None
     _move(
         evictor,
         sources,
-        _uses(others, usage, full, names),
+        node_uses(others, usage, full, names),
         names,
         "HighNodeUtilization",
         args,
@@ -114,13 +116,15 @@ def _move(
     goes_on: Callable[[NodeUse, Mapping[str, int]], bool],
     most_per_node: int | None = None,
     only_with: set[str] | None = None,
+    *,
+    measured: bool = False,
 ) -> None:
     """Evict node by node, and count what leaves against the room of all destinations together."""
     room = {name: sum(use.most[name] - use.used[name] for use in destinations) for name in names}
     taints = [use.node.spec.taints or [] for use in destinations]
     for use in sources:
         removable = [
-            pod for pod in use.pods if evictor.may_evict(pod) and (only_with is None or _requests_any(pod, only_with))
+            pod for pod in use.pods if evictor.may_evict(pod) and (only_with is None or requests_any(pod, only_with))
         ]
         if not removable or not goes_on(use, room):
             continue
@@ -142,9 +146,9 @@ def _move(
             if outcome is not Outcome.DONE:
                 continue
             evicted += 1
-            requests = evictor.situation.requests(pod)
+            amounts = evictor.situation.uses(pod, measured=measured)
             for name in names:
-                amount = NANO if name == "pods" else requests.get(name, 0)
+                amount = NANO if name == "pods" else amounts.get(name, 0)
                 use.used[name] -= amount
                 room[name] -= amount
             if not goes_on(use, room):
@@ -155,20 +159,22 @@ def _named(nodes: Iterable[Node]) -> list[tuple[str, Node]]:
     return [(node.metadata.name, node) for node in nodes]
 
 
-def _usage(
-    evictor: Evictor, nodes: Iterable[Node], names: Iterable[str]
+def usage_of(
+    evictor: Evictor, nodes: Iterable[Node], names: Iterable[str], *, measured: bool = False
 ) -> dict[str, tuple[dict[str, int], list[Pod]]]:
-    """By node: what its pods request, and those pods."""
+    """By node: what its pods request, or was measured there, and those pods."""
     usage = {}
     for node in nodes:
         pods = evictor.situation.live_pods(node)
         used = dict.fromkeys(names, 0)
-        used["pods"] = len(pods) * NANO
+        if "pods" in used:
+            used["pods"] = len(pods) * NANO
         for pod in pods:
             for name, amount in evictor.situation.requests(pod).items():
                 if name in used and name != "pods":
                     used[name] += amount
-        usage[node.metadata.name] = (used, pods)
+        found = (evictor.situation.measured_on(node) if measured else None) or {}
+        usage[node.metadata.name] = ({name: found.get(name, amount) for name, amount in used.items()}, pods)
     return usage
 
 
@@ -178,7 +184,7 @@ def _capacity(node: Node) -> dict[str, int]:
     }
 
 
-def _percentages(used: Mapping[str, int], node: Node) -> Percentages:
+def percentages(used: Mapping[str, int], node: Node) -> Percentages:
     """How much of each resource is used; one that the node does not have is absent."""
     capacity = _capacity(node)
     found: Percentages = {}
@@ -190,7 +196,7 @@ def _percentages(used: Mapping[str, int], node: Node) -> Percentages:
     return found
 
 
-def _thresholds(
+def thresholds_of(
     percent: Mapping[str, Percentages], args: LowNodeUtilizationArgs
 ) -> tuple[Mapping[str, float], Mapping[str, float]]:
     """Below what and above what; deviations are from the average over the nodes that have the resource."""
@@ -215,7 +221,7 @@ def _is_over(percent: Percentages, thresholds: Mapping[str, float]) -> bool:
     return any(percent.get(name, 0.0) > threshold for name, threshold in thresholds.items())
 
 
-def _uses(
+def node_uses(
     nodes: Iterable[Node],
     usage: Mapping[str, tuple[dict[str, int], list[Pod]]],
     thresholds: Mapping[str, float],
@@ -232,11 +238,11 @@ def _uses(
                 amount = int(thresholds[name] * 0.01 * float(whole(amount))) * unit
             most[name] = amount
         used, pods = usage[node.metadata.name]
-        uses.append(NodeUse(node, used, most, pods))
+        uses.append(NodeUse(node, used, most, capacity, pods))
     return uses
 
 
-def _requests_any(pod: Pod, names: set[str]) -> bool:
+def requests_any(pod: Pod, names: set[str]) -> bool:
     """Whether some container requests one of the resources at all."""
     containers = (*pod.spec.containers, *(pod.spec.init_containers or ()))
     return any(names & (one.resources.requests or {}).keys() for one in containers if one.resources is not None)
