@@ -17,7 +17,7 @@ import yaml
 
 from mooring.model.api.meta import QuantityText
 from mooring.model.loading.fields import field_types
-from mooring.model.loading.kinds import KINDS
+from mooring.model.objects.kinds import KINDS
 
 FOLDER = Path(__file__).parents[1] / "deploy" / "crds"
 KEPT: dict[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}

@@ -30,8 +30,8 @@ from mooring.drivers.live.watching.informer import Informer
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.events import PodLost
-from mooring.model.loading.kinds import kind_of_type
 from mooring.model.loading.manifests import build_manifests
+from mooring.model.objects.kinds import kind_of_type
 from mooring.testing.queueing_builders import make_group, make_queue, make_quota
 from mooring.testing.tenant_builders import TenantWorld, make_job
 

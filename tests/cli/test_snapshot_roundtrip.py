@@ -9,8 +9,8 @@ from mooring.drivers.live.watching.snapshot import documents
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.jobs.app_wrapper import AppWrapper, AppWrapperSpec
 from mooring.model.loading.documents import read_documents
-from mooring.model.loading.kinds import decode, find_kind
 from mooring.model.loading.manifests import build_manifests
+from mooring.model.objects.kinds import decode, find_kind
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STEPS = ("simulations", "4-production-is-done.yaml")

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from mooring.drivers.live.api.discovery import NOT_WATCHED
-from mooring.model.loading.kinds import KINDS
+from mooring.model.objects.kinds import KINDS
 
 RIGHTS = Path(__file__).parents[2] / "deploy" / "manifests" / "rbac.yaml"
 READING = {"get", "list", "watch"}

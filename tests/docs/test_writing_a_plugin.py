@@ -14,7 +14,7 @@ from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Wait
 from mooring.model.events import NodeSeen, PodSeen
-from mooring.model.loading.picture import Manifests
+from mooring.model.objects.picture import Manifests
 from mooring.testing.builders import GPU, make_node, make_pod, make_pods
 
 ROOT = Path(__file__).parents[2]

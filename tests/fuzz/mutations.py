@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from mooring.model.loading.yaml_text import read_yaml
+from mooring.model.yaml_text import read_yaml
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MOST_DOCUMENTS = 60

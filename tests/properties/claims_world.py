@@ -31,7 +31,7 @@ from mooring.drivers.live.sharing.sharing import Sharing, bound_at
 from mooring.drivers.live.watching.cache import ObjectCache
 from mooring.drivers.live.watching.following import Informers
 from mooring.engine.cycle import Scheduler
-from mooring.model.loading.kinds import KINDS
+from mooring.model.objects.kinds import KINDS
 
 Object = dict[str, Any]
 GIVEN_UP = 15.0

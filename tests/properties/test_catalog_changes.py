@@ -27,8 +27,8 @@ from mooring.model.events import (
     object_key,
 )
 from mooring.model.loading.catalog import Catalog
-from mooring.model.loading.kinds import Kind, decode, find_kind
-from mooring.model.loading.places import Place
+from mooring.model.objects.kinds import Kind, decode, find_kind
+from mooring.model.places import Place
 from mooring.model.queued.gathering import QueuedWorkload
 from mooring.model.queued.workloads import queued_workloads
 from mooring.model.what_matters import is_same_to_engine

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mooring.model.gangs.gang import Gang, Membership
 from mooring.model.gangs.membership import membership
 from mooring.model.loading.manifests import build_manifests
-from mooring.model.loading.picture import Manifests
+from mooring.model.objects.picture import Manifests
 
 Document = dict[str, Any]
 POD = {"containers": [{"name": "main"}]}

@@ -11,9 +11,9 @@ from test_catalog_changes import PLACE, kind_of, put, remove
 from mooring.model.api.pods import Pod
 from mooring.model.loading.arrival import complete
 from mooring.model.loading.catalog import Catalog
-from mooring.model.loading.kinds import decode
-from mooring.model.loading.picture import Identity
 from mooring.model.loading.ties import all_ties_of, ties_of
+from mooring.model.objects.kinds import decode
+from mooring.model.objects.picture import Identity
 
 
 class Together(Catalog):

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.model.api.kueue_labels import ADMISSION_GATE, POD_GROUP, POD_GROUP_TOTAL, QUEUE_NAME
 from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import Manifests, build_manifests
-from mooring.model.loading.places import Place
-from mooring.model.queued.labels import ADMISSION_GATE, POD_GROUP, POD_GROUP_TOTAL, QUEUE_NAME
+from mooring.model.places import Place
 from mooring.model.queued.workloads import QueuedWorkload, queued_workloads, resume_pods
 from mooring.model.validation.kueue import validate_queueing
 from mooring.testing.queueing_builders import make_admission, make_group, make_local_queue, make_queue, make_quota

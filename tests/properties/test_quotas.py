@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import Pod, PodSpec
-from mooring.model.loading.defaults import default_pod_spec
+from mooring.model.defaults import default_pod_spec
 from mooring.model.loading.manifests import build_manifests
 from mooring.model.quotas import pod_usage
 from mooring.model.quotas.amounts import Amount, Notation, read_amount

@@ -23,11 +23,11 @@ from mooring.model.api.kueue import (
     Cohort,
     QueuePreemption,
 )
+from mooring.model.api.kueue_labels import QUEUE_GATES
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import ResourceRequirements
 from mooring.model.decisions import Admit, Bind, Decision, Suspend
 from mooring.model.keys import PodKey, WorkloadKey
-from mooring.model.queued.labels import QUEUE_GATES
 from mooring.state.pods import PodRecord
 from mooring.state.quota_tree import NO_PARENT, UNLIMITED
 from mooring.state.workloads import Stage

@@ -13,7 +13,7 @@ from scenario_parts import cluster, cluster_queue, job, node
 from mooring.cli.main import run as mooring_command
 from mooring.config.scheduler import ConfigObject
 from mooring.drivers.sim import scenario as scenario_types
-from mooring.model.queued.labels import QUEUE_NAME
+from mooring.model.api.kueue_labels import QUEUE_NAME
 
 Parts = dict[str, Any]
 BASE: Parts = {

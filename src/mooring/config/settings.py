@@ -18,7 +18,7 @@ from mooring.errors import ConfigError
 from mooring.model.api.yunikorn_queues import KIND as YUNIKORN
 from mooring.model.devices import sharing_config
 from mooring.model.devices.sharing_config import BadConfig, SharingConfig, is_sharing_config, read_sharing_config
-from mooring.model.loading.yaml_text import YamlProblem, read_yaml
+from mooring.model.yaml_text import YamlProblem, read_yaml
 
 SCHEDULER_KIND = "KubeSchedulerConfiguration"
 CONFIG_MAP = "ConfigMap"

@@ -3,35 +3,14 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
-from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
-from mooring.model.api.elastic_quota import ElasticQuota
-from mooring.model.api.kai_queue import KaiQueue
-from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Topology
-from mooring.model.api.meta import Namespace
-from mooring.model.api.node_resource_topology import NodeResourceTopology
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
-from mooring.model.api.policies import PodDisruptionBudget, PriorityClass, Service
-from mooring.model.api.volcano_queue import Queue
-from mooring.model.api.volumes import (
-    CsiDriver,
-    CsiNode,
-    CsiStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
-from mooring.model.api.yunikorn_queues import YuniKornQueues
 from mooring.model.decisions import Decision
-from mooring.model.devices.dialects.koordinator import Device as KoordinatorDevice
 from mooring.model.gangs.gang import Gang
 from mooring.model.load.reports import LoadReport
-from mooring.model.loading.places import CLUSTER_SCOPED
+from mooring.model.objects.picture import Related as Related
+from mooring.model.places import CLUSTER_SCOPED
 from mooring.model.queued.workloads import QueuedWorkload
-from mooring.model.topology.requests import HyperNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +42,7 @@ class PodLost:
 class ObjectSeen:
     """Anything else that scheduling reads was added or changed."""
 
-    object: "Related"
+    object: Related
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,40 +105,6 @@ class WorkloadLost:
     """namespace/name of the workload"""
 
 
-Related: TypeAlias = (
-    Namespace
-    | Service
-    | ReplicaSet
-    | ReplicationController
-    | StatefulSet
-    | PriorityClass
-    | PodDisruptionBudget
-    | PersistentVolume
-    | PersistentVolumeClaim
-    | StorageClass
-    | CsiNode
-    | CsiDriver
-    | CsiStorageCapacity
-    | VolumeAttachment
-    | NodeResourceTopology
-    | DeviceClass
-    | DeviceTaintRule
-    | KoordinatorDevice
-    | ResourceSlice
-    | ResourceClaimTemplate
-    | ResourceClaim
-    | Topology
-    | HyperNode
-    | Queue
-    | KaiQueue
-    | ElasticQuota
-    | YuniKornQueues
-    | ClusterQueue
-    | Cohort
-    | LocalQueue
-    | ResourceFlavor
-    | AdmissionCheck
-)
 Event: TypeAlias = (
     NodeSeen
     | NodeLost

@@ -12,8 +12,8 @@ from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import KubeObject
 from mooring.model.api.pods import Pod
 from mooring.model.api.volumes import PersistentVolumeClaim
+from mooring.model.defaults import BIND_COMPLETED
 from mooring.model.events import Event
-from mooring.model.loading.defaults import BIND_COMPLETED
 from mooring.plugins.resource_scoring import Problem, ShapeFunction, UtilizationPoint, round_half_up, validate_shape
 from mooring.plugins.volume_claims import CLAIM, claim_name, class_of, is_made_for, not_found, waits_for_consumer
 from mooring.plugins.volume_matching import (

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.volumes import ObjectReference, PersistentVolume, PersistentVolumeClaim
+from mooring.model.defaults import BIND_COMPLETED
 from mooring.model.events import Event, ObjectSeen
-from mooring.model.loading.defaults import BIND_COMPLETED
 from mooring.plugins.volume_matching import SELECTED_NODE
 from mooring.state.views import RelatedView
 

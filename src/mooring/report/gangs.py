@@ -13,11 +13,11 @@ from mooring.engine.cycle import Scheduler
 from mooring.engine.queue.entries import lacking
 from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.engine.verdict import Rejection
+from mooring.model.api.kueue_labels import pod_group, queue_name
 from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod
 from mooring.model.gangs.membership import membership
 from mooring.model.keys import GangKey, PodKey
-from mooring.model.queued.labels import pod_group, queue_name
 from mooring.model.queued.pods import gather_groups
 from mooring.model.topology.requests import TopologyRequest
 from mooring.report.explain.data import GangAhead, GangStatus, GroupRoom, Leaver, LevelRoom, Room

@@ -9,9 +9,9 @@ from mooring.errors import InputError
 from mooring.model.api.pods import Pod
 from mooring.model.api.workloads import Job, ReplicaSet
 from mooring.model.gangs.membership import membership
+from mooring.model.jobs.expansion import controller_of
 from mooring.model.jobs.jobset import JOB_SET_NAME, JobSet
 from mooring.model.jobs.ray import RayCluster, RayJob, RayService, cluster_name
-from mooring.model.loading.expansion import controller_of
 from mooring.model.loading.manifests import Manifests
 
 _NUMBERED = re.compile(r"(.+?)[-.]?\d+")

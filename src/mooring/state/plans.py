@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from mooring.errors import InvariantBroken
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Launch, Resize, Terminate
+from mooring.model.jobs.expansion import controller_of
 from mooring.model.keys import NO_GANG, GangKey, PodKey
-from mooring.model.loading.expansion import controller_of
 from mooring.model.node_offer import NodeOffer
 from mooring.model.pod_patch import PodPatch
 from mooring.state.budgets import DisruptionBudgets

@@ -34,12 +34,12 @@ from mooring.model.api.pods import (
 )
 from mooring.model.api.policies import Service, ServiceSpec
 from mooring.model.api.workloads import DeploymentSpec, ReplicaSet
+from mooring.model.defaults import default_namespace, default_node, default_pod_spec
 from mooring.model.events import Related
-from mooring.model.loading.defaults import default_namespace, default_node, default_pod_spec
-from mooring.model.loading.kinds import kind_of_type
-from mooring.model.loading.label_keys import merge_label_keys
-from mooring.model.loading.picture import Manifests
+from mooring.model.jobs.label_keys import merge_label_keys
 from mooring.model.memory import Memory
+from mooring.model.objects.kinds import kind_of_type
+from mooring.model.objects.picture import Manifests
 from mooring.plugins import DEFAULT_PLUGINS
 from mooring.state.cluster import Cluster
 from mooring.state.loading import populate

@@ -12,7 +12,7 @@ from mooring.assembly import assemble
 from mooring.config.scheduler import parse_config
 from mooring.engine.evaluate import evaluate
 from mooring.model.api.pods import Pod
-from mooring.model.loading.defaults import default_pod_spec
+from mooring.model.defaults import default_pod_spec
 from mooring.model.loading.manifests import build_manifests
 from mooring.model.numa.ask import ask_of
 from mooring.model.numa.documents import (

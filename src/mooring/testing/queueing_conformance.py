@@ -15,7 +15,7 @@ from mooring.actions.admit.quota.workload_info import AdmittedWorkload, PendingW
 from mooring.config.queueing import BALANCED_PLACEMENT
 from mooring.model.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
 from mooring.model.decisions import PodSetFlavors
-from mooring.model.loading.places import Place
+from mooring.model.places import Place
 from mooring.model.validation.kueue import validate_cohort_tree, validate_queueing
 from mooring.model.values.requests import CPU
 from mooring.state.undo import UndoLog

@@ -15,13 +15,13 @@ from mooring.config.settings import Settings
 from mooring.config.tenant_policy import TenantPolicy
 from mooring.drivers.world.pods import made_anew, on_node
 from mooring.model.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Workload
+from mooring.model.api.kueue_labels import ADMISSION_GATE
 from mooring.model.api.meta import QuantityText
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Suspend, Wait
 from mooring.model.events import NodeSeen, ObjectSeen, PodLost, PodSeen, Related, WorkloadLost, WorkloadSeen
 from mooring.model.keys import PodKey
-from mooring.model.queued.labels import ADMISSION_GATE
 from mooring.model.queued.workloads import QueuedWorkload
 from mooring.state.workloads import Stage
 from mooring.testing.builders import make_node, make_pod

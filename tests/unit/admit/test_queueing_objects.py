@@ -16,7 +16,7 @@ from mooring.model.api.kueue import (
     Workload,
     default_queueing,
 )
-from mooring.model.loading.places import Place
+from mooring.model.places import Place
 from mooring.model.validation.kueue import validate_cohort_tree, validate_queueing
 from mooring.testing.queueing_builders import (
     make_cohort,

@@ -13,7 +13,7 @@ from mooring.kubeapi.schemas.notation import kinds, type_of_kind
 from mooring.kubeapi.schemas.types import Type
 from mooring.kubeapi.status import ApiError
 from mooring.kubeapi.store.store import Store
-from mooring.model.loading.kinds import KINDS
+from mooring.model.objects.kinds import KINDS
 
 Object = dict[str, Any]
 NOW = "2027-01-15T08:00:00Z"

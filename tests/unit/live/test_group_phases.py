@@ -14,7 +14,7 @@ from mooring.drivers.live.pod_groups.status import VOLCANO_KIND
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.decisions import Decision, Enqueue, KeepOut
 from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
-from mooring.model.loading.kinds import KINDS
+from mooring.model.objects.kinds import KINDS
 
 KEY = "PodGroup.scheduling.volcano.sh/default/train"
 PATH = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/train/status"

@@ -10,7 +10,7 @@ import pytest
 from mooring.drivers.live.api.discovery import Resource
 from mooring.drivers.live.watching.cache import ObjectCache
 from mooring.model.events import Event, NodeSeen
-from mooring.model.loading.kinds import find_kind
+from mooring.model.objects.kinds import find_kind
 
 KIND = find_kind("v1", "Node")
 assert KIND is not None

@@ -15,7 +15,7 @@ from mooring.drivers.live.api.discovery import Resource
 from mooring.drivers.live.watching.informer import Informer, Name, decode_head
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.nodes import Node
-from mooring.model.loading.kinds import kind_of_type
+from mooring.model.objects.kinds import kind_of_type
 
 
 def node(name: str, version: int) -> dict[str, Any]:

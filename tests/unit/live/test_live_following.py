@@ -14,7 +14,7 @@ from mooring.errors import MooringError
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PriorityClass
-from mooring.model.loading.kinds import kind_of_type
+from mooring.model.objects.kinds import kind_of_type
 
 
 def followed(*unlisted: type, problem: str = "") -> Informers:

@@ -26,7 +26,7 @@ from mooring.drivers.live.watching.informer import Informer
 from mooring.model import spam_filter
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
-from mooring.model.loading.kinds import kind_of_type
+from mooring.model.objects.kinds import kind_of_type
 from mooring.observe.decision_log import DecisionLog
 from mooring.state import cluster as cluster_module
 from mooring.state import plans

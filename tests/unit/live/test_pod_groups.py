@@ -10,7 +10,7 @@ from mooring.drivers.live.api.discovery import Resource
 from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.pod_groups.status import GROUP_KIND, VOLCANO_KIND, PodGroupStatus
 from mooring.model.api.pods import Pod, SchedulingGroup
-from mooring.model.loading.kinds import KINDS
+from mooring.model.objects.kinds import KINDS
 from mooring.testing.builders import make_pod
 
 GROUP = next(kind for kind in KINDS if (kind.group, kind.name) == GROUP_KIND)

@@ -11,7 +11,7 @@ from mooring.drivers.live.api.discovery import Resource
 from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
 from mooring.drivers.live.watching.cache import ObjectCache
-from mooring.model.loading.kinds import find_kind
+from mooring.model.objects.kinds import find_kind
 
 
 def raw_node(beat: int, cpu: str = "4") -> msgspec.Raw:

@@ -15,8 +15,8 @@ from mooring.drivers.live.workloads.templates import (
     with_value,
 )
 from mooring.model.api.pods import SchedulingGate, Toleration
-from mooring.model.loading.kinds import decode, find_kind
-from mooring.model.loading.places import Place
+from mooring.model.objects.kinds import decode, find_kind
+from mooring.model.places import Place
 from mooring.model.pod_patch import PodPatch
 from mooring.testing.builders import make_pod
 

@@ -27,8 +27,8 @@ from mooring.model.decisions import Defer
 from mooring.model.events import WorkloadSeen
 from mooring.model.keys import WorkloadKey
 from mooring.model.loading.catalog import Catalog
-from mooring.model.loading.kinds import KINDS, decode
-from mooring.model.loading.places import Place
+from mooring.model.objects.kinds import KINDS, decode
+from mooring.model.places import Place
 from mooring.model.queued.building import MADE_FROM, fingerprint
 from mooring.model.queued.gathering import QueuedWorkload
 from mooring.testing.builders import make_pod

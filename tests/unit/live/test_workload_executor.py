@@ -20,7 +20,7 @@ from mooring.model.api.meta import ObjectMeta, OwnerReference
 from mooring.model.decisions import Admit, Decision, Suspend
 from mooring.model.events import Event, WorkloadLost, WorkloadSeen
 from mooring.model.keys import WorkloadKey
-from mooring.model.loading.kinds import KINDS
+from mooring.model.objects.kinds import KINDS
 from mooring.model.queued.gathering import QueuedWorkload
 
 WORKLOAD, JOB = ("kueue.x-k8s.io", "Workload"), ("batch", "Job")

@@ -22,8 +22,8 @@ from mooring.model.events import (
     WorkloadSeen,
 )
 from mooring.model.loading.catalog import Catalog
-from mooring.model.loading.kinds import decode, find_kind
-from mooring.model.loading.places import Place
+from mooring.model.objects.kinds import decode, find_kind
+from mooring.model.places import Place
 
 Document = dict[str, Any]
 QUEUE = "kueue.x-k8s.io/queue-name"

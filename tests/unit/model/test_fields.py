@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.model.loading.fields import FieldChecks, field_types
-from mooring.model.loading.kinds import KINDS
-from mooring.model.loading.places import Place
+from mooring.model.objects.kinds import KINDS
+from mooring.model.places import Place
 
 PLACE = Place("a.json")
 POD: dict[str, Any] = {

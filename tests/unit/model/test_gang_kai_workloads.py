@@ -5,7 +5,7 @@ from gang_manifests import memberships, only_gang, pod_named, read
 
 from mooring.model.gangs.gang import Gang, Role
 from mooring.model.keys import GangKey
-from mooring.model.loading.priorities import is_preemptible
+from mooring.model.priorities import is_preemptible
 from mooring.model.topology.requests import TopologyRequest
 
 SPEC = "{schedulerName: kai-scheduler, containers: [{name: main, image: x}]}"

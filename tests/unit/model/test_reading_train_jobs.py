@@ -11,8 +11,8 @@ from mooring.model.events import WorkloadSeen
 from mooring.model.jobs.jobset import JobSet
 from mooring.model.jobs.train_job import job_set_document
 from mooring.model.loading.catalog import Catalog
-from mooring.model.loading.kinds import find_kind
-from mooring.model.loading.places import Place
+from mooring.model.objects.kinds import find_kind
+from mooring.model.places import Place
 from mooring.model.queued.workloads import queued_workloads
 from mooring.model.values.requests import pod_requests, whole_requests
 

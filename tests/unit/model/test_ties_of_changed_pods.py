@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from mooring.model.api.meta import OwnerReference
 from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.loading.links import Links
-from mooring.model.loading.picture import identity_of
 from mooring.model.loading.ties import ties_of
+from mooring.model.objects.picture import identity_of
 from mooring.testing.builders import make_pod
 
 JOB = OwnerReference(kind="Job", name="job", uid="1", controller=True)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from mooring.errors import ManifestError
-from mooring.model.loading.places import Place
+from mooring.model.places import Place
 from mooring.model.topology.hypernodes import Overlap, PatternError, compile_pattern, literal_start, map_hypernodes
 from mooring.model.topology.requests import HyperNode, HyperNodeSpec
 from mooring.model.validation.topology import validate_hypernode, validate_hypernode_tree

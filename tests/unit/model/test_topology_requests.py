@@ -3,7 +3,7 @@
 import pytest
 
 from mooring.errors import ManifestError
-from mooring.model.loading.places import Place
+from mooring.model.places import Place
 from mooring.model.topology.requests import (
     TopologyRequest,
     TopologyRequestError,

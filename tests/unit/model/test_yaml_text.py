@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.model.loading.yaml_text import MOST_NESTED, YamlDocument, YamlProblem, read_yaml
+from mooring.model.yaml_text import MOST_NESTED, YamlDocument, YamlProblem, read_yaml
 
 
 def only(text: str) -> Any:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mooring.model.loading.manifests import build_manifests
-from mooring.model.loading.picture import Manifests
+from mooring.model.objects.picture import Manifests
 
 Document = dict[str, Any]
 

@@ -8,8 +8,8 @@ from mooring.engine.cycle import Scheduler
 from mooring.model.decisions import Bind, Enqueue, KeepOut
 from mooring.model.events import Failed, GangLost
 from mooring.model.loading.catalog import Catalog
-from mooring.model.loading.kinds import decode, find_kind
-from mooring.model.loading.places import Place
+from mooring.model.objects.kinds import decode, find_kind
+from mooring.model.places import Place
 
 GROUP, BATCH = "scheduling.volcano.sh/v1beta1", "batch.volcano.sh/v1alpha1"
 KEY = "PodGroup.scheduling.volcano.sh/default/"

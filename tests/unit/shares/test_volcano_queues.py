@@ -16,7 +16,7 @@ from mooring.model.api.volcano_queue import (
     default_queue,
     hierarchy_of,
 )
-from mooring.model.loading.places import Place
+from mooring.model.places import Place
 from mooring.model.validation.volcano_queue import validate_queue, validate_queue_tree
 
 PLACE = Place("queues.yaml", 1)

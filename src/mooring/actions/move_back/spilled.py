@@ -9,7 +9,7 @@ from mooring.config.node_pools import NodePool
 from mooring.engine.node_pools import has_rows, owns
 from mooring.engine.queue.shared import SharedQueues
 from mooring.model.api.pods import Pod
-from mooring.model.loading.expansion import controller_of
+from mooring.model.jobs.expansion import controller_of
 from mooring.state.cluster import Cluster
 from mooring.state.nodes import PLACES
 from mooring.state.pods import UNBOUND, PodRecord

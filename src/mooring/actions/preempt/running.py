@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from mooring.actions.preempt.gangs.units import GangUnits
 from mooring.model.api.pods import Pod
-from mooring.model.loading.expansion import controller_of
-from mooring.model.values.checkpoints import LAST_CHECKPOINT
+from mooring.model.jobs.expansion import controller_of
+from mooring.model.validation.checkpoints import LAST_CHECKPOINT
 from mooring.state.cluster import Cluster
 from mooring.state.columns import Interner
 from mooring.state.pods import PodChanges, PodRecord

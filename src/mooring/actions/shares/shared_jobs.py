@@ -17,7 +17,7 @@ from mooring.engine.queue.shared import SharedQueues
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.gangs.gang import Gang, Stage
 from mooring.model.keys import GangKey, PodKey
-from mooring.model.loading.priorities import NEVER, is_critical, is_preemptible
+from mooring.model.priorities import NEVER, is_critical, is_preemptible
 from mooring.model.queued.yunikorn_placement import NOBODY, User
 from mooring.model.values.requests import PODS
 from mooring.state.cluster import Cluster

@@ -14,8 +14,8 @@ from mooring.model.load.koordinator import from_node_metric
 from mooring.model.load.load_watcher import WatcherMetrics, from_load_watcher
 from mooring.model.load.metrics_api import from_metrics_api
 from mooring.model.load.reports import LoadReport
-from mooring.model.loading.yaml_text import YamlProblem, read_yaml
 from mooring.model.values.quantity import QuantityError, parse_quantity
+from mooring.model.yaml_text import YamlProblem, read_yaml
 
 KINDS: dict[str, type[Any]] = {"NodeMetrics": NodeMetrics, "PodMetrics": PodMetrics, "NodeMetric": NodeMetric}
 EXPECTED = "NodeMetrics, PodMetrics, NodeMetric, a list of them, load-watcher's answer or DCGM exporter's metrics"

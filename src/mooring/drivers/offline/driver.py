@@ -19,8 +19,8 @@ from mooring.model.api.nodes import Taint
 from mooring.model.api.pods import Pod, PodSpec
 from mooring.model.decisions import Admit, Bind, Decision, Evict, Launch, Resize, Suspend, Terminate
 from mooring.model.events import NodeLost, NodeSeen, ObjectSeen, PodLost, PodSeen
+from mooring.model.jobs.expansion import controller_of
 from mooring.model.keys import PodKey
-from mooring.model.loading.expansion import controller_of
 from mooring.model.loading.manifests import Manifests
 from mooring.model.pod_patch import PodPatch
 from mooring.model.validation.pod_updates import RESIZABLE, RESIZED_PARTS, forbidden_change, updated_spec

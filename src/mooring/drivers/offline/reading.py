@@ -17,11 +17,11 @@ from mooring.model.api.kueue import ClusterQueue, Workload
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.decisions import Decision
 from mooring.model.events import NodeLoadSeen
-from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.load.reports import LoadReport
 from mooring.model.loading.fields import FieldChecks, Validation
 from mooring.model.loading.manifests import Manifests, load_manifests
 from mooring.model.loading.steps import load_steps
+from mooring.model.objects.job_kinds import JOB_KINDS
 from mooring.model.queued.not_built import not_built
 from mooring.model.values.durations import parse_duration
 from mooring.observe.progress import Progress

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mooring.drivers.sim.arrival import Arrival
+from mooring.model.api.kueue_labels import QUEUE_NAME
 from mooring.model.api.meta import timestamp_text
-from mooring.model.queued.labels import QUEUE_NAME
 from mooring.model.values.durations import DURATION
 
 Document = dict[str, Any]

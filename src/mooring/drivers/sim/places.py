@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from mooring.errors import ConfigError
-from mooring.model.loading.places import Place
+from mooring.model.places import Place
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 

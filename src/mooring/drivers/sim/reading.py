@@ -37,8 +37,8 @@ from mooring.model.api.meta import timestamp_seconds
 from mooring.model.kubelet.distributions import EXPECTED_DISTRIBUTION, Distribution, parse_distribution
 from mooring.model.kubelet.plan import Timings
 from mooring.model.loading.documents import read_documents
-from mooring.model.loading.kinds import as_mapping
-from mooring.model.loading.places import Place
+from mooring.model.objects.kinds import as_mapping
+from mooring.model.places import Place
 from mooring.model.values.durations import EXPECTED_DURATION, parse_duration
 from mooring.plugins import DEFAULT_PLUGINS, OPTIONAL_PLUGINS
 

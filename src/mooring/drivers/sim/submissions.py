@@ -22,13 +22,13 @@ from mooring.errors import ManifestError
 from mooring.model.api.pods import Pod
 from mooring.model.events import Event, GangLost, GangSeen, PodLost, PodSeen, WorkloadLost, WorkloadSeen
 from mooring.model.gangs.membership import membership
+from mooring.model.jobs.expansion import controller_of
 from mooring.model.kubelet.plan import PodPlan, Timings, plan_of
 from mooring.model.loading.catalog import Catalog
 from mooring.model.loading.documents import flatten
-from mooring.model.loading.expansion import controller_of
-from mooring.model.loading.kinds import decode, find_kind
-from mooring.model.loading.picture import Identity
-from mooring.model.loading.places import Place
+from mooring.model.objects.kinds import decode, find_kind
+from mooring.model.objects.picture import Identity
+from mooring.model.places import Place
 
 Document: TypeAlias = dict[str, Any]
 Given: TypeAlias = tuple[Document, Place]

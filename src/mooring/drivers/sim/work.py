@@ -15,7 +15,7 @@ from mooring.drivers.sim.template import blanks
 from mooring.drivers.sim.traces import TRACES
 from mooring.drivers.sim.world import Coming, Work
 from mooring.model.kubelet.distributions import NEVER, Distribution, draw
-from mooring.model.loading.places import Place
+from mooring.model.places import Place
 
 DIGITS = 3
 """Of times that are drawn, in seconds: what is written in a manifest is what happens."""

@@ -20,9 +20,9 @@ from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.decisions import Bind, Written
 from mooring.model.events import Event, NodeLost, NodeSeen, ObjectSeen, PodLost, PodSeen
+from mooring.model.jobs.expansion import controller_of
 from mooring.model.kubelet.backoff import BACKOFF_LIMIT, backoff_seconds
 from mooring.model.kubelet.life import PENDING, SUCCEEDED
-from mooring.model.loading.expansion import controller_of
 from mooring.model.values.tolerations import tolerated_seconds
 from mooring.report.simulation.results import DOWN, EVICTED, FAILED, FINISHED, NODE_LOST, RUNNING, WAITING
 

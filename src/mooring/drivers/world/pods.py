@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from mooring.model.api.meta import Condition, ObjectMeta, timestamp_text
 from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.decisions import Written
-from mooring.model.loading.expansion import controller_of
+from mooring.model.jobs.expansion import controller_of
 
 READY, NOT_READY = ([Condition(type="Ready", status=said)] for said in ("True", "False"))
 DAEMON_KINDS = ("DaemonSet", "Node")

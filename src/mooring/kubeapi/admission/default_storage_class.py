@@ -5,7 +5,7 @@ import msgspec
 from mooring.kubeapi.api import Api
 from mooring.kubeapi.requests import CREATE, Request
 from mooring.model.api.volumes import StorageClass
-from mooring.model.loading.defaults import default_class
+from mooring.model.defaults import default_class
 
 
 class DefaultStorageClass:

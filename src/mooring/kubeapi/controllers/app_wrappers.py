@@ -13,7 +13,7 @@ from mooring.kubeapi.controllers.controller import Controller, Key, Object
 from mooring.kubeapi.controllers.ownership import owner_reference
 from mooring.kubeapi.status import ApiError, bad_request
 from mooring.model.jobs.app_wrapper import IS_OVER, LABEL, WRAPPER, WRAPPER_GROUP, AppWrapper, find_template
-from mooring.model.jobs.kinds import component_pod_sets
+from mooring.model.objects.job_kinds import component_pod_sets
 
 RESOURCE = f"appwrappers.{WRAPPER_GROUP}"
 _ENDING = ("jobs.batch", "jobsets.jobset.x-k8s.io", "pytorchjobs.kubeflow.org", "rayjobs.ray.io")

@@ -8,7 +8,7 @@ from mooring.kubeapi.controllers.controller import Controller, Key, Object
 from mooring.kubeapi.controllers.ownership import owner_reference
 from mooring.kubeapi.controllers.slices import SLICE
 from mooring.model.loading.disaggregated_set import SET, SET_GROUP, leader_worker_sets
-from mooring.model.loading.places import Place
+from mooring.model.places import Place
 
 RESOURCE = f"disaggregatedsets.{SET_GROUP}"
 SETS = "leaderworkersets.leaderworkerset.x-k8s.io"

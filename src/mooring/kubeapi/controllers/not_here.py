@@ -3,7 +3,7 @@
 from mooring.kubeapi.controllers.conditions import find_condition, set_condition
 from mooring.kubeapi.controllers.context import Context
 from mooring.kubeapi.controllers.controller import Controller, Key
-from mooring.model.queued.labels import QUEUE_NAME
+from mooring.model.api.kueue_labels import QUEUE_NAME
 
 AUTOSCALERS = "horizontalpodautoscalers.autoscaling"
 REQUESTS = "certificatesigningrequests.certificates.k8s.io"

@@ -19,6 +19,7 @@ from mooring.kubeapi.status import ApiError
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.api.workloads import Job
+from mooring.model.jobs.expansion import Owned, owner_key
 from mooring.model.jobs.kubeflow import (
     REPLICA_TYPE,
     TRAINING_KINDS,
@@ -38,7 +39,6 @@ from mooring.model.jobs.ray import (
     expand_ray_cluster,
     expand_ray_job,
 )
-from mooring.model.loading.expansion import Owned, owner_key
 
 JOBS, CLUSTERS = "jobs.batch", "rayclusters.ray.io"
 FIRST = ("master", "chief", "launcher")

@@ -4,7 +4,7 @@ from mooring.kubeapi.controllers.controller import Controller, Key, Object
 from mooring.kubeapi.controllers.ownership import selector_of
 from mooring.kubeapi.status import ApiError
 from mooring.model.api.meta import timestamp_text
-from mooring.model.loading.defaults import BIND_COMPLETED, DEFAULT_CLASS_ANNOTATIONS
+from mooring.model.defaults import BIND_COMPLETED, DEFAULT_CLASS_ANNOTATIONS
 from mooring.model.values.quantity import parse_quantity
 
 CLAIMS, VOLUMES, CLASSES = "persistentvolumeclaims", "persistentvolumes", "storageclasses.storage.k8s.io"

@@ -6,8 +6,8 @@ from typing import Any
 from mooring.kubeapi.kinds.standard import Standard
 from mooring.kubeapi.status import Object
 from mooring.model.api.kueue import BEST_EFFORT_FIFO, MAY_STOP_SEARCH, NEVER, STOP_NONE, TRY_NEXT_FLAVOR
+from mooring.model.api.kueue_labels import NO_CONTROLLER
 from mooring.model.api.volcano_queue import OPEN, ROOT
-from mooring.model.queued.labels import NO_CONTROLLER
 
 DEFAULTS: dict[str, Object] = {
     "clusterqueues.kueue.x-k8s.io": {

@@ -2,8 +2,8 @@
 
 from mooring.errors import ManifestError
 from mooring.kubeapi.status import FieldError, Object
-from mooring.model.loading.kinds import decode, find_kind
-from mooring.model.loading.places import Place
+from mooring.model.objects.kinds import decode, find_kind
+from mooring.model.places import Place
 from mooring.model.validation.objects import validate
 
 _PLACE = Place("")

@@ -12,8 +12,8 @@ from mooring.kubeapi.kinds.pod_spec import check_pod_spec, check_resources
 from mooring.kubeapi.kinds.standard import Standard
 from mooring.kubeapi.status import FieldError, Object
 from mooring.model.api.pods import PodSpec
+from mooring.model.defaults import default_pod_spec
 from mooring.model.kubelet.qos import qos_class
-from mooring.model.loading.defaults import default_pod_spec
 
 _GATED = {
     "type": "PodScheduled",

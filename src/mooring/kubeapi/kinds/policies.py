@@ -17,7 +17,7 @@ from mooring.kubeapi.kinds.standard import Standard
 from mooring.kubeapi.registry import Resource
 from mooring.kubeapi.schemas.notation import type_of_kind
 from mooring.kubeapi.status import FieldError, Object
-from mooring.model.loading.priorities import HIGHEST_USER_PRIORITY, SYSTEM_CLASSES
+from mooring.model.priorities import HIGHEST_USER_PRIORITY, SYSTEM_CLASSES
 from mooring.model.quotas.resource_names import is_quota_resource
 from mooring.model.values.quantity import parse_quantity
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from mooring.model.loading.places import show
+from mooring.model.places import show
 from mooring.model.topology.requests import is_label_key
 from mooring.model.validation.terms import Subject
 from mooring.model.values.durations import EXPECTED_DURATION, parse_duration

@@ -19,11 +19,11 @@ from mooring.model.gangs.dialects.volcano_flow import JobFlow, JobTemplate
 from mooring.model.gangs.dialects.volcano_job import GROUP as VOLCANO_BATCH
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob
 from mooring.model.gangs.dialects.volcano_job_checks import check_cron_job, check_job
-from mooring.model.loading.versions import check_version
 from mooring.model.topology.requests import HyperNode
 from mooring.model.validation.shared_queues import check_elastic_quota, check_kai_queue
 from mooring.model.validation.terms import Subject
 from mooring.model.validation.topology import validate_hypernode
+from mooring.model.validation.versions import check_version
 from mooring.model.validation.volcano_queue import validate_queue
 
 GANG_KINDS: tuple[tuple[str, str, type[KubeObject]], ...] = (

@@ -1,22 +1,25 @@
 """Which gang a pod belongs to, as its labels, annotations and spec say in any of the dialects.
 
 It is asked for every pod that is read, so pods of no gang are told apart by two looks at a set. The gang itself, with
-its minimum, is declared elsewhere: see `mooring.model.gangs.declarations`.
+its minimum, is declared elsewhere: see `mooring.model.loading.declarations`.
 """
 
 from collections.abc import Mapping
 
+from mooring.model.api.gang_labels import COSCHEDULING_GROUPS as COSCHEDULING_GROUPS
+from mooring.model.api.gang_labels import VOLCANO_GROUPS as VOLCANO_GROUPS
+from mooring.model.api.gang_labels import VOLCANO_INDEX as VOLCANO_INDEX
+from mooring.model.api.gang_labels import VOLCANO_MINIMUM as VOLCANO_MINIMUM
+from mooring.model.api.gang_labels import VOLCANO_ROLE as VOLCANO_ROLE
+from mooring.model.api.kueue_labels import POD_GROUP_INDEX, POD_SET_GROUP, pod_group, positive_count
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import Pod
 from mooring.model.gangs.gang import Membership, gang_key
+from mooring.model.jobs.expansion import COMPLETION_INDEX, POD_INDEX, controller_of
 from mooring.model.jobs.jobset import GROUP as JOB_SET_GROUP
 from mooring.model.jobs.jobset import JOB_INDEX, JOB_SET_NAME, REPLICATED_JOB_NAME
+from mooring.model.jobs.pod_sets import role_hash
 from mooring.model.keys import GangKey
-from mooring.model.loading.expansion import COMPLETION_INDEX, POD_INDEX, controller_of
-from mooring.model.queued.labels import POD_GROUP_INDEX, POD_SET_GROUP, pod_group, positive_count
-from mooring.model.queued.pods import role_hash
-from mooring.model.queued.yunikorn_placement import DOMAIN as YUNIKORN
-from mooring.model.queued.yunikorn_placement import named_application
 from mooring.model.topology.requests import KUEUE_REQUESTS, KUEUE_SLICE_SIZE, asks_kueue
 
 GANG = "mooring.dev/gang"
@@ -24,25 +27,17 @@ GANG_NAME = "mooring.dev/gang-name"
 GANG_MINIMUM = "mooring.dev/gang-minimum"
 GANG_TIMEOUT = "mooring.dev/gang-timeout"
 
-VOLCANO_GROUPS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
-VOLCANO_MINIMUM = "scheduling.volcano.sh/group-min-member"
-VOLCANO_ROLE = "volcano.sh/task-spec"
-VOLCANO_INDEX = "volcano.sh/task-index"
-
 KAI_GROUP = "pod-group-name"
 KAI_ROLE = "kai.scheduler/subgroup-name"
 
-COSCHEDULING_GROUPS = (
-    "scheduling.x-k8s.io/pod-group",
-    "pod-group.scheduling.sigs.k8s.io",
-    "pod-group.scheduling.sigs.k8s.io/name",
-)
 COSCHEDULING_MINIMUM = "pod-group.scheduling.sigs.k8s.io/min-available"
 
 KOORDINATOR_PREFIX = "gang.scheduling.koordinator.sh"
 KOORDINATOR_NAME = f"{KOORDINATOR_PREFIX}/name"
 KOORDINATOR_MINIMUM = f"{KOORDINATOR_PREFIX}/min-available"
 
+YUNIKORN = "yunikorn.apache.org/"
+APPLICATION, APPLICATION_LABELS = f"{YUNIKORN}app-id", ("applicationId", "spark-app-selector")
 TASK_GROUP_NAME, TASK_GROUPS = f"{YUNIKORN}task-group-name", f"{YUNIKORN}task-groups"
 
 GROVE_GANG = "grove.io/podgang"
@@ -241,3 +236,10 @@ def owned_gang_key(api_version: str, kind: str, namespace: str, name: str) -> Ga
     """The key of the gang that all pods of a controller make up."""
     group = api_version.rpartition("/")[0]
     return gang_key(f"{kind}.{group}" if group else kind, namespace, name)
+
+
+def named_application(pod: Pod) -> str:
+    """The application of YuniKorn that a pod says it is a part of; empty if it says none."""
+    labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
+    named = (labels.get(APPLICATION), annotations.get(APPLICATION), *(labels.get(key) for key in APPLICATION_LABELS))
+    return next((name for name in named if name), "")

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
+from mooring.model.api.kueue_labels import POD_SET
 from mooring.model.api.meta import KubeObject, ObjectMeta
 from mooring.model.api.pods import Pod
 from mooring.model.jobs.pod_sets import PodFinder, by_label
-from mooring.model.queued.labels import POD_SET
 
 WRAPPER_GROUP, WRAPPER = "workload.codeflare.dev", "AppWrapper"
 LABEL = f"{WRAPPER_GROUP}/appwrapper"

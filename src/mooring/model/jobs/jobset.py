@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from msgspec.structs import replace
 
+from mooring.model.api.kueue_labels import queue_name
 from mooring.model.api.meta import (
     Condition,
     KubeObject,
@@ -16,10 +17,9 @@ from mooring.model.api.meta import (
 )
 from mooring.model.api.pods import Affinity, Pod, PodAffinity, PodAffinityTerm, PodSpec, PodTemplateSpec, Toleration
 from mooring.model.api.workloads import Job, JobSpec, JobTemplateSpec
+from mooring.model.defaults import default_job
+from mooring.model.jobs.expansion import COMPLETION_INDEX, Owned, expand_job, is_job_over, job_pod_count, owner_key
 from mooring.model.jobs.pod_sets import PodFinder, PodSetPlan, by_label, has_ended
-from mooring.model.loading.defaults import default_job
-from mooring.model.loading.expansion import COMPLETION_INDEX, Owned, expand_job, is_job_over, job_pod_count, owner_key
-from mooring.model.queued.labels import queue_name
 
 GROUP = "jobset.x-k8s.io"
 _PREFIX = "jobset.sigs.k8s.io"

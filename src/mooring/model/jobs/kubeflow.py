@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from mooring.model.api.gang_labels import VOLCANO_GROUPS, VOLCANO_MINIMUM, VOLCANO_ROLE
+from mooring.model.api.kai_labels import is_kai_pod
+from mooring.model.api.kueue_labels import queue_name
 from mooring.model.api.meta import Condition, KubeObject, ObjectMeta
 from mooring.model.api.pods import Pod, PodTemplateSpec
-from mooring.model.gangs.dialects.kai_pods import is_kai_pod
-from mooring.model.gangs.membership import VOLCANO_GROUPS, VOLCANO_MINIMUM, VOLCANO_ROLE
+from mooring.model.jobs.expansion import Owned, Stamp, owner_key
 from mooring.model.jobs.pod_sets import PodFinder, PodSetPlan, by_label, has_ended
-from mooring.model.loading.expansion import Owned, Stamp, owner_key
-from mooring.model.queued.labels import queue_name
 
 GROUP = "kubeflow.org"
 _PREFIX = "training.kubeflow.org"

@@ -10,6 +10,7 @@ import msgspec
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import Pod, PodTemplateSpec
 from mooring.model.api.workloads import Job, JobSpec
+from mooring.model.jobs.expansion import JOB_NAMES, Owned, Stamp, controller_of, is_job_over, owner_key
 from mooring.model.jobs.kubeflow import (
     GROUP,
     JOB_NAME,
@@ -29,7 +30,6 @@ from mooring.model.jobs.kubeflow import (
     with_gang,
 )
 from mooring.model.jobs.pod_sets import PodFinder, PodSetPlan, label
-from mooring.model.loading.expansion import JOB_NAMES, Owned, Stamp, controller_of, is_job_over, owner_key
 
 MPI_FIELD = "mpiReplicaSpecs"
 LAUNCHER = "Launcher"

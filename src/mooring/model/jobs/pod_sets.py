@@ -1,14 +1,17 @@
 """What all kinds of jobs say of their pods in the same words: which pod sets they queue as, which pods are in them."""
 
+import hashlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
+from mooring.model.api.kueue_labels import POD_SET_GROUP, ROLE_HASH
 from mooring.model.api.kueue_workload import TopologyRequest
 from mooring.model.api.meta import Condition, ObjectMeta
-from mooring.model.api.pods import Pod, PodTemplateSpec
-from mooring.model.loading.expansion import OwnerKey, controller_of
-from mooring.model.queued.labels import POD_SET_GROUP
+from mooring.model.api.pods import Container, Pod, PodTemplateSpec
+from mooring.model.jobs.expansion import OwnerKey, controller_of
 from mooring.model.topology.requests import (
     KUEUE_PREFERRED,
     KUEUE_REQUESTS,
@@ -114,3 +117,22 @@ def topology_request(metadata: ObjectMeta, plan: PodSetPlan) -> TopologyRequest 
         pod_set_slice_required_topology=topology_request.slice_level,
         pod_set_slice_size=topology_request.slice_size or None,
     )
+
+
+def role_hash(pod: Pod) -> str:
+    """A short name for everything of a pod that admission reads; the one that it was given, if it was."""
+    given = (pod.metadata.annotations or {}).get(ROLE_HASH)
+    if given:
+        return given
+    spec = pod.spec
+    shape = [
+        _container_shapes(spec.init_containers or ()),
+        _container_shapes(spec.containers),
+        *(spec.node_selector, spec.affinity, spec.tolerations, spec.priority),
+        *(spec.topology_spread_constraints, spec.overhead, spec.resource_claims),
+    ]
+    return hashlib.sha256(msgspec.json.encode(shape, order="sorted")).hexdigest()[:8]
+
+
+def _container_shapes(containers: Sequence[Container]) -> list[object]:
+    return [[found.resources.requests if found.resources else None, found.ports] for found in containers]

@@ -6,12 +6,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from mooring.model.api.kueue_labels import queue_name
 from mooring.model.api.meta import KubeObject, ObjectMeta, OwnerReference, Resources
 from mooring.model.api.pods import Container, Pod, PodSpec, PodTemplateSpec, ResourceRequirements
 from mooring.model.api.workloads import Job, JobSpec
+from mooring.model.jobs.expansion import JOB_NAMES, Owned, Stamp, owner_key
 from mooring.model.jobs.pod_sets import PodFinder, PodSetPlan, label
-from mooring.model.loading.expansion import JOB_NAMES, Owned, Stamp, owner_key
-from mooring.model.queued.labels import queue_name
 
 GROUP = "ray.io"
 CLUSTER = "ray.io/cluster"

@@ -7,6 +7,7 @@ from itertools import islice
 import msgspec
 from msgspec.structs import replace
 
+from mooring.model.api.kueue_labels import queue_name
 from mooring.model.api.meta import KubeObject, ObjectMeta, Resources
 from mooring.model.api.pods import (
     Affinity,
@@ -17,9 +18,8 @@ from mooring.model.api.pods import (
     Toleration,
     Volume,
 )
+from mooring.model.jobs.expansion import Owned, Stamp, owner_key
 from mooring.model.jobs.pod_sets import PodFinder, PodSetPlan, by_label, label
-from mooring.model.loading.expansion import Owned, Stamp, owner_key
-from mooring.model.queued.labels import queue_name
 
 GROUP = "sparkoperator.k8s.io"
 ROLE = "spark-role"

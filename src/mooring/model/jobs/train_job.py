@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from mooring.model.api.gang_labels import COSCHEDULING_GROUPS, VOLCANO_GROUPS
+from mooring.model.api.kueue_labels import queue_name
 from mooring.model.api.meta import Condition, KubeObject, ObjectMeta
 from mooring.model.api.pods import Pod, PodSpec, PodTemplateSpec, ResourceRequirements
-from mooring.model.gangs.dialects.volcano import NetworkTopology
-from mooring.model.gangs.membership import COSCHEDULING_GROUPS, VOLCANO_GROUPS
 from mooring.model.jobs.jobset import (
     JobSet,
     JobSetSpec,
@@ -24,7 +24,7 @@ from mooring.model.jobs.jobset import (
     job_set_templates,
 )
 from mooring.model.jobs.pod_sets import PodFinder, PodSetPlan, has_ended
-from mooring.model.queued.labels import queue_name
+from mooring.model.topology.requests import NetworkTopology
 
 GROUP, TRAIN_JOB = "trainer.kubeflow.org", "TrainJob"
 CLUSTER_RUNTIME, RUNTIME = "ClusterTrainingRuntime", "TrainingRuntime"

@@ -9,19 +9,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mooring.model.api.kai_labels import is_kai_pod
+from mooring.model.api.kueue_labels import APP_WRAPPER, QUEUE_NAME
 from mooring.model.api.pods import Pod
 from mooring.model.api.workloads import CronJob
 from mooring.model.gangs.dialects import kai_pods
 from mooring.model.gangs.dialects.annotations import CARRIED as ANNOTATIONS_CARRIED
+from mooring.model.jobs.expansion import OwnerKey, template_of
 from mooring.model.keys import GangKey
 from mooring.model.loading.collection import WITH_TEMPLATE
-from mooring.model.loading.expansion import OwnerKey, template_of
 from mooring.model.loading.links import Links
-from mooring.model.loading.picture import Identity, Source
 from mooring.model.loading.published import Published
-from mooring.model.loading.tables import Tables
 from mooring.model.loading.ties import Ties
-from mooring.model.queued.labels import APP_WRAPPER, QUEUE_NAME
+from mooring.model.objects.picture import Identity, Source
+from mooring.model.objects.tables import Tables
 
 _MAY_BE_SILENT = frozenset({*WITH_TEMPLATE, CronJob})
 _SAYINGS = frozenset({*ANNOTATIONS_CARRIED, *kai_pods.CARRIED, QUEUE_NAME, APP_WRAPPER})
@@ -90,7 +91,7 @@ class Alone:
         template, metadata = template_of(found), found.metadata
         if any(marks and not _SAYINGS.isdisjoint(marks) for marks in (metadata.labels, metadata.annotations)):
             return False
-        if template is None or kai_pods.is_kai_pod(template.spec, template.metadata.labels):
+        if template is None or is_kai_pod(template.spec, template.metadata.labels):
             return False
         spec = template.spec
         name = spec.priority_class_name

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mooring.model.api.kueue_labels import APP_WRAPPER, PRIORITY_CLASS, QUEUE_NAME, queue_name
 from mooring.model.jobs.app_wrapper import WRAPPER, AppWrapper
-from mooring.model.loading.kinds import Source, decode
-from mooring.model.loading.places import Place
-from mooring.model.queued.labels import APP_WRAPPER, PRIORITY_CLASS, QUEUE_NAME, queue_name
+from mooring.model.objects.kinds import Source, decode
+from mooring.model.places import Place
 
 NOT_STARTED = ("", "Suspended")
 """Phases of a wrapper whose objects are not there."""

@@ -16,8 +16,7 @@ from mooring.model.api.pods import Pod
 from mooring.model.api.volcano_queue import Queue, default_queue
 from mooring.model.api.volumes import StorageClass
 from mooring.model.api.workloads import CronJob, Job, ReplicationController
-from mooring.model.loading.custom_workloads import custom_workload
-from mooring.model.loading.defaults import (
+from mooring.model.defaults import (
     DEFAULT_NAMESPACE,
     default_job,
     default_namespace,
@@ -25,11 +24,12 @@ from mooring.model.loading.defaults import (
     default_pod_spec,
     default_storage_class,
 )
-from mooring.model.loading.expansion import template_of
-from mooring.model.loading.kinds import Kind
-from mooring.model.loading.label_keys import merge_label_keys
-from mooring.model.loading.places import Place
+from mooring.model.jobs.expansion import template_of
+from mooring.model.jobs.label_keys import merge_label_keys
 from mooring.model.loading.replicas import expand_node, expand_pod
+from mooring.model.objects.custom_workloads import custom_workload
+from mooring.model.objects.kinds import Kind
+from mooring.model.places import Place
 from mooring.model.validation.objects import validate
 
 

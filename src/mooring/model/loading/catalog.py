@@ -16,21 +16,21 @@ from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PriorityClass
 from mooring.model.events import Event, GangSeen, NodeLost, NodeSeen, ObjectLost, ObjectSeen, PodLost, PodSeen
 from mooring.model.gangs.dialects.grove import ClusterTopologyBinding
+from mooring.model.jobs.expansion import OwnerKey
 from mooring.model.jobs.train_job import ClusterTrainingRuntime, TrainingRuntime
 from mooring.model.keys import GangKey
 from mooring.model.loading.alone import Alone, translate_alone
 from mooring.model.loading.arrival import complete, stands_for
 from mooring.model.loading.collection import Collected, Collection, taken
 from mooring.model.loading.documents import Document
-from mooring.model.loading.expansion import OwnerKey
-from mooring.model.loading.kinds import Kind, decode, find_kind, ignored_name, kind_of_type
 from mooring.model.loading.links import Links, parts_in_gangs
 from mooring.model.loading.neighbours import Neighbours
-from mooring.model.loading.picture import Identity, Manifests, Source, identity_of
-from mooring.model.loading.places import Place
 from mooring.model.loading.published import Published, Slot, outputs_of
-from mooring.model.loading.tables import TABLE_TYPES, Tables
 from mooring.model.loading.ties import ALL_OF, Entry, Ties
+from mooring.model.objects.kinds import Kind, decode, find_kind, ignored_name, kind_of_type
+from mooring.model.objects.picture import Identity, Manifests, Source, identity_of
+from mooring.model.objects.tables import TABLE_TYPES, Tables
+from mooring.model.places import Place
 from mooring.model.queued.gathering import Gathering
 from mooring.model.topology.requests import HyperNode
 from mooring.model.what_matters import is_same

@@ -12,7 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.model.api.devices import ResourceSlice
+from mooring.model.api.kai_labels import QUEUE as KAI_QUEUE
 from mooring.model.api.kueue import Workload
+from mooring.model.api.kueue_labels import NO_CONTROLLER, queue_name
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import Pod, PodSpec
 from mooring.model.api.policies import PriorityClass
@@ -26,25 +28,16 @@ from mooring.model.api.workloads import (
     ReplicationController,
     StatefulSet,
 )
+from mooring.model.defaults import default_storage
 from mooring.model.devices.compute_domains import ComputeDomain, channel_template
-from mooring.model.gangs.declarations import Declarations, check_trees, declarations_of
 from mooring.model.gangs.dialects.annotations import carry_annotations
 from mooring.model.gangs.dialects.kai import KaiPodGroup
 from mooring.model.gangs.dialects.kai_grouper import GROUPERS, group_pods
 from mooring.model.gangs.dialects.kai_pods import PRIORITY_CLASS as KAI_PRIORITY_CLASS
-from mooring.model.gangs.dialects.kai_pods import QUEUE as KAI_QUEUE
 from mooring.model.gangs.dialects.kai_pods import TopOwners, carry_labels, default_kai_pod
 from mooring.model.gangs.dialects.volcano_flow import JobFlow, JobTemplate, jobs_to_start
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob
-from mooring.model.jobs.jobset import JobSet
-from mooring.model.jobs.kinds import JOB_KINDS
-from mooring.model.jobs.pod_sets import PodFinder
-from mooring.model.jobs.train_job import TrainJob, is_train_job_over, pod_group_document, read_job_set, runtime_key
-from mooring.model.loading.arrival import complete
-from mooring.model.loading.custom_workloads import CUSTOM_WORKLOADS, custom_workload, spec_path
-from mooring.model.loading.daemons import expand_daemon_set
-from mooring.model.loading.defaults import default_storage
-from mooring.model.loading.expansion import (
+from mooring.model.jobs.expansion import (
     expand_job,
     expand_replicas,
     expand_stateful_set,
@@ -54,13 +47,20 @@ from mooring.model.loading.expansion import (
     replica_set_of,
     template_of,
 )
-from mooring.model.loading.kinds import decode, find_kind, kind_of_type
-from mooring.model.loading.picture import Identity, Manifests, Source, identity_of
-from mooring.model.loading.places import Place, describe, show
-from mooring.model.loading.priorities import check_global_defaults
-from mooring.model.loading.tables import Tables
+from mooring.model.jobs.jobset import JobSet
+from mooring.model.jobs.pod_sets import PodFinder
+from mooring.model.jobs.train_job import TrainJob, is_train_job_over, pod_group_document, read_job_set, runtime_key
+from mooring.model.loading.arrival import complete
+from mooring.model.loading.daemons import expand_daemon_set
+from mooring.model.loading.declarations import Declarations, check_trees, declarations_of
+from mooring.model.objects.custom_workloads import CUSTOM_WORKLOADS, custom_workload, spec_path
+from mooring.model.objects.job_kinds import JOB_KINDS
+from mooring.model.objects.kinds import decode, find_kind, kind_of_type
+from mooring.model.objects.picture import Identity, Manifests, Source, identity_of
+from mooring.model.objects.tables import Tables
+from mooring.model.places import Place, describe, show
+from mooring.model.priorities import check_global_defaults
 from mooring.model.queued.checks import name_default_queues, validate_queued
-from mooring.model.queued.labels import NO_CONTROLLER, queue_name
 from mooring.model.queued.workloads import hold_queued
 from mooring.model.quotas.admission import admit_to_namespaces
 from mooring.model.validation.devices import check_pools

@@ -9,7 +9,7 @@ from mooring.model.api.meta import NodeSelector, NodeSelectorRequirement, NodeSe
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Affinity, NodeAffinity, Pod, PodSpec, Toleration
 from mooring.model.api.workloads import DaemonSet
-from mooring.model.loading.expansion import Owned, PodNames, Stamp, owner_key
+from mooring.model.jobs.expansion import Owned, PodNames, Stamp, owner_key
 from mooring.model.values.selectors import compile_equality, compile_node_selector, matches_any_term
 from mooring.model.values.tolerations import untolerated
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from mooring.model.api.meta import KubeObject, ObjectMeta
 from mooring.model.gangs.checks import MOST_PODS
-from mooring.model.loading.kinds import Source, decode
-from mooring.model.loading.places import Place, show
+from mooring.model.objects.kinds import Source, decode
+from mooring.model.places import Place, show
 
 SET_GROUP, SET = "disaggregatedset.x-k8s.io", "DisaggregatedSet"
 _NAME, _ROLE, _SLICE = (f"{SET_GROUP}/{part}" for part in ("name", "role", "slice"))

@@ -14,9 +14,9 @@ from mooring.model.loading.app_wrapper import components
 from mooring.model.loading.configuration import configuration_in_map, configuration_without_kind
 from mooring.model.loading.disaggregated_set import SET, SET_GROUP, leader_worker_sets
 from mooring.model.loading.fields import FieldChecks
-from mooring.model.loading.kinds import Source, as_mapping, decode, find_kind
-from mooring.model.loading.places import Place, show
-from mooring.model.loading.yaml_text import YamlProblem, read_yaml
+from mooring.model.objects.kinds import Source, as_mapping, decode, find_kind
+from mooring.model.places import Place, show
+from mooring.model.yaml_text import YamlProblem, read_yaml
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 LARGEST_FILE = 1 << 31

@@ -18,8 +18,8 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from mooring.errors import ManifestError
-from mooring.model.loading.kinds import Source
-from mooring.model.loading.places import Place
+from mooring.model.objects.kinds import Source
+from mooring.model.places import Place
 
 Validation = Literal["strict", "warn", "ignore"]
 """What is done about unknown fields and duplicate keys."""

@@ -9,11 +9,11 @@ from itertools import chain
 from typing import Any
 
 from mooring.model.api.pods import Pod
+from mooring.model.jobs.expansion import OwnerKey
 from mooring.model.keys import GangKey
 from mooring.model.loading.collection import Collected
-from mooring.model.loading.expansion import OwnerKey
-from mooring.model.loading.picture import Identity, identity_of
 from mooring.model.loading.ties import NO_TIES, Entry, Ties, ties_of, ties_of_changed
+from mooring.model.objects.picture import Identity, identity_of
 
 
 class Links:

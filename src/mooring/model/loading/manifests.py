@@ -15,9 +15,9 @@ import msgspec
 from mooring.model.loading.catalog import Catalog
 from mooring.model.loading.documents import flatten, read_documents
 from mooring.model.loading.fields import FieldChecks
-from mooring.model.loading.kinds import kind_of_type
-from mooring.model.loading.picture import Manifests
-from mooring.model.loading.places import Place, show
+from mooring.model.objects.kinds import kind_of_type
+from mooring.model.objects.picture import Manifests
+from mooring.model.places import Place, show
 
 __all__ = ["Manifests", "build_manifests", "collector_paused", "load_manifests"]
 

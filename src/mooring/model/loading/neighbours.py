@@ -7,20 +7,20 @@ a pod that changed, the PodGroup of its gang.
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from mooring.model.api.kueue_labels import queue_name
 from mooring.model.api.pods import Pod
 from mooring.model.api.workloads import StatefulSet
 from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
 from mooring.model.jobs.app_wrapper import WRAPPER
-from mooring.model.jobs.kinds import JOB_KINDS
+from mooring.model.jobs.expansion import OwnerKey
 from mooring.model.keys import GangKey
 from mooring.model.loading.collection import WORKLOAD_TYPES
-from mooring.model.loading.expansion import OwnerKey
 from mooring.model.loading.links import Links
-from mooring.model.loading.picture import Identity
-from mooring.model.loading.tables import Tables
 from mooring.model.loading.ties import Ties
+from mooring.model.objects.job_kinds import JOB_KINDS
+from mooring.model.objects.picture import Identity
+from mooring.model.objects.tables import Tables
 from mooring.model.queued.gathering import POD_GROUP_KIND
-from mooring.model.queued.labels import queue_name
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 
 _GATHERED = frozenset(kind.type for kind in JOB_KINDS)

@@ -20,7 +20,7 @@ from mooring.model.events import (
     object_key,
 )
 from mooring.model.loading.collection import Collected
-from mooring.model.loading.picture import Identity, identity_of
+from mooring.model.objects.picture import Identity, identity_of
 from mooring.model.queued.gathering import Gathering, is_same_workload
 from mooring.model.what_matters import is_same, is_same_to_engine
 

@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.nodes import Node, Taint
 from mooring.model.api.pods import Pod
-from mooring.model.loading.defaults import HOSTNAME_LABEL
-from mooring.model.loading.places import Place, show
+from mooring.model.defaults import HOSTNAME_LABEL
+from mooring.model.places import Place, show
 
 REPLICAS = "mooring.dev/replicas"
 WITHOUT = "mooring.dev/replicas-without"

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from mooring.model.api.meta import ObjectMeta, TypeMeta
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
+from mooring.model.jobs.expansion import controller_of
 from mooring.model.loading.catalog import Catalog
 from mooring.model.loading.documents import Document, read_documents
-from mooring.model.loading.expansion import controller_of
 from mooring.model.loading.fields import FieldChecks
-from mooring.model.loading.kinds import decode
-from mooring.model.loading.picture import Manifests
-from mooring.model.loading.places import CLUSTER_SCOPED, Place
 from mooring.model.loading.replicas import REPLICAS, WITHOUT, expand_node, expand_pod
+from mooring.model.objects.kinds import decode
+from mooring.model.objects.picture import Manifests
+from mooring.model.places import CLUSTER_SCOPED, Place
 
 Identity = tuple[str, str, str, str]
 """Group, kind, namespace and name."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from mooring.model.api import kai_labels
 from mooring.model.api.elastic_quota import ElasticQuota
 from mooring.model.api.kai_queue import KaiQueue
 from mooring.model.api.kueue import (
@@ -21,6 +22,18 @@ from mooring.model.api.kueue import (
     Workload,
     WorkloadPriorityClass,
 )
+from mooring.model.api.kueue_labels import (
+    APP_WRAPPER,
+    DEFAULT_PRIORITY_CLASS,
+    DEFAULT_QUEUE,
+    POD_GROUP,
+    PREBUILT_WORKLOAD,
+    PRIORITY_CLASS,
+    QUEUE_NAME,
+    app_wrapper,
+    pod_group,
+    queue_name,
+)
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod, PodSpec
@@ -28,7 +41,6 @@ from mooring.model.api.policies import PriorityClass
 from mooring.model.api.volcano_queue import Queue
 from mooring.model.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.model.api.workloads import CronJob, DaemonSet, StatefulSet
-from mooring.model.gangs.declarations import DIALECTS
 from mooring.model.gangs.dialects import kai_pods
 from mooring.model.gangs.dialects.coscheduling import CoschedulingPodGroup
 from mooring.model.gangs.dialects.grove import ClusterTopologyBinding, PodCliqueSet
@@ -42,8 +54,8 @@ from mooring.model.gangs.gang import gang_key
 from mooring.model.gangs.membership import COSCHEDULING_KIND, LWS_NAME, membership
 from mooring.model.jobs.app_wrapper import LABEL as APP_WRAPPER_LABEL
 from mooring.model.jobs.app_wrapper import WRAPPER, WRAPPER_GROUP
+from mooring.model.jobs.expansion import OwnerKey, controller_of, owner_key, template_of
 from mooring.model.jobs.jobset import JOB_SET_NAME
-from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.jobs.kubeflow import JOB_NAME
 from mooring.model.jobs.ray import CLUSTER, RayJob, RayService, cluster_name
 from mooring.model.jobs.spark import APP_NAME
@@ -54,22 +66,11 @@ from mooring.model.jobs.train_job import (
     runtime_key,
     runtime_priority_classes,
 )
-from mooring.model.loading.custom_workloads import custom_workload
-from mooring.model.loading.expansion import OwnerKey, controller_of, owner_key, template_of
+from mooring.model.loading.declarations import DIALECTS
+from mooring.model.objects.custom_workloads import custom_workload
+from mooring.model.objects.job_kinds import JOB_KINDS
 from mooring.model.queued.building import workload_name
 from mooring.model.queued.gathering import POD_GROUP_KIND
-from mooring.model.queued.labels import (
-    APP_WRAPPER,
-    DEFAULT_PRIORITY_CLASS,
-    DEFAULT_QUEUE,
-    POD_GROUP,
-    PREBUILT_WORKLOAD,
-    PRIORITY_CLASS,
-    QUEUE_NAME,
-    app_wrapper,
-    pod_group,
-    queue_name,
-)
 from mooring.model.topology.requests import HyperNode
 
 Entry: TypeAlias = tuple[type[Any], str, str]
@@ -89,7 +90,7 @@ _OWNING_LABELS = {
 """Labels by which pods say whose they are, whoever made them."""
 _READ_AS_A_WHOLE = (Cohort, HyperNode, Queue, KaiQueue, ElasticQuota, Topology, CompositePodGroup, PriorityClass)
 """Kinds whose objects must not contradict each other; where that is checked, all of a kind are looked at."""
-_KAI_LABELS = frozenset({kai_pods.QUEUE, kai_pods.PRIORITY_CLASS, kai_pods.RAY_PRIORITY_CLASS})
+_KAI_LABELS = frozenset({kai_labels.QUEUE, kai_pods.PRIORITY_CLASS, kai_pods.RAY_PRIORITY_CLASS})
 _MARKS = frozenset(
     {*_OWNING_LABELS, *_KAI_LABELS, QUEUE_NAME, PRIORITY_CLASS, PREBUILT_WORKLOAD, POD_GROUP, APP_WRAPPER, GROUPS}
 )
@@ -158,7 +159,7 @@ def _is_plain(pod: Pod) -> bool:
     return (
         (not metadata.labels or _MARKS.isdisjoint(metadata.labels))
         and (not metadata.annotations or _MARKS.isdisjoint(metadata.annotations))
-        and pod.spec.scheduler_name != kai_pods.SCHEDULER
+        and pod.spec.scheduler_name != kai_labels.SCHEDULER
         and membership(pod) is None
     )
 
@@ -335,7 +336,7 @@ def _kai_class_names(found: Any) -> Iterator[str]:
 def _class_of(spec: PodSpec) -> Iterator[str]:
     if spec.priority_class_name or spec.priority is None:
         yield spec.priority_class_name
-    if spec.scheduler_name == kai_pods.SCHEDULER:
+    if spec.scheduler_name == kai_labels.SCHEDULER:
         yield from kai_pods.CLASSES
 
 

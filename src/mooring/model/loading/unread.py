@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from mooring.model.loading.kinds import find_kind
+from mooring.model.objects.kinds import find_kind
 
 _NO_CONCERN_GROUPS = frozenset(
     {

@@ -7,6 +7,13 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.model.api.kueue import GROUP
+from mooring.model.api.kueue_labels import (
+    DEFAULT_PRIORITY_CLASS,
+    MAX_EXECUTION_SECONDS,
+    PRIORITY_CLASS,
+    positive_count,
+    queue_name,
+)
 from mooring.model.api.kueue_workload import (
     PodSet,
     PriorityClassReference,
@@ -18,14 +25,7 @@ from mooring.model.api.kueue_workload import (
 from mooring.model.api.meta import ObjectMeta, OwnerReference, timestamp_seconds
 from mooring.model.api.pods import Pod, PodTemplateSpec
 from mooring.model.jobs.pod_sets import PodSetPlan, topology_request
-from mooring.model.loading.tables import Tables
-from mooring.model.queued.labels import (
-    DEFAULT_PRIORITY_CLASS,
-    MAX_EXECUTION_SECONDS,
-    PRIORITY_CLASS,
-    positive_count,
-    queue_name,
-)
+from mooring.model.objects.tables import Tables
 
 _LONGEST_NAME = 247
 """A name may have 253 characters; the hash and the dash before it take six."""

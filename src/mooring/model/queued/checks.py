@@ -8,25 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mooring.model.api.kueue import Cohort, Workload
-from mooring.model.api.meta import ObjectMeta
-from mooring.model.api.pods import Pod, PodTemplateSpec
-from mooring.model.api.workloads import (
-    CronJob,
-    DaemonSet,
-    Deployment,
-    Job,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-)
-from mooring.model.jobs.kinds import JOB_KINDS, JobKind
-from mooring.model.jobs.pod_sets import MAIN, PodSetPlan
-from mooring.model.jobs.ray import RayCluster, RayClusterSpec, RayJob, RayService
-from mooring.model.loading.custom_workloads import CUSTOM_WORKLOADS
-from mooring.model.loading.expansion import job_of, job_pod_count, template_of
-from mooring.model.loading.places import Place, show
-from mooring.model.loading.tables import Tables
-from mooring.model.queued.labels import (
+from mooring.model.api.kueue_labels import (
     DEFAULT_QUEUE,
     ELASTIC_JOB,
     MAX_EXECUTION_SECONDS,
@@ -39,6 +21,24 @@ from mooring.model.queued.labels import (
     positive_count,
     queue_name,
 )
+from mooring.model.api.meta import ObjectMeta
+from mooring.model.api.pods import Pod, PodTemplateSpec
+from mooring.model.api.workloads import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+from mooring.model.jobs.expansion import job_of, job_pod_count, template_of
+from mooring.model.jobs.pod_sets import MAIN, PodSetPlan
+from mooring.model.jobs.ray import RayCluster, RayClusterSpec, RayJob, RayService
+from mooring.model.objects.custom_workloads import CUSTOM_WORKLOADS
+from mooring.model.objects.job_kinds import JOB_KINDS, JobKind
+from mooring.model.objects.tables import Tables
+from mooring.model.places import Place, show
 from mooring.model.queued.pods import annotation, pod_plan
 from mooring.model.topology.requests import TopologyRequestError, topology_request_of
 from mooring.model.validation.kueue import validate_cohort_tree
@@ -46,7 +46,7 @@ from mooring.model.validation.kueue_workload import MOST_POD_SETS
 from mooring.model.validation.terms import Subject
 
 if TYPE_CHECKING:
-    from mooring.model.loading.picture import Manifests
+    from mooring.model.objects.picture import Manifests
 
 Placed = Callable[[type[Any]], list[tuple[Any, Place]]]
 """The objects of a kind, each with its place."""

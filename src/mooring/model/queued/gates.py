@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from mooring.model.api.kueue import ResourceFlavor
+from mooring.model.api.kueue_labels import ADMISSION_GATE, QUEUE_GATES
 from mooring.model.api.pods import Pod, PodSpec, SchedulingGate, Toleration
-from mooring.model.queued.labels import ADMISSION_GATE, QUEUE_GATES
 
 
 class ResumeError(ValueError):

@@ -10,16 +10,25 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mooring.model.api.kueue_labels import (
+    NO_CONTROLLER,
+    ORIGINAL_TEMPLATES,
+    PRIORITY_CLASS,
+    QUEUE_NAME,
+    app_wrapper,
+    pod_group,
+    queue_name,
+)
 from mooring.model.api.kueue_workload import FINISHED, Workload
 from mooring.model.api.meta import ObjectMeta, OwnerReference
 from mooring.model.api.pods import Pod
 from mooring.model.jobs.app_wrapper import WRAPPER, WRAPPER_GROUP
-from mooring.model.jobs.kinds import JOB_KINDS, JobKind
+from mooring.model.jobs.expansion import OwnerKey, controller_of, index_owned, owner_key
 from mooring.model.jobs.pod_sets import MAIN, PodFinder, PodSetPlan
 from mooring.model.keys import PodKey
-from mooring.model.loading.expansion import OwnerKey, controller_of, index_owned, owner_key
-from mooring.model.loading.picture import Manifests, identity_of
-from mooring.model.loading.tables import Tables
+from mooring.model.objects.job_kinds import JOB_KINDS, JobKind
+from mooring.model.objects.picture import Manifests, identity_of
+from mooring.model.objects.tables import Tables
 from mooring.model.queued.building import (
     MADE_FROM,
     MADE_UID,
@@ -29,15 +38,6 @@ from mooring.model.queued.building import (
     workload_name,
 )
 from mooring.model.queued.given import GivenWorkloads
-from mooring.model.queued.labels import (
-    NO_CONTROLLER,
-    ORIGINAL_TEMPLATES,
-    PRIORITY_CLASS,
-    QUEUE_NAME,
-    app_wrapper,
-    pod_group,
-    queue_name,
-)
 from mooring.model.queued.pods import PodGroup, gather_groups, pod_plan
 from mooring.model.queued.running import RunningWorkload
 from mooring.model.queued.wrappers import Component, gather_wrappers

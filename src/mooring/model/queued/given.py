@@ -3,11 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from mooring.model.api.kueue_labels import PREBUILT_WORKLOAD
 from mooring.model.api.kueue_workload import FINISHED, Workload
 from mooring.model.api.meta import ObjectMeta, OwnerReference, timestamp_seconds
+from mooring.model.jobs.expansion import OwnerKey
 from mooring.model.jobs.pod_sets import api_group
-from mooring.model.loading.expansion import OwnerKey
-from mooring.model.queued.labels import PREBUILT_WORKLOAD
 
 
 class GivenWorkloads:

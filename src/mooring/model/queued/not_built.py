@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from mooring.model.api.kueue import AdmissionCheck, ClusterQueue
-from mooring.model.loading.picture import Manifests
+from mooring.model.objects.picture import Manifests
 
 ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
 CONTROLLERS = ("kueue.x-k8s.io/provisioning-request", "kueue.x-k8s.io/multikueue")

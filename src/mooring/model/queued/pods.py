@@ -1,23 +1,19 @@
 """Pods that queue themselves: alone, or as a group that says how many it is and is admitted as one."""
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-import msgspec
-
-from mooring.model.api.meta import timestamp_seconds
-from mooring.model.api.pods import Container, Pod, PodTemplateSpec
-from mooring.model.jobs.pod_sets import MAIN, PodSetPlan
-from mooring.model.queued.labels import (
+from mooring.model.api.kueue_labels import (
     ADMISSION_GATE,
     POD_GROUP_FAST_ADMISSION,
     POD_GROUP_INDEX,
     POD_GROUP_TOTAL,
     RETRIABLE_IN_GROUP,
-    ROLE_HASH,
     positive_count,
 )
+from mooring.model.api.meta import timestamp_seconds
+from mooring.model.api.pods import Pod, PodTemplateSpec
+from mooring.model.jobs.pod_sets import MAIN, PodSetPlan, role_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,22 +109,3 @@ def pod_plan(pod: Pod, name: str = MAIN, count: int = 1, reclaimable: int = 0) -
         reclaimable=reclaimable,
         index_label=POD_GROUP_INDEX,
     )
-
-
-def role_hash(pod: Pod) -> str:
-    """A short name for everything of a pod that admission reads; the one that it was given, if it was."""
-    given = annotation(pod, ROLE_HASH)
-    if given:
-        return given
-    spec = pod.spec
-    shape = [
-        _container_shapes(spec.init_containers or ()),
-        _container_shapes(spec.containers),
-        *(spec.node_selector, spec.affinity, spec.tolerations, spec.priority),
-        *(spec.topology_spread_constraints, spec.overhead, spec.resource_claims),
-    ]
-    return hashlib.sha256(msgspec.json.encode(shape, order="sorted")).hexdigest()[:8]
-
-
-def _container_shapes(containers: Sequence[Container]) -> list[object]:
-    return [[found.resources.requests if found.resources else None, found.ports] for found in containers]

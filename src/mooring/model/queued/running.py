@@ -14,7 +14,7 @@ from mooring.model.api.kueue_workload import (
 )
 from mooring.model.api.meta import Resources
 from mooring.model.api.pods import Pod
-from mooring.model.loading.tables import Tables
+from mooring.model.objects.tables import Tables
 from mooring.model.values.requests import CPU, PODS, pod_requests, to_column_units
 
 Members = Mapping[str, Sequence[Pod]]

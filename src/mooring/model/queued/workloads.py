@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from mooring.model.api.kueue import ResourceFlavor
+from mooring.model.api.kueue_labels import ROLE_HASH, pod_group
 from mooring.model.api.kueue_workload import ADMITTED, AdmissionCheckState, PodSetAssignment, Workload
 from mooring.model.api.pods import Pod, Toleration
+from mooring.model.jobs.pod_sets import role_hash
 from mooring.model.keys import PodKey
-from mooring.model.loading.picture import Manifests
-from mooring.model.loading.places import Place
-from mooring.model.loading.tables import Tables
+from mooring.model.objects.picture import Manifests
+from mooring.model.objects.tables import Tables
+from mooring.model.places import Place
 from mooring.model.pod_patch import PodPatch
 from mooring.model.queued.gates import ResumeError as ResumeError
 from mooring.model.queued.gates import flavor_terms as flavor_terms
@@ -23,8 +25,6 @@ from mooring.model.queued.gates import resume as resume
 from mooring.model.queued.gates import resume_pods as resume_pods
 from mooring.model.queued.gathering import Gathering
 from mooring.model.queued.gathering import QueuedWorkload as QueuedWorkload
-from mooring.model.queued.labels import ROLE_HASH, pod_group
-from mooring.model.queued.pods import role_hash
 
 
 def queued_workloads(manifests: Manifests) -> list[QueuedWorkload]:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
+from mooring.model.api.kueue_labels import app_wrapper
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import Pod
 from mooring.model.jobs.pod_sets import PodSetPlan
-from mooring.model.queued.labels import app_wrapper
 
 
 @dataclass(slots=True)

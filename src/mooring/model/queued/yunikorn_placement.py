@@ -19,11 +19,11 @@ from mooring.model.api.yunikorn_queues import (
     YuniKornQueue,
     YuniKornQueues,
 )
+from mooring.model.gangs.membership import YUNIKORN, named_application
 
 SCHEDULER = "yunikorn"
-DOMAIN = "yunikorn.apache.org/"
-APPLICATION, QUEUE, USER_INFO = f"{DOMAIN}app-id", f"{DOMAIN}queue", f"{DOMAIN}user.info"
-APPLICATION_LABELS, QUEUE_LABEL = ("applicationId", "spark-app-selector"), "queue"
+QUEUE, USER_INFO = f"{YUNIKORN}queue", f"{YUNIKORN}user.info"
+QUEUE_LABEL = "queue"
 NAMESPACE = "namespace"
 UNPLACED = "@unplaced@"
 """In the place of a queue's path; no queue can be called so."""
@@ -49,12 +49,6 @@ class _UserInfo(msgspec.Struct):
 def application_of(pod: Pod) -> str:
     """The application that a pod is a part of; one that names none is an application by itself."""
     return named_application(pod) or pod.key
-
-
-def named_application(pod: Pod) -> str:
-    labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
-    named = (labels.get(APPLICATION), annotations.get(APPLICATION), *(labels.get(key) for key in APPLICATION_LABELS))
-    return next((name for name in named if name), "")
 
 
 def user_of(pod: Pod) -> User:

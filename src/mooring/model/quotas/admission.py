@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from mooring.model.api.pods import Pod
 from mooring.model.api.volumes import PersistentVolumeClaim
-from mooring.model.loading.expansion import controller_of
-from mooring.model.loading.kinds import KINDS
+from mooring.model.jobs.expansion import controller_of
+from mooring.model.objects.kinds import KINDS
 from mooring.model.quotas.namespace_limits import NamespaceLimits
 from mooring.model.quotas.namespace_quotas import NamespaceQuotas
 from mooring.model.quotas.object_usage import CLAIMS
@@ -21,7 +21,7 @@ from mooring.model.quotas.refusals import RESOURCE_QUOTA, Refusal, forbid, objec
 from mooring.model.quotas.resource_names import resource_name, resource_of
 
 if TYPE_CHECKING:
-    from mooring.model.loading.picture import Manifests
+    from mooring.model.objects.picture import Manifests
 
 _ALWAYS_THERE = (CoreResourceQuota, LimitRange)
 """The rules themselves are in force before anything else is created."""

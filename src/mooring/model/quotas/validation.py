@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from mooring.model.api.meta import Resources
-from mooring.model.loading.places import show
+from mooring.model.places import show
 from mooring.model.quotas.amounts import Amount, Amounts
 from mooring.model.quotas.limit_items import LimitItem, read_item
 from mooring.model.quotas.objects import (

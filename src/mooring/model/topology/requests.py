@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from mooring.model.api.meta import KubeObject, LabelSelector, ObjectMeta
-from mooring.model.loading.places import show
+from mooring.model.places import show
 
 KUEUE_REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 KUEUE_PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
@@ -228,3 +228,14 @@ class HyperNode(KubeObject):
     api_version: str = "topology.volcano.sh/v1alpha1"
     kind: str = "HyperNode"
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+
+HARD, SOFT = "hard", "soft"
+
+
+class NetworkTopology(KubeObject):
+    """How near one another Volcano's pods have to be: within a HyperNode of this tier, or a lower one."""
+
+    mode: str = HARD
+    highest_tier_allowed: int | None = None
+    highest_tier_name: str = ""

@@ -7,7 +7,7 @@ from mooring.model.devices.card_dialects import check_card_request
 from mooring.model.devices.dialects import device_plugin, hami
 from mooring.model.devices.dialects.reading import BadShare
 from mooring.model.devices.mig import KNOWN_PROFILES, geometry_of, profile_of
-from mooring.model.loading.places import show
+from mooring.model.places import show
 from mooring.model.validation.terms import Subject
 
 

@@ -26,7 +26,7 @@ from mooring.model.cel.values import CelCompileError, Semver
 from mooring.model.devices.compute_domains import ALLOCATION_MODES, ComputeDomain
 from mooring.model.devices.selecting import compile_selector
 from mooring.model.devices.sharing_strategies import problems as sharing_problems
-from mooring.model.loading.places import Place, show
+from mooring.model.places import Place, show
 from mooring.model.validation.terms import Subject, check_choice, check_node_selector, check_quantity
 
 MOST_DEVICES = 128

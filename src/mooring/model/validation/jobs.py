@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mooring.model.gangs.checks import check_pods
+from mooring.model.jobs.expansion import job_pod_count
 from mooring.model.jobs.jobset import JobSet
 from mooring.model.jobs.kubeflow import (
     TRAINING_KINDS,
@@ -18,12 +19,11 @@ from mooring.model.jobs.mpi import LAUNCHER, MPI_FIELD, MPI_TYPES, MpiJob
 from mooring.model.jobs.ray import HEAD, RayCluster, RayClusterSpec, RayJob, RayService
 from mooring.model.jobs.spark import DRIVER, EXECUTOR, SparkApplication, java_bytes
 from mooring.model.jobs.train_job import CLUSTER_RUNTIME, RUNTIME, TrainJob
-from mooring.model.loading.expansion import job_pod_count
-from mooring.model.loading.places import show
-from mooring.model.loading.versions import check_version
+from mooring.model.places import show
 from mooring.model.validation.pods import check_pod_spec
 from mooring.model.validation.templates import check_job_spec, check_replicas
 from mooring.model.validation.terms import Subject, check_choice, check_resources
+from mooring.model.validation.versions import check_version
 
 SUBMISSION_MODES = ("K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode")
 JOB_SET_RESTART_POLICY = "OnFailure"

@@ -32,7 +32,7 @@ from mooring.model.api.kueue import (
     Workload,
 )
 from mooring.model.api.meta import QuantityText
-from mooring.model.loading.places import Place, show
+from mooring.model.places import Place, show
 from mooring.model.validation.kueue_workload import check_workload
 from mooring.model.validation.terms import LARGEST_AMOUNT as LARGEST_AMOUNT
 from mooring.model.validation.terms import (

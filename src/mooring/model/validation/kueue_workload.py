@@ -12,7 +12,7 @@ from mooring.model.api.kueue_workload import (
     WorkloadStatus,
 )
 from mooring.model.api.meta import timestamp_seconds
-from mooring.model.loading.places import show
+from mooring.model.places import show
 from mooring.model.validation.pods import check_pod_spec
 from mooring.model.validation.terms import PodSubject, Subject, check_amount, check_choice
 

@@ -3,8 +3,8 @@
 import re
 
 from mooring.model.api.meta import ObjectMeta
-from mooring.model.loading.places import CLUSTER_SCOPED, show
 from mooring.model.loading.replicas import REPLICAS
+from mooring.model.places import CLUSTER_SCOPED, show
 from mooring.model.validation.terms import Subject
 
 LONGEST_SUBDOMAIN, LONGEST_LABEL = 253, 63

@@ -1,8 +1,8 @@
 """Checks of NodeResourceTopology: what a node says of its NUMA zones."""
 
 from mooring.model.api.node_resource_topology import NodeResourceTopology, Zone
-from mooring.model.loading.places import show
 from mooring.model.numa.zones import NODE_ZONE, OLD_POLICIES, zone_number
+from mooring.model.places import show
 from mooring.model.validation.terms import Subject, check_choice, check_quantity
 
 

@@ -26,13 +26,13 @@ from mooring.model.api.workloads import (
 )
 from mooring.model.gangs.dialects.annotations import check_annotations, check_job_gang
 from mooring.model.gangs.kinds import GANG_CHECKS
-from mooring.model.loading.places import Place, show
-from mooring.model.loading.priorities import HIGHEST_USER_PRIORITY, SYSTEM_CLASSES
-from mooring.model.loading.versions import OWN_VERSIONS, check_own_version
 from mooring.model.numa.nodes import WrongAnnotation, kubelet_of_annotations
+from mooring.model.places import Place, show
+from mooring.model.priorities import HIGHEST_USER_PRIORITY, SYSTEM_CLASSES
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 from mooring.model.quotas.validation import check_limit_range, check_resource_quota
 from mooring.model.validation.cards import check_card_shares, check_node_cards
+from mooring.model.validation.checkpoints import check_checkpoint
 from mooring.model.validation.devices import DEVICE_CHECKS
 from mooring.model.validation.jobs import JOB_CHECKS
 from mooring.model.validation.kueue import QUEUEING_CHECKS
@@ -50,7 +50,7 @@ from mooring.model.validation.terms import (
     check_resources,
     check_taints,
 )
-from mooring.model.values.checkpoints import check_checkpoint
+from mooring.model.validation.versions import OWN_VERSIONS, check_own_version
 
 BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 _BUDGET = re.compile(r"\d+%", re.ASCII)

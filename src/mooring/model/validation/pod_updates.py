@@ -7,7 +7,7 @@ from msgspec.structs import fields, replace
 
 from mooring.model.api.pods import Container, PodSpec, ResourceRequirements, Toleration
 from mooring.model.kubelet.qos import qos_class
-from mooring.model.loading.places import show
+from mooring.model.places import show
 
 RESIZABLE = frozenset({"cpu", "memory"})
 _UPDATABLE = frozenset(

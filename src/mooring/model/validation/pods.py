@@ -13,7 +13,7 @@ from mooring.model.api.pods import (
     ResourceRequirements,
     TopologySpreadConstraint,
 )
-from mooring.model.loading.places import show
+from mooring.model.places import show
 from mooring.model.validation.terms import (
     Subject,
     check_choice,

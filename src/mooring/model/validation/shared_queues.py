@@ -7,7 +7,7 @@ import msgspec
 
 from mooring.model.api.elastic_quota import NAMESPACES, PARENT, SHARED_WEIGHT, TOTAL, ElasticQuota
 from mooring.model.api.kai_queue import NO_LIMIT, KaiQueue, KaiResource, KaiResources
-from mooring.model.loading.places import Place, show
+from mooring.model.places import Place, show
 from mooring.model.validation.terms import Subject, check_resources
 from mooring.model.values.durations import EXPECTED_DURATION, parse_duration
 from mooring.model.values.quantity import parse_quantity

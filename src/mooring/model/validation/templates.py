@@ -4,7 +4,7 @@ from mooring.model.api.meta import LabelSelector
 from mooring.model.api.pods import PodTemplateSpec
 from mooring.model.api.workloads import JobSpec
 from mooring.model.gangs.dialects.annotations import check_annotations
-from mooring.model.loading.places import show
+from mooring.model.places import show
 from mooring.model.validation.cards import check_card_shares
 from mooring.model.validation.pods import check_pod_spec
 from mooring.model.validation.terms import Subject, check_choice, check_label_selector

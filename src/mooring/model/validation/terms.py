@@ -21,7 +21,7 @@ from mooring.model.api.meta import (
 )
 from mooring.model.api.nodes import Taint
 from mooring.model.api.pods import Toleration
-from mooring.model.loading.places import Place, show
+from mooring.model.places import Place, show
 from mooring.model.values.quantity import NANO, QuantityError, parse_quantity, to_units
 from mooring.model.values.requests import is_extended
 from mooring.model.values.selectors import LABEL_OPERATORS, NODE_OPERATORS, parse_int64

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from mooring.model.api.kueue import Topology
 from mooring.model.api.meta import Labels
-from mooring.model.loading.places import Place, show
+from mooring.model.places import Place, show
 from mooring.model.topology.hypernodes import Overlap, PatternError, compile_pattern, map_hypernodes, members_of
 from mooring.model.topology.requests import (
     HYPERNODE_MEMBER,

@@ -21,7 +21,7 @@ from mooring.model.api.volcano_queue import (
     Queue,
     queue_named_default,
 )
-from mooring.model.loading.places import Place, show
+from mooring.model.places import Place, show
 from mooring.model.validation.kueue import LARGEST_AMOUNT
 from mooring.model.validation.terms import Subject, check_choice, check_resources
 from mooring.model.values.quantity import parse_quantity, to_units

@@ -17,12 +17,12 @@ from mooring.actions.admit.topology.ungating import assign_pods
 from mooring.engine.disruption import withdraw
 from mooring.engine.profile import Profile
 from mooring.engine.queue.queue import Queue
+from mooring.model.api.kueue_labels import ADMISSION_GATE, QUEUE_GATES
 from mooring.model.api.kueue_workload import PodSet
 from mooring.model.api.pods import Pod, SchedulingGate, Toleration
 from mooring.model.decisions import Decision, Defer, PodSetFlavors, TopologyAssignment, Wait
 from mooring.model.keys import PodKey
 from mooring.model.pod_patch import PodPatch
-from mooring.model.queued.labels import ADMISSION_GATE, QUEUE_GATES
 from mooring.model.queued.workloads import ResumeError, flavor_terms, resume_pods, terms_patch
 from mooring.state.cluster import Cluster
 from mooring.state.pods import UNBOUND, PodRecord

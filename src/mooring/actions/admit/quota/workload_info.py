@@ -15,8 +15,8 @@ from mooring.model.api.kueue import PodSet, Workload, default_queueing
 from mooring.model.api.kueue_workload import PodSetAssignment
 from mooring.model.api.pods import Container, Pod, PodSpec
 from mooring.model.decisions import PodSetFlavors, TopologyAssignment, TopologyDomain
+from mooring.model.defaults import default_pod_spec
 from mooring.model.keys import WorkloadKey
-from mooring.model.loading.defaults import default_pod_spec
 from mooring.model.queued.building import MADE_UID
 from mooring.model.values.quantity import parse_quantity
 from mooring.model.values.requests import PODS, Amounts, pod_requests, to_column_units

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from mooring.model.decisions import PodSetFlavors
-from mooring.model.loading.defaults import HOSTNAME_LABEL
+from mooring.model.defaults import HOSTNAME_LABEL
 from mooring.state.cluster import Cluster
 
 NODE_FAILURES = "NodeFailures"

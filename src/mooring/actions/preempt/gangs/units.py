@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mooring.model.gangs.gang import Gang
 from mooring.model.keys import GangKey, PodKey
-from mooring.model.loading.priorities import is_preemptible
+from mooring.model.priorities import is_preemptible
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
 from mooring.state.pods import UNBOUND, PodRecord

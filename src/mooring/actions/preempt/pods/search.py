@@ -18,9 +18,8 @@ from mooring.actions.preempt.pods.choice import Key, cheapest, key_of, least_cos
 from mooring.actions.preempt.pods.eligible import NOT_HELPFUL, potential_rows, why_not
 from mooring.actions.preempt.pods.relevance import Relevance
 from mooring.actions.preempt.pods.reprieve import AskedFilter, mark_violating, passes_all, reprieve
-from mooring.actions.preempt.pods.victims import Victims
+from mooring.actions.preempt.pods.victims import Victims, relied_on
 from mooring.actions.preempt.pods.what_if import WhatIf
-from mooring.actions.preempt.relied_on import relied_on
 from mooring.actions.preempt.running import RunningPods, importance, preemptor_priority
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.answers.answers import is_by_amounts

@@ -10,7 +10,8 @@ from mooring.actions.shares.kai.queues import PARTS, compile_kai_queues, kai_amo
 from mooring.actions.shares.kai.tree_shares import KAI
 from mooring.actions.shares.settings import ShareSettings
 from mooring.config.kai_shard import KaiShard
-from mooring.model.gangs.dialects.kai_pods import DEFAULT_QUEUE, QUEUE, is_kai_pod
+from mooring.model.api.kai_labels import QUEUE, is_kai_pod
+from mooring.model.gangs.dialects.kai_pods import DEFAULT_QUEUE
 from mooring.model.values.durations import parse_duration
 from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord

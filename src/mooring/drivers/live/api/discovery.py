@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from mooring.drivers.live.api.client import ApiError, Client
-from mooring.model.loading.kinds import KINDS, Kind
+from mooring.model.objects.kinds import KINDS, Kind
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -17,11 +17,11 @@ from mooring.model.api.pods import Pod
 from mooring.model.events import Event, PodSeen
 from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
 from mooring.model.gangs.dialects.volcano_job import GROUP as VOLCANO
-from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.loading.catalog import Catalog
-from mooring.model.loading.kinds import KINDS, decode
-from mooring.model.loading.picture import Manifests
-from mooring.model.loading.places import Place
+from mooring.model.objects.job_kinds import JOB_KINDS
+from mooring.model.objects.kinds import KINDS, decode
+from mooring.model.objects.picture import Manifests
+from mooring.model.places import Place
 
 _log = logging.getLogger(__name__)
 _CLUSTER = Place("cluster")

@@ -22,10 +22,10 @@ from mooring.model.jobs.app_wrapper import WRAPPER, AppWrapper
 from mooring.model.loading.app_wrapper import NOT_STARTED
 from mooring.model.loading.catalog import Catalog
 from mooring.model.loading.documents import flatten
-from mooring.model.loading.kinds import decode, find_kind, kind_of_type
 from mooring.model.loading.manifests import Manifests
-from mooring.model.loading.picture import Identity, identity_of
-from mooring.model.loading.places import Place
+from mooring.model.objects.kinds import decode, find_kind, kind_of_type
+from mooring.model.objects.picture import Identity, identity_of
+from mooring.model.places import Place
 
 CHUNK = 5000
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

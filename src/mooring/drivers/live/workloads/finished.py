@@ -7,7 +7,7 @@ import msgspec
 
 from mooring.model.api.kueue_workload import Workload
 from mooring.model.api.pods import Pod
-from mooring.model.jobs.kinds import JOB_KINDS
+from mooring.model.objects.job_kinds import JOB_KINDS
 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 _STATES = ("job_status", "job_deployment_status", "application_state", "state", "phase")

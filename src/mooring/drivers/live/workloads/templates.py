@@ -15,12 +15,12 @@ from typing import Any
 
 import msgspec
 
+from mooring.model.api.kueue_labels import ORIGINAL_TEMPLATES, POD_SET, QUEUE_GATES, TOPOLOGY_GATE
 from mooring.model.api.pods import Pod, Toleration
 from mooring.model.jobs.app_wrapper import WRAPPER, find_template
-from mooring.model.jobs.kinds import JOB_KINDS
 from mooring.model.jobs.train_job import TRAIN_JOB, admission_patches
+from mooring.model.objects.job_kinds import JOB_KINDS
 from mooring.model.pod_patch import PodPatch
-from mooring.model.queued.labels import ORIGINAL_TEMPLATES, POD_SET, QUEUE_GATES, TOPOLOGY_GATE
 
 TAS, WORKLOAD_NAME = "kueue.x-k8s.io/tas", "kueue.x-k8s.io/workload"
 _METADATA, _SPEC = ("labels", "annotations"), ("nodeSelector", "tolerations", "schedulingGates")

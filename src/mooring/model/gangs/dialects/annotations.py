@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
+from mooring.model.api.kueue_labels import MIN_PARALLELISM, POD_GROUP_TOTAL, positive_count, queue_name
 from mooring.model.api.meta import ObjectMeta, timestamp_seconds
 from mooring.model.api.pods import Pod, PodSpec
 from mooring.model.api.workloads import Job, JobSpec
@@ -35,11 +36,10 @@ from mooring.model.gangs.membership import (
     VOLCANO_MINIMUM,
     WORKLOAD_KIND,
 )
+from mooring.model.jobs.expansion import OwnerKey, controller_of, job_pod_count, owner_key
 from mooring.model.keys import GangKey
 from mooring.model.kubelet.distributions import NEVER, parse_distribution
-from mooring.model.loading.expansion import OwnerKey, controller_of, job_pod_count, owner_key
-from mooring.model.loading.places import Place, describe, show
-from mooring.model.queued.labels import MIN_PARALLELISM, POD_GROUP_TOTAL, positive_count, queue_name
+from mooring.model.places import Place, describe, show
 from mooring.model.topology.requests import (
     KAI_PREFERRED,
     KAI_REQUIRED,

@@ -18,7 +18,7 @@ from mooring.model.gangs.dialects.grove import (
     PodGang,
     ScalingGroup,
 )
-from mooring.model.loading.places import show
+from mooring.model.places import show
 from mooring.model.validation.pods import check_pod_spec
 from mooring.model.validation.terms import Subject, check_choice
 

@@ -16,7 +16,7 @@ from mooring.model.gangs.dialects.grove_pods import BASE_GANG, Clique, cliques_o
 from mooring.model.gangs.gang import Gang, Role, RoleGroup, gang_key
 from mooring.model.gangs.membership import GROVE_KIND
 from mooring.model.keys import NO_GANG
-from mooring.model.loading.places import show
+from mooring.model.places import show
 from mooring.model.topology.requests import TopologyRequest
 from mooring.model.validation.terms import Subject
 from mooring.model.values.durations import parse_duration

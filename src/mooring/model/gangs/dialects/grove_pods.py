@@ -11,7 +11,7 @@ from mooring.model.api.meta import Labels, ObjectMeta
 from mooring.model.api.pods import Pod, PodTemplateSpec
 from mooring.model.gangs.dialects.grove import CliqueTemplate, PodCliqueSet, ScalingGroup
 from mooring.model.gangs.membership import GROVE_GANG, GROVE_INDEX, GROVE_ROLE
-from mooring.model.loading.expansion import Owned, Stamp, owner_key
+from mooring.model.jobs.expansion import Owned, Stamp, owner_key
 
 BASE_GANG = "grove.io/base-podgang"
 SET_REPLICA = "grove.io/podcliqueset-replica-index"

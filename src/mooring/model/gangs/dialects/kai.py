@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import msgspec
 
+from mooring.model.api.kai_labels import PREEMPTIBILITIES, may_kai_evict
 from mooring.model.api.meta import KubeObject, ObjectMeta, timestamp_seconds
 from mooring.model.api.policies import PriorityClass
 from mooring.model.gangs.checks import check_at_most, check_count, check_level, check_minimum, check_names
-from mooring.model.gangs.dialects.kai_pods import PREEMPTIBILITIES, may_kai_evict
 from mooring.model.gangs.gang import Gang, Role, RoleGroup, gang_key
 from mooring.model.gangs.membership import KAI_KIND
-from mooring.model.loading.places import show
+from mooring.model.places import show
 from mooring.model.topology.requests import TopologyRequest
 from mooring.model.validation.kueue import find_cohort_cycle
 from mooring.model.validation.terms import Subject, check_choice

@@ -9,16 +9,11 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from mooring.model.api.kai_labels import PREEMPTIBILITIES, PREEMPTIBILITY, QUEUE, is_kai_pod
 from mooring.model.api.meta import ObjectMeta, OwnerReference
 from mooring.model.api.pods import Pod
 from mooring.model.gangs.dialects.kai import KaiPodGroup, KaiPodGroupSpec, KaiTopologyConstraint, SubGroup
-from mooring.model.gangs.dialects.kai_pods import (
-    DEFAULT_QUEUE,
-    PREEMPTIBILITIES,
-    PREEMPTIBILITY,
-    QUEUE,
-    is_kai_pod,
-)
+from mooring.model.gangs.dialects.kai_pods import DEFAULT_QUEUE
 from mooring.model.gangs.dialects.lws import LEADER_EXCLUDED, LEADER_READY, LeaderWorkerSet
 from mooring.model.gangs.membership import (
     GROVE_GANG,

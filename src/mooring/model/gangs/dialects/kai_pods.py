@@ -2,46 +2,34 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mooring.model.api.kai_labels import PREEMPTIBILITY, QUEUE, is_kai_pod
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import PodSpec
 from mooring.model.api.policies import PriorityClass
+from mooring.model.priorities import Priorities
 
-if TYPE_CHECKING:
-    from mooring.model.loading.priorities import Priorities
-
-SCHEDULER = "kai-scheduler"
-QUEUE = "kai.scheduler/queue"
 DEFAULT_QUEUE = "default-queue"
 PRIORITY_CLASS = "priorityClassName"
 RAY_PRIORITY_CLASS = "ray.io/priority-class-name"
-PREEMPTIBILITY = "kai.scheduler/preemptibility"
-PREEMPTIBLE, NON_PREEMPTIBLE, SEMI_PREEMPTIBLE = "preemptible", "non-preemptible", "semi-preemptible"
-PREEMPTIBILITIES = (PREEMPTIBLE, NON_PREEMPTIBLE, SEMI_PREEMPTIBLE)
 
 TRAIN, INFERENCE = "train", "inference"
 CLASSES = {TRAIN: 50, "build-preemptible": 75, "build": 100, INFERENCE: 125}
 """The classes that come with KAI; manifests need not list them."""
-_LEAST_NON_PREEMPTIBLE = 100
-"""From this priority on, whoever says nothing else may not be evicted."""
 
 CARRIED = (QUEUE, PREEMPTIBILITY)
 _MOST_OWNERS = 8
 """One above the other; owners that own each other would have no end."""
 
 
-def is_kai_pod(spec: PodSpec, labels: Mapping[str, str] | None) -> bool:
-    return spec.scheduler_name == SCHEDULER or bool(labels and QUEUE in labels)
-
-
-def with_kai_classes(priorities: "Priorities") -> "Priorities":
+def with_kai_classes(priorities: Priorities) -> Priorities:
     """The classes that are listed, and those that come with KAI."""
     own = {name: PriorityClass(metadata=ObjectMeta(name=name), value=value) for name, value in CLASSES.items()}
     return replace(priorities, by_name={**own, **priorities.by_name})
 
 
-def default_kai_pod(metadata: ObjectMeta, spec: PodSpec, priorities: "Priorities", owner: Any = None) -> bool:
+def default_kai_pod(metadata: ObjectMeta, spec: PodSpec, priorities: Priorities, owner: Any = None) -> bool:
     """Let a pod, or the pods of a template, have what KAI's pod-grouper would find out about them.
 
     Labels of the workload go before those of the pod, and a class that nobody lists counts for nothing. Tell
@@ -90,10 +78,3 @@ class TopOwners:
                     self._tops[key] = found and (self.of(found.metadata, most - 1) or found)
                 return self._tops[key]
         return None
-
-
-def may_kai_evict(preemptibility: str | None, priority: int | None) -> bool:
-    """Whether a pod or group of KAI may be a victim: as it says, or else by its priority."""
-    if preemptibility in PREEMPTIBILITIES:
-        return preemptibility != NON_PREEMPTIBLE
-    return (priority or 0) < _LEAST_NON_PREEMPTIBLE

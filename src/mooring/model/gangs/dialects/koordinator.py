@@ -14,7 +14,7 @@ from mooring.model.gangs.checks import check_duration
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import COSCHEDULING_KIND, KOORDINATOR_MINIMUM, KOORDINATOR_PREFIX
 from mooring.model.keys import GangKey
-from mooring.model.loading.places import Place, show
+from mooring.model.places import Place, show
 from mooring.model.validation.terms import Subject, check_choice
 
 SCHEDULER = "koord-scheduler"

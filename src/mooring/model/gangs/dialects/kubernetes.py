@@ -14,7 +14,7 @@ from mooring.model.gangs.checks import check_level, check_minimum, check_names
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import NATIVE_KIND, gang_of_workload
 from mooring.model.keys import NO_GANG, GangKey
-from mooring.model.loading.places import Place
+from mooring.model.places import Place
 from mooring.model.topology.requests import TopologyRequest
 from mooring.model.validation.kueue import find_cohort_cycle
 from mooring.model.validation.pods import PREEMPTION_POLICIES

@@ -9,7 +9,7 @@ from mooring.model.api.pods import Pod, PodTemplateSpec
 from mooring.model.gangs.checks import check_at_most, check_count, check_level, check_pods
 from mooring.model.gangs.gang import Gang, Role, gang_key
 from mooring.model.gangs.membership import LEADER, LWS_KIND, WORKER
-from mooring.model.loading.places import show
+from mooring.model.places import show
 from mooring.model.topology.requests import TopologyRequest
 from mooring.model.validation.pods import check_pod_spec
 from mooring.model.validation.terms import Subject, check_choice

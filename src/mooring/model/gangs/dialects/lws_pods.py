@@ -16,7 +16,7 @@ from mooring.model.gangs.dialects.lws import (
     LeaderWorkerSet,
 )
 from mooring.model.gangs.membership import LWS_GROUP_INDEX, LWS_NAME, LWS_WORKER_INDEX, VOLCANO_GROUPS
-from mooring.model.loading.expansion import Owned, Stamp, owner_key
+from mooring.model.jobs.expansion import Owned, Stamp, owner_key
 
 SIZE, LEADER_NAME = f"{PREFIX}/size", f"{PREFIX}/leader-name"
 GROUP_KEY, SUBGROUP_KEY = f"{PREFIX}/group-key", f"{PREFIX}/subgroup-key"

@@ -10,22 +10,23 @@ from mooring.model.api.volcano_queue import DEFAULT_QUEUE
 from mooring.model.gangs.checks import check_count, check_minimum
 from mooring.model.gangs.gang import Gang, Role, Stage, gang_key
 from mooring.model.gangs.membership import VOLCANO_KIND, VOLCANO_ROLE
-from mooring.model.loading.places import show
-from mooring.model.topology.requests import TIER_PREFIX, HyperNode, TopologyRequest, tier_level
+from mooring.model.places import show
+from mooring.model.topology.requests import (
+    HARD,
+    SOFT,
+    TIER_PREFIX,
+    HyperNode,
+    NetworkTopology,
+    TopologyRequest,
+    tier_level,
+)
 from mooring.model.validation.terms import Subject, check_choice, check_label_selector, check_resources
 
 GROUP = "scheduling.volcano.sh"
-HARD, SOFT = "hard", "soft"
 PENDING, INQUEUE, RUNNING = "Pending", "Inqueue", "Running"
 """Phases of a PodGroup; those after are Unknown and Completed."""
 WAITS = frozenset({"", PENDING})
 """In these Volcano's controllers make no pods for it."""
-
-
-class NetworkTopology(KubeObject):
-    mode: str = HARD
-    highest_tier_allowed: int | None = None
-    highest_tier_name: str = ""
 
 
 class SubGroupPolicy(KubeObject):

@@ -14,7 +14,7 @@ from mooring.model.gangs.dialects.volcano_job import (
     expand_volcano_job,
     templates_of,
 )
-from mooring.model.loading.expansion import Owned, owner_key
+from mooring.model.jobs.expansion import Owned, owner_key
 
 
 class VolcanoJobTemplate(KubeObject):

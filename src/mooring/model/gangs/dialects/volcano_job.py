@@ -9,7 +9,6 @@ from mooring.model.api.meta import KubeObject, ObjectMeta, timestamp_seconds
 from mooring.model.api.pods import ClaimVolumeSource, Pod, PodTemplateSpec, Volume
 from mooring.model.api.volcano_queue import DEFAULT_QUEUE
 from mooring.model.gangs.dialects.volcano import (
-    NetworkTopology,
     Tiers,
     enforced_minimums,
     network_topology_request,
@@ -18,8 +17,8 @@ from mooring.model.gangs.dialects.volcano import (
 )
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import VOLCANO_GROUPS, VOLCANO_INDEX, VOLCANO_KIND, VOLCANO_ROLE
-from mooring.model.loading.expansion import Owned, Stamp, controller_of, owner_key
-from mooring.model.topology.requests import TopologyRequest
+from mooring.model.jobs.expansion import Owned, Stamp, controller_of, owner_key
+from mooring.model.topology.requests import NetworkTopology, TopologyRequest
 
 GROUP = "batch.volcano.sh"
 JOB_NAME, JOB_NAMESPACE, JOB_VERSION = "volcano.sh/job-name", "volcano.sh/job-namespace", "volcano.sh/job-version"

@@ -4,7 +4,7 @@ from mooring.model.gangs.checks import check_at_most, check_count, check_dns_lab
 from mooring.model.gangs.dialects.volcano import check_network
 from mooring.model.gangs.dialects.volcano_cron_job import VolcanoCronJob, next_job
 from mooring.model.gangs.dialects.volcano_job import DependsOn, LifecyclePolicy, TaskSpec, VolcanoJob
-from mooring.model.loading.places import show
+from mooring.model.places import show
 from mooring.model.validation.pods import check_pod_spec
 from mooring.model.validation.terms import Subject, check_choice
 

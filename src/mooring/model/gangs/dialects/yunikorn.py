@@ -16,7 +16,7 @@ from mooring.model.api.pods import Pod
 from mooring.model.gangs.gang import Gang, Membership, Role
 from mooring.model.gangs.membership import TASK_GROUPS
 from mooring.model.keys import GangKey
-from mooring.model.loading.places import show
+from mooring.model.places import show
 from mooring.model.validation.terms import Subject
 from mooring.model.values.quantity import QuantityError, parse_quantity
 

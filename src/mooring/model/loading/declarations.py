@@ -40,12 +40,12 @@ from mooring.model.gangs.dialects.volcano_cron_job import VolcanoCronJob, next_j
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob, volcano_job_gang
 from mooring.model.gangs.gang import Gang
 from mooring.model.gangs.membership import membership, owned_gang_key
+from mooring.model.jobs.expansion import controller_of
 from mooring.model.keys import GangKey
-from mooring.model.loading.expansion import controller_of
-from mooring.model.loading.picture import Identity, identity_of
-from mooring.model.loading.places import Place, show
-from mooring.model.loading.priorities import Priorities
-from mooring.model.loading.tables import Tables
+from mooring.model.objects.picture import Identity, identity_of
+from mooring.model.objects.tables import Tables
+from mooring.model.places import Place, show
+from mooring.model.priorities import Priorities
 from mooring.model.topology.requests import HyperNode
 from mooring.model.validation.shared_queues import check_kai_tree, check_quota_tree
 from mooring.model.validation.terms import Subject

@@ -45,9 +45,9 @@ from mooring.model.jobs.mpi import MpiJob
 from mooring.model.jobs.ray import RayCluster, RayJob, RayService
 from mooring.model.jobs.spark import SparkApplication
 from mooring.model.jobs.train_job import ClusterTrainingRuntime, TrainingRuntime, TrainJob
-from mooring.model.loading.places import CLUSTER_SCOPED, Place, show
-from mooring.model.loading.yaml_text import MOST_NESTED
+from mooring.model.places import CLUSTER_SCOPED, Place, show
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
+from mooring.model.yaml_text import MOST_NESTED
 
 
 class Kind(NamedTuple):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mooring.model.loading.places import show
+from mooring.model.places import show
 from mooring.model.validation.terms import Subject, one_of
 
 VERSIONS: dict[str, tuple[str, ...]] = {

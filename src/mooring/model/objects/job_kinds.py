@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from mooring.model.api.kueue_labels import MIN_PARALLELISM, POD_GROUP_INDEX, positive_count
 from mooring.model.api.pods import Pod, PodTemplateSpec
 from mooring.model.api.workloads import Deployment, Job, ReplicaSet, StatefulSet
+from mooring.model.defaults import default_pod_spec
 from mooring.model.gangs.dialects.lws import LeaderWorkerSet
 from mooring.model.gangs.dialects.volcano_job import GROUP as VOLCANO_GROUP
 from mooring.model.gangs.dialects.volcano_job import OVER as VOLCANO_OVER
@@ -33,6 +35,7 @@ from mooring.model.jobs.app_wrapper import (
     is_wrapper_over,
     wrapper_members,
 )
+from mooring.model.jobs.expansion import COMPLETION_INDEX, is_job_over, job_pod_count
 from mooring.model.jobs.jobset import JobSet, is_job_set_over, job_set_members, job_set_pod_sets
 from mooring.model.jobs.kubeflow import (
     TRAINING_KINDS,
@@ -55,10 +58,7 @@ from mooring.model.jobs.ray import (
 )
 from mooring.model.jobs.spark import SparkApplication, is_spark_over, spark_members, spark_pod_sets
 from mooring.model.jobs.train_job import TrainJob, is_train_job_over, train_job_members, train_job_pod_sets
-from mooring.model.loading.defaults import default_pod_spec
-from mooring.model.loading.expansion import COMPLETION_INDEX, is_job_over, job_pod_count
-from mooring.model.loading.kinds import find_kind
-from mooring.model.queued.labels import MIN_PARALLELISM, POD_GROUP_INDEX, positive_count
+from mooring.model.objects.kinds import find_kind
 
 Members = Mapping[str, list[Pod]]
 

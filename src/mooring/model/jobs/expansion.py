@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from mooring.model.api.kueue_labels import queue_name
 from mooring.model.api.meta import KubeObject, ObjectMeta, OwnerReference
 from mooring.model.api.pods import ClaimVolumeSource, Pod, PodSpec, PodTemplateSpec, Volume
 from mooring.model.api.volumes import PersistentVolumeClaim
@@ -26,8 +27,7 @@ from mooring.model.api.workloads import (
     ReplicationController,
     StatefulSet,
 )
-from mooring.model.loading.label_keys import label_keys, merge_label_keys
-from mooring.model.queued.labels import queue_name
+from mooring.model.jobs.label_keys import label_keys, merge_label_keys
 
 TEMPLATE_HASH = "pod-template-hash"
 POD_INDEX = "apps.kubernetes.io/pod-index"

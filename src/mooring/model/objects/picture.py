@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from mooring.errors import ManifestError
 from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
@@ -36,15 +36,13 @@ from mooring.model.api.workloads import (
     ReplicationController,
     StatefulSet,
 )
+from mooring.model.api.yunikorn_queues import YuniKornQueues
 from mooring.model.devices.dialects.koordinator import Device as KoordinatorDevice
 from mooring.model.gangs.gang import Gang
-from mooring.model.loading.kinds import kind_of_type
-from mooring.model.loading.places import Place
+from mooring.model.objects.kinds import kind_of_type
+from mooring.model.places import Place
 from mooring.model.quotas.refusals import Refusal
 from mooring.model.topology.requests import HyperNode
-
-if TYPE_CHECKING:
-    from mooring.model.events import Related
 
 KindT = TypeVar("KindT")
 
@@ -119,6 +117,42 @@ class Source:
     doubt: ManifestError | None = None
     """What is wrong with it unless a LimitRange of its namespace fills it in."""
 
+
+Related: TypeAlias = (
+    Namespace
+    | Service
+    | ReplicaSet
+    | ReplicationController
+    | StatefulSet
+    | PriorityClass
+    | PodDisruptionBudget
+    | PersistentVolume
+    | PersistentVolumeClaim
+    | StorageClass
+    | CsiNode
+    | CsiDriver
+    | CsiStorageCapacity
+    | VolumeAttachment
+    | NodeResourceTopology
+    | DeviceClass
+    | DeviceTaintRule
+    | KoordinatorDevice
+    | ResourceSlice
+    | ResourceClaimTemplate
+    | ResourceClaim
+    | Topology
+    | HyperNode
+    | Queue
+    | KaiQueue
+    | ElasticQuota
+    | YuniKornQueues
+    | ClusterQueue
+    | Cohort
+    | LocalQueue
+    | ResourceFlavor
+    | AdmissionCheck
+)
+"""Everything that scheduling reads besides nodes, pods and gangs."""
 
 RELATED_TYPES: tuple[type[Any], ...] = (
     Namespace,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.model.api.elastic_quota import PREEMPTIBLE as QUOTAS_PREEMPTIBLE
+from mooring.model.api.kai_labels import PREEMPTIBILITY, is_kai_pod, may_kai_evict
 from mooring.model.api.pods import Pod, PodSpec
 from mooring.model.api.policies import PriorityClass
-from mooring.model.gangs.dialects.kai_pods import PREEMPTIBILITY, is_kai_pod, may_kai_evict
-from mooring.model.loading.places import Place, show
+from mooring.model.places import Place, show
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

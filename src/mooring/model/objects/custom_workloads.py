@@ -20,8 +20,8 @@ from mooring.model.gangs.dialects.volcano_flow import JobFlow, JobTemplate, defa
 from mooring.model.gangs.dialects.volcano_job import VolcanoJob, default_job, expand_volcano_job
 from mooring.model.gangs.dialects.volcano_job import templates_of as volcano_job_templates
 from mooring.model.jobs.app_wrapper import AppWrapper
+from mooring.model.jobs.expansion import Owned
 from mooring.model.jobs.jobset import JobSet, default_job_set, expand_job_set, job_set_templates
-from mooring.model.jobs.kinds import wrapper_pod_sets
 from mooring.model.jobs.kubeflow import TRAINING_KINDS, expand_training_job, training_templates
 from mooring.model.jobs.mpi import MpiJob, expand_mpi_job, mpi_templates
 from mooring.model.jobs.ray import (
@@ -37,7 +37,7 @@ from mooring.model.jobs.ray import (
 )
 from mooring.model.jobs.spark import SparkApplication, default_spark, expand_spark, spark_templates
 from mooring.model.jobs.train_job import TrainJob, train_job_templates
-from mooring.model.loading.expansion import Owned
+from mooring.model.objects.job_kinds import wrapper_pod_sets
 
 
 class CustomWorkload(NamedTuple):

@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from mooring.model.api.kueue import ClusterQueue, LocalQueue, ResourceFlavor, WorkloadPriorityClass
+from mooring.model.api.kueue_labels import DEFAULT_QUEUE
 from mooring.model.api.meta import Labels
 from mooring.model.api.nodes import Node
 from mooring.model.api.policies import PriorityClass
 from mooring.model.api.volumes import StorageClass
+from mooring.model.defaults import default_class
 from mooring.model.gangs.dialects.grove import ClusterTopologyBinding
 from mooring.model.gangs.dialects.grove_gangs import Bindings, bindings_of
 from mooring.model.gangs.dialects.kai_pods import with_kai_classes
 from mooring.model.gangs.dialects.volcano import Tiers, tiers_of
 from mooring.model.jobs.train_job import ClusterTrainingRuntime, RuntimeSpec, TrainingRuntime, TrainJob, runtime_key
-from mooring.model.loading.defaults import default_class
-from mooring.model.loading.picture import Identity, Manifests, Source, identity_of
-from mooring.model.loading.places import Place
-from mooring.model.loading.priorities import Priorities, collect_priorities
-from mooring.model.queued.labels import DEFAULT_QUEUE
+from mooring.model.objects.picture import Identity, Manifests, Source, identity_of
+from mooring.model.places import Place
+from mooring.model.priorities import Priorities, collect_priorities
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 from mooring.model.topology.requests import HyperNode
 

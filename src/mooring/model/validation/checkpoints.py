@@ -1,7 +1,7 @@
 """When a pod last saved its workload: an annotation that training code, or whoever runs it, keeps up to date."""
 
 from mooring.model.api.meta import ObjectMeta, timestamp_seconds
-from mooring.model.loading.places import show
+from mooring.model.places import show
 from mooring.model.validation.terms import Subject
 
 LAST_CHECKPOINT = "mooring.dev/last-checkpoint"
