@@ -7,6 +7,7 @@ literal list in `mooring.actions`.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import TypeVar
 
 from mooring.engine.action import Action, Cycle, Deadline, Fault, Section
@@ -50,6 +51,8 @@ from mooring.state.shapes import Shape
 
 S = TypeVar("S", bound=Section)
 
+MANY = 64
+"""So many events at a time are worth looking for pods that can be taken in at once."""
 CATCH_UP = "CatchUp"
 """The step of a cycle in which it takes in what happened."""
 FOLLOW_UP = "FollowUp"
@@ -143,11 +146,18 @@ class Scheduler:
         scheduler goes on."""
         self.queue.now = self._now = now
         arrived, self._arrived = self._arrived, []
-        for event in arrived:
+        at, many_at = 0, 0 if len(arrived) >= MANY else len(arrived)
+        while at < len(arrived):
+            if at >= many_at:
+                taken = self._see_running(arrived, at)
+                at += taken
+                many_at = at if taken >= MANY else at + MANY
+                continue
             try:
-                self._apply(event, now)
+                self._apply(arrived[at], now)
             except Exception as error:  # what else happened is known all the same
-                self.faults.append(Fault(_about(event), error))
+                self.faults.append(Fault(_about(arrived[at]), error))
+            at += 1
         if self.cluster.pass_time(now):
             self.queue.note(Change.NODE_LOAD)
         self._apply_later(now)
@@ -425,6 +435,18 @@ class Scheduler:
         if before != after:  # a pod that finishes, or runs on as another, makes room like one that is gone
             gone = Change.POD_GONE if before else Change(0)
             self._note(gone | Change.POD_BOUND if after else gone, old, event.pod)
+
+    def _see_running(self, arrived: Sequence[Event], at: int) -> int:
+        """Take in at once the pods that come next and run, whom nobody who waits has to be told of; tell how many."""
+        if self.cluster.has_plans or self.queue.has_parked:
+            return 0
+        following = (arrived[index] for index in range(at, len(arrived)))
+        seen = takewhile(lambda event: isinstance(event, PodSeen), following)
+        try:
+            return self.cluster.observe_running(event.pod for event in seen if isinstance(event, PodSeen))
+        except Exception as error:
+            self.faults.append(Fault("pods that run", error))
+            return 0
 
     def _see_placed_elsewhere(self, record: PodRecord | None) -> None:
         """Give up the row that is held for a pod which has come with another one already."""

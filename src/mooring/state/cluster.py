@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.errors import InputError
 from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
 from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from mooring.model.api.nodes import Node
@@ -76,6 +77,8 @@ from mooring.state.waiting import WaitingTable
 from mooring.state.workloads import WorkloadTable
 
 IN_ONE_CLIQUE = TopologyRequest(required=CLIQUE)
+LARGEST = 2**44
+"""What a pod may ask for, of each resource, to be taken in among many at once: their sum is no number otherwise."""
 SPARE_SHAPES = 4096
 """So many shapes, and as many as pods have, are kept for pods that may come again."""
 MOST_NODE_CHANGES = 4096
@@ -318,6 +321,43 @@ class Cluster(Plans):
                     self._select_on(selected_keys(pod))
         for pod in pods:
             self._put_pod(pod)
+
+    def observe_running(self, pods: Iterable[Pod]) -> int:
+        """Apply at once that there are pods which run, up to the first of which there is more to say; tell how many."""
+        if self._amended_by or self.tenants.workload_of or self.log.depth:
+            return 0
+        by_shape = dict[Shape, list[PodRecord]]()
+        known, rows, table = self.pods.records, self.nodes.row_of, self.pods
+        for pod in pods:
+            key, spec = pod.key, pod.spec
+            if spec.node_name not in rows or key in known or pod.is_terminal or membership(pod) is not None:
+                break
+            selects = spec.affinity is not None or spec.topology_spread_constraints
+            if selects and not self.shapes.selected_keys.issuperset(selected_keys(pod)):
+                break
+            try:
+                shape = self.shapes.intern(pod, bound=True)
+            except Exception:  # said when it is applied on its own
+                break
+            alike = by_shape.get(shape)
+            if alike is None:
+                if shape.claims is not None or self._takers_for(shape) or self.nodes.taken_by(shape).largest > LARGEST:
+                    break
+                alike = by_shape[shape] = []
+            record = PodRecord(key, pod, table.new_slot(), shape, node_name=spec.node_name)
+            known[key] = table.by_slot[record.slot] = record
+            alike.append(record)
+        too_much: InputError | None = None
+        for shape, records in by_shape.items():
+            table.shape.writable[[record.slot for record in records]] = shape.id
+            try:
+                self._bind_many(records, np.array([rows[record.node_name] for record in records], np.intp))
+            except InputError as error:  # the others are there all the same
+                too_much = error
+        self._forget_shapes()
+        if too_much is not None:
+            raise too_much
+        return sum(map(len, by_shape.values()))
 
     def _put_node(self, node: Node) -> None:
         known = self.nodes.row_of.get(node.metadata.name)

@@ -77,28 +77,11 @@ class Placements:
         """Let waiting pods of one shape take their places, all at once."""
         if not records:
             return
-        shape = records[0].shape
-        row_list = rows.tolist()
-        counts = Counter(row_list)
-        self.nodes.account_many(np.array(list(counts), np.intp), np.array(list(counts.values()), np.int64), shape)
-        self.pods.row.writable[[record.slot for record in records]] = rows
-        self.pod_changes.extend(shape.id, rows)
-        if self.gangs.of_pod:
-            self.gangs.touch_all([record.key for record in records])
-        if self.pods.watchers:
-            self.pods.changed([record.key for record in records])
         self.log.note(self._put_back_many, records)
-        on_row = self.pods.on_row
-        for record, row, name in zip(records, row_list, self.nodes.names(row_list), strict=True):
-            record.row = row
+        for record, name in zip(records, self.nodes.names(rows.tolist()), strict=True):
             record.assumed = True
             record.node_name = name
-            on_row.setdefault(row, set()).add(record.slot)
-            if shape.has_volumes:
-                self.pods.with_volumes[record.slot] = row
-        for taker in self._takers_for(shape):
-            for record in records:
-                taker.take(record, record.row)
+        self._bind_many(records, rows)
 
     def release(self, key: PodKey) -> Released:
         """Take a bound pod off its row: to undo an assumption, or to ask what would be without it."""
@@ -173,7 +156,7 @@ class Placements:
         self._homeless.setdefault(node_name, set()).add(record.slot)
         record.assumed, record.node_name = assumed, node_name
 
-    # The three elementary changes.
+    # The elementary changes.
 
     def _bind(self, record: PodRecord, row: int, held: Sequence[tuple[DeviceTaker, Any]] | None = None) -> None:
         shape, slot = record.shape, record.slot
@@ -191,6 +174,28 @@ class Placements:
                 taker.restore(record, row, had)
         self.pod_changes.append(shape.id, row, 1)
         self._note_change(record)
+
+    def _bind_many(self, records: Sequence[PodRecord], rows: NDArray[np.intp]) -> None:
+        """The same for pods of one shape, all at once."""
+        shape = records[0].shape
+        row_list = rows.tolist()
+        self.pods.row.writable[[record.slot for record in records]] = rows
+        self.pod_changes.extend(shape.id, rows)
+        if self.gangs.of_pod:
+            self.gangs.touch_all([record.key for record in records])
+        if self.pods.watchers:
+            self.pods.changed([record.key for record in records])
+        on_row = self.pods.on_row
+        for record, row in zip(records, row_list, strict=True):
+            record.row = row
+            on_row.setdefault(row, set()).add(record.slot)
+            if shape.has_volumes:
+                self.pods.with_volumes[record.slot] = row
+        counts = Counter(row_list)
+        self.nodes.account_many(np.array(list(counts), np.intp), np.array(list(counts.values()), np.int64), shape)
+        for taker in self._takers_for(shape):
+            for record in records:
+                taker.take(record, record.row)
 
     def _unbind(self, record: PodRecord) -> None:
         row, shape, slot = record.row, record.shape, record.slot

@@ -8,7 +8,8 @@ import pytest
 
 from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.driver import Live
-from mooring.drivers.live.pacing import FIRST_SLICE, SLICE, SMALLEST_SLICE, Pacing
+from mooring.drivers.live.measuring import Measuring
+from mooring.drivers.live.pacing import FIRST_SLICE, LONGEST_PAUSE, MUCH, SHORTEST_PAUSE, SLICE, SMALLEST_SLICE, Pacing
 from mooring.drivers.live.watching.cache import ObjectCache
 from mooring.testing.builders import make_scheduler
 
@@ -64,3 +65,23 @@ def test_where_cycles_take_long_less_is_decided_in_each() -> None:
     for _ in range(10):
         pacing.note_cycle(0.01, 16)
     assert pacing.slice == SLICE
+
+
+def test_whoever_comes_next_waits_for_a_slow_server_only_while_that_has_much_to_do() -> None:
+    pacing = Pacing()
+    assert pacing.pause(0.001, 0.04, MUCH - 1) == SHORTEST_PAUSE
+    assert pacing.pause(0.001, 0.04, MUCH) == 0.02
+    assert pacing.pause(0.001, 1.0, MUCH) == LONGEST_PAUSE
+    assert pacing.pause(0.3, 1.0, 0) == 0.15, "requests and watches have their turn in any case"
+
+
+def test_lists_at_the_start_do_not_count_as_a_server_that_is_slow_to_bind() -> None:
+    dispatcher = Dispatcher()
+    measuring, before = Measuring(dispatcher), dispatcher.limit
+    for _ in range(50):
+        measuring.answered("GET", 200, 2.0)
+    assert (dispatcher.latency, dispatcher.limit) == (0.0, before)
+    measuring.answered("POST", 201, 0.02)
+    assert 0.0 < dispatcher.latency < 0.02
+    measuring.answered("GET", 503, 0.1)
+    assert dispatcher.limit == before / 2, "a server that is not well is left in peace, whatever was asked"

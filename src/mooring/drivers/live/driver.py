@@ -225,7 +225,8 @@ class Live(Driver):
             if not self._has_to_decide():
                 continue
             took = self._turn(started)
-            await asyncio.sleep(self.pacing.pause(took, self._dispatcher.latency))
+            dispatcher = self._dispatcher
+            await asyncio.sleep(self.pacing.pause(took, dispatcher.latency, dispatcher.in_flight))
 
     def _has_to_decide(self) -> bool:
         """Whether a cycle could have anything to do."""

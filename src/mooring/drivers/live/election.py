@@ -71,6 +71,8 @@ class Election:
         self._group = f"{group}/" if group else ""
         self.identity = f"{self._group}{socket.gethostname()}_{uuid.UUID(bytes=os.urandom(16), version=4)}"
         self.is_leader = False
+        self._has_lost = False
+        """Whether somebody else has led, or may have, since we did."""
         self._seen: dict[str, Any] = {}
         self._seen_at = 0.0
         self._renewed_at = 0.0
@@ -83,9 +85,9 @@ class Election:
         if this process was stopped for long and has yet to find out."""
         return self.is_leader and now() < self._renewed_at + self._settings.renew_deadline
 
-    def overdue_seconds(self, now: float) -> float:
+    def overdue_seconds(self) -> float:
         """For how long the lease of a leader has been over; negative while it lasts, or without one."""
-        return now - self._renewed_at - self._settings.lease_duration if self.is_leader else -1.0
+        return now() - self._renewed_at - self._settings.lease_duration if self.is_leader else -1.0
 
     async def acquire(self) -> None:
         """Wait until we lead."""
@@ -101,9 +103,7 @@ class Election:
             await asyncio.sleep(self._settings.retry_period)
             if await self._try():
                 continue
-            holder = self._seen.get("holderIdentity")
-            late = now() - self._renewed_at
-            if late > self._settings.renew_deadline or (holder and holder != self.identity):
+            if self._has_lost or now() > self._renewed_at + self._settings.renew_deadline:
                 self.is_leader = False
                 raise LeadershipLost(f"the lease {self._settings.namespace}/{self._settings.name} was lost")
 
@@ -141,6 +141,9 @@ class Election:
             if error.code != 404:
                 raise
             lease = None
+        if self.is_leader and self._is_gone(lease, started):
+            self._has_lost = True  # what we decided before must not be sent, also if nobody leads at the moment
+            return False
         at = _now()
         ours = {
             "holderIdentity": self.identity,
@@ -172,6 +175,13 @@ class Election:
                 raise
         self._seen, self._seen_at, self._renewed_at = ours, started, started
         return True
+
+    def _is_gone(self, lease: dict[str, Any] | None, at: float) -> bool:
+        """Whether the lease that we led by is not ours any more: another has it, or had it and gave it back. One that
+        was deleted while it lasted was nobody else's."""
+        if lease is None:
+            return at >= self._renewed_at + self._settings.renew_deadline
+        return (lease.get("spec") or {}).get("holderIdentity") != self.identity
 
     def _is_predecessor(self, holder: str) -> bool:
         """Whether one held it who could only do so while we could not."""

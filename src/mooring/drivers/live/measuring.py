@@ -98,7 +98,8 @@ class Measuring:
 
     def answered(self, verb: str, code: int, seconds: float) -> None:
         """The API server answered a request."""
-        self._dispatcher.note(code, seconds)
+        if verb != "GET" or code == 0 or code >= 500:  # how long a page of pods takes says nothing of how long binds do
+            self._dispatcher.note(code, seconds)
         self.on_code(code)
         self._api_seconds(verb, code).observe(seconds)
         self._rest_requests(verb, code).inc()

@@ -17,8 +17,10 @@ REST = 0.5
 """Of the time that cycles take, this much more is left to requests and watches in between."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.005, 0.05
 PAUSE = 0.5
-"""Of the time that the server takes to answer: so long there is no next cycle. Changes taken in together cost far less
-than one by one, and a server at its limits would only let the next binds wait."""
+"""Of the time that the server takes to answer: so long there is no next cycle while it has much to do. Changes taken in
+together cost far less than one by one, and a server at its limits would only let the next binds wait."""
+MUCH = 16
+"""Requests under way. With fewer, pods come one by one, and whoever comes next need not wait for answers to others."""
 LATEST_BINDS = 200
 MOST_CONFLICTS = 0.1
 """Of the latest binds: where more are conflicts, fewer pods are decided on at a time."""
@@ -65,6 +67,8 @@ class Pacing:
         """Of the latest binds, how many were conflicts with others."""
         return sum(self._latest) / len(self._latest) if self._latest else 0.0
 
-    def pause(self, took: float, latency: float) -> float:
-        """How long to wait after a turn of so many seconds, where the server takes so many to answer."""
-        return max(REST * took, min(max(SHORTEST_PAUSE, PAUSE * latency), LONGEST_PAUSE))
+    def pause(self, took: float, latency: float, in_flight: int) -> float:
+        """How long to wait after a turn of so many seconds, where the server takes so many to answer each request
+        under way."""
+        of_server = PAUSE * latency if in_flight >= MUCH else 0.0
+        return max(REST * took, min(max(SHORTEST_PAUSE, of_server), LONGEST_PAUSE))

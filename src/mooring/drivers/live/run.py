@@ -400,7 +400,7 @@ class Run:
         stuck = f"no cycle for {now - last:.0f} s" if last and now > last + LONGEST_WAIT + LATE_SECONDS else ""
         found = [Check("scheduling-loop", stuck)]
         if self._election is not None:
-            late = self._election.overdue_seconds(now)
+            late = self._election.overdue_seconds()
             problem = f"the lease ended {late:.0f} s ago" if late > LATE_SECONDS else ""
             found.append(Check("leader-election", problem))
         return found

@@ -301,8 +301,8 @@ class Catalog:
     def _between(
         self, events: list[Event], of_pods: list[Event], changed: Mapping[Identity, Iterable[Former]]
     ) -> list[Event]:
-        """Events with others of pods put between: pods that go, in the order of the changes, then those that come, in the
-        order in which they came."""
+        """Events with others of pods put between: pods that go, in the order of the changes, then those that come, in
+        theirs."""
         if not events or not of_pods:
             return events or of_pods
         first = next((at for at, each in enumerate(events) if not isinstance(each, _BEFORE_PODS)), len(events))

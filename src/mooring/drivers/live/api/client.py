@@ -176,7 +176,7 @@ class Client:
                 continue
 
     def post_at_once(self, path: str, body: bytes, answered: Told) -> bool:
-        """Post without a task, if nothing has to be waited for before: no credentials, no connection, no proxy.
+        """Post without a task, if nothing has to be waited for before: a lease, credentials, a connection, a proxy.
 
         If so, `answered` is told later why it was refused, or None; a 401 is for whoever asks to try again by `post`.
         """
@@ -184,9 +184,7 @@ class Client:
             return False
         request = self._bytes("POST", path, body, JSON, JSON)
         told = partial(self._tell, "POST", time.perf_counter(), answered)
-        if not self.may_write():
-            return False
-        return self._connections.send_at_once(request, REQUEST_SECONDS, told)
+        return self._connections.send_at_once(request, REQUEST_SECONDS, told, self.may_write)
 
     def _tell(self, method: str, started: float, answered: Told, found: Reply | Exception) -> None:
         code = found.status if isinstance(found, Reply) else 0
@@ -208,7 +206,7 @@ class Client:
             else:
                 assert self._proxied is not None
                 headers = self._headers(body, content_type, accept)
-                reply = await self._proxied.send(method, path, body, headers, REQUEST_SECONDS)
+                reply = await self._proxied.send(method, path, body, headers, REQUEST_SECONDS, may_send)
             code = reply.status
         except OSError as error:
             raise ApiError(0, "Unreachable", _why(error, self._base)) from error

@@ -62,9 +62,6 @@ class Connections:
         if wire is None:
             async with asyncio.timeout(seconds):  # wait_for swallows a cancellation that comes with the connection
                 wire = await self._connect()
-        if may_send is not None and not may_send():
-            self._idle.append(wire)
-            raise NotSent
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
         def settle(found: Reply | Exception) -> None:
@@ -75,23 +72,22 @@ class Connections:
             else:
                 answer.set_exception(found)
 
-        wire.ask(request, seconds, settle)
+        if not wire.ask(request, seconds, settle, may_send):
+            raise NotSent
         try:
             return await answer
         except asyncio.CancelledError:
             wire.drop(ConnectionAbortedError("the request was given up"))  # its answer is not to be another one's
             raise
 
-    def send_at_once(self, request: bytes, seconds: float, answered: Answered) -> bool:
-        """Send a request if a connection is idle, without a task that waits for the answer; False if none is.
+    def send_at_once(self, request: bytes, seconds: float, answered: Answered, may_send: MaySend | None = None) -> bool:
+        """Send a request if a connection is idle, without a task that waits for the answer; False if none is, or if it
+        may not leave.
 
         `answered` is told later, never before this returns.
         """
         wire = self._take()
-        if wire is None:
-            return False
-        wire.ask(request, seconds, answered)
-        return True
+        return wire is not None and wire.ask(request, seconds, answered, may_send)
 
     @asynccontextmanager
     async def stream(self, request: bytes, seconds: float, silent_seconds: float) -> AsyncIterator[Stream]:
@@ -158,18 +154,25 @@ class _Wire(asyncio.Protocol):
         """Go on over a connection that is encrypted by now."""
         self._transport = transport
 
-    def ask(self, request: bytes, seconds: float, answered: Answered) -> None:
+    def ask(self, request: bytes, seconds: float, answered: Answered, may_send: MaySend | None = None) -> bool:
+        """Send a request; False if it may not leave, which is asked last: this process may be stopped at any time, and
+        for longer than it has the right to send."""
         self._answered = answered
         if self._transport is None or self._transport.is_closing():
             self._loop.call_soon(self._fail, ConnectionResetError("the connection was closed"))
-            return
+            return True
         self._deadline = self._loop.time() + seconds
         if self._timer is None or self._timer.when() > self._deadline:
             self._look_at(self._deadline)
+        if may_send is not None and not may_send():
+            self._answered = None
+            self._idle.append(self)
+            return False
         try:
             self._transport.write(request)
         except Exception as error:  # of the transport: nobody knows how much of it was sent
             self._loop.call_soon(self.drop, ConnectionError(f"the request could not be written: {error}"))
+        return True
 
     def drop(self, why: Exception) -> None:
         """Close it at once; who waits for an answer gets none."""

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 from yarl import URL
 
-from mooring.drivers.live.api.connections import Reply
+from mooring.drivers.live.api.connections import MaySend, NotSent, Reply
 
 KEPT_SECONDS = 60.0
 """How long a connection may be idle."""
@@ -27,20 +27,45 @@ class Proxied:
         )
 
     async def send(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], seconds: float
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        seconds: float,
+        may_send: MaySend | None = None,
     ) -> Reply:
-        """Send a request and return its answer; raise OSError if there is none, TimeoutError if not in time."""
-        with _as_os_errors():
-            async with self._session.request(
-                method,
-                self._url(path),
-                data=body,
-                headers=headers,
-                timeout=aiohttp.ClientTimeout(total=seconds),
-                proxy=self._proxy,
-                server_hostname=self._server_name,
-            ) as answer:
-                return Reply(answer.status, await answer.read(), answer.headers.get("Retry-After", ""))
+        """Send a request and return its answer; raise OSError if there is none, TimeoutError if not in time.
+
+        `may_send` is asked when there is a connection, before the body leaves; raise NotSent if it says no.
+        """
+        is_kept_back = False
+
+        async def content() -> AsyncIterator[bytes]:
+            nonlocal is_kept_back
+            is_kept_back = may_send is not None and not may_send()
+            if is_kept_back:
+                raise NotSent
+            yield body or b""
+
+        if body is not None:
+            headers = {**headers, "Content-Length": str(len(body))}
+        try:
+            with _as_os_errors():
+                async with self._session.request(
+                    method,
+                    self._url(path),
+                    data=content() if body is not None else None,
+                    headers=headers,
+                    timeout=aiohttp.ClientTimeout(total=seconds),
+                    proxy=self._proxy,
+                    server_hostname=self._server_name,
+                ) as answer:
+                    return Reply(answer.status, await answer.read(), answer.headers.get("Retry-After", ""))
+        except OSError as error:  # a connection on which half of a request was sent is closed
+            if is_kept_back:
+                raise NotSent from error
+            raise
 
     @asynccontextmanager
     async def stream(
