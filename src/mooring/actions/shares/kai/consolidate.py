@@ -7,11 +7,12 @@ jobs move, and where (`solver/`); the plugins have to agree to every place befor
 Jobs with parts of GPUs, with claims to devices, or with a place in the topology neither move nor have others moved.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mooring.actions.shares.action import Share
-from mooring.actions.shares.kai.picture import Drawing, Picture
+from mooring.actions.shares.kai.picture import Picture, draw_picture
 from mooring.actions.shares.kai.solver.jobs import JobView, Status
 from mooring.actions.shares.kai.solver.order import Turns
 from mooring.actions.shares.kai.solver.rounds import consolidate_for, waiting_jobs
@@ -49,7 +50,7 @@ class Consolidate(ForUnplaced):
 
     def run(self, cycle: Cycle) -> list[Decision]:
         decisions: list[Decision] = []
-        tried: set[str] = set()
+        tried: set[object] = set()
         # The picture is drawn anew after every rearrangement: pods that leave or hold a place are nobody's victims.
         while (found := self._next_try(cycle, tried)) is not None and not cycle.is_over():
             job, rearrangement = found
@@ -66,24 +67,24 @@ class Consolidate(ForUnplaced):
                 decisions += made
         return decisions
 
-    def _next_try(self, cycle: Cycle, tried: set[str]) -> tuple[SharedJob, Rearrangement] | None:
-        """The next job in KAI's order for which others can move; the jobs before it are noted as tried."""
-        picture = Drawing(cycle.cluster, self._share, self._profiles).picture()
+    def _next_try(self, cycle: Cycle, tried: set[object]) -> tuple[SharedJob, Rearrangement] | None:
+        """The next job in KAI's order for which others can move; what was tried in vain is noted."""
+        picture = draw_picture(cycle.cluster, self._share, self._profiles)
         if picture is None:
             return None
-        session = picture.open()
-        turns = Turns(session, [view for view in waiting_jobs(session) if view.job.is_preemptible])
-        while turns:
+        session = picture.session
+        turns = Turns(session, waiting_jobs(session))
+        while turns and not cycle.is_over():
             view = turns.pop()
-            if view.job.uid in tried or view.job.uid not in picture.waiting:
+            asked = _asked(session, view)
+            if view.job.uid not in picture.waiting or not tried.isdisjoint((view.job.uid, asked)):
                 continue
             tried.add(view.job.uid)
             checkpoint = session.checkpoint()
             if consolidate_for(session, view):
                 return self._share.jobs[view.job.uid], _read(cycle.cluster, session, view, picture)
             session.rollback(checkpoint)
-            if cycle.is_over():
-                return None
+            tried.add(asked)
         return None
 
     def _carry_out(self, cycle: Cycle, job: SharedJob, found: Rearrangement) -> list[Decision]:
@@ -140,6 +141,12 @@ class Consolidate(ForUnplaced):
         for entry in entries:
             cycle.queue.set_aside(entry)
         self._share.note_room_made(job, cycle.now)
+
+
+def _asked(session: Session, view: JobView) -> object:
+    """What the next tasks of a job ask for: where nothing can be moved for one job, nothing can for its like."""
+    kinds = Counter((task.amount, task.nodes) for task in view.next_tasks(session.states))
+    return view.job.queue, frozenset(kinds.items())
 
 
 def _read(cluster: Cluster, session: Session, view: JobView, picture: Picture) -> Rearrangement:
