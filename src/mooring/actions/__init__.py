@@ -22,6 +22,7 @@ from mooring.actions.shares.elastic_quota.families import (
     koordinator_settings,
 )
 from mooring.actions.shares.family import Family
+from mooring.actions.shares.kai.consolidate import Consolidate
 from mooring.actions.shares.kai.family import KaiFamily, kai_settings
 from mooring.actions.shares.let_in import LetIn
 from mooring.actions.shares.reclaim import Reclaim
@@ -84,6 +85,7 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
     placer = GangPlacer(batches, shared)
     rehearsal = Rehearsal(settings.profiles, placer)
     preemption = Preemption(settings.preemption_costs, placer)
+    consolidates = settings.kai is None or settings.kai.consolidates
     shares = [Share(placer, found, family, shared, settings.profiles) for family, found in families.items()]
     return (
         # Work that queues gets quota, or gives it back.
@@ -102,6 +104,12 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
             settings.batching,
             clock=settings.clock,
             on_batch=settings.on_batch,
+        ),
+        # Jobs of KAI's queues closer together, where that makes room for another one.
+        *(
+            Consolidate(share, settings.profiles)
+            for share in shares
+            if consolidates and isinstance(share.family, KaiFamily)
         ),
         # What a queue holds beyond its share, back to one that starves within its own.
         *(Reclaim(share, placer) for share in shares),

@@ -10,6 +10,7 @@ from mooring.model.values.durations import EXPECTED_DURATION, parse_duration
 
 KIND = "SchedulingShard"
 API_VERSION = "kai.scheduler/v1"
+SPREAD = "spread"
 NOT_USED = ("args", "placementStrategy", "partitionLabelValue", "queueDepthPerAction", "plugins", "actions")
 
 
@@ -50,6 +51,12 @@ class KaiShard(ConfigObject):
     def half_life_seconds(self) -> float | None:
         usage = self.spec.usage_db_config
         return parse_duration(usage.usage_params.half_life_period) or None if usage is not None else None
+
+    @property
+    def consolidates(self) -> bool:
+        """Whether jobs are moved closer together to make room for others: not where pods are to be spread."""
+        strategy = self.spec.placement_strategy
+        return not isinstance(strategy, dict) or SPREAD not in (strategy.get("gpu"), strategy.get("cpu"))
 
     def remarks(self) -> list[str]:
         return [f"{KIND}: not used here: {', '.join(self.unused)}"] if self.unused else []

@@ -50,7 +50,7 @@ class Reason(Enum):
     SCALE_UP = "scale-up"
     """Nodes are launched for pods that wait."""
     CONSOLIDATION = "consolidation"
-    """Nodes go whose pods have room elsewhere."""
+    """Pods move together: nodes go without them, or a pod or gang that waits has room then."""
     RESIZE = "resize"
     """Pods that run get other amounts."""
     PERMIT = "permit"

@@ -109,6 +109,12 @@ class Share(Action):
             amounts.update({**self.family.requests(cycle.cluster, entry.record), PODS: 1})
         return self.followed.sharing.why_beyond_limits(queue.name, amounts)
 
+    def note_room_made(self, job: SharedJob, now: float) -> None:
+        """Count the next members of a job as placed, which hold the room that others leave: it takes from nobody."""
+        assert self.sharing is not None, "it found no node by its share"
+        self.sharing.allocate(job.key, now=now)
+        self.unplaced.remove(job)
+
     def _parked(self, cycle: Cycle) -> list[Turn]:
         """The turns of pods and gangs that wait, and are not to be tried now: what they request counts all the same."""
         turns = (turn for parked in cycle.queue.parked() for turn in parked.turns())

@@ -24,11 +24,21 @@ from mooring.state.plans import Plan, Reason
 from mooring.state.pods import UNBOUND, PodRecord
 
 
-class Reclaim(Action):
-    """The action; it goes by the cache that `Share` has just kept."""
+class ForUnplaced(Action):
+    """An action for the jobs that found no node; it goes by the cache that `Share` has just kept."""
+
+    def __init__(self, share: Share) -> None:
+        self._share = share
+
+    def is_idle(self, cycle: Cycle) -> bool:
+        return not self._share.unplaced
+
+
+class Reclaim(ForUnplaced):
+    """The action."""
 
     def __init__(self, share: Share, placer: GangPlacer) -> None:
-        self._share = share
+        super().__init__(share)
         self._placer = placer
 
     def run(self, cycle: Cycle) -> list[Decision]:

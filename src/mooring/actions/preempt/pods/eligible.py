@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.engine.asking import ask_rejection
-from mooring.engine.evaluate import PASSED, Evaluation
+from mooring.engine.evaluate import Evaluation
 from mooring.model.api.pods import Pod
 from mooring.state.pods import PodRecord
 
@@ -45,8 +45,7 @@ def potential_rows(answer: Evaluation) -> NDArray[np.intp]:
     is_potential = np.zeros(len(answer.rows), np.bool_)
     for index in np.unique(answer.failed_by).tolist():
         if index < 0:
-            assert index != PASSED, "nobody is evicted for a pod that fits"
-            continue  # ruled out by name, before filtering
+            continue  # the row took the pod, or was ruled out by name, before filtering
         plugin = answer.profile.filters[index]
         positions = np.flatnonzero(answer.failed_by == index)
         codes = answer.codes[positions]

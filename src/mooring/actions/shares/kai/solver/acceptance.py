@@ -14,7 +14,8 @@ def consolidation(session: Session, pending: Job) -> Approach:
     """Move preemptible jobs of any queue: each victim gets another place."""
 
     def candidates() -> list[JobView]:
-        return [view for view in _running(session) if view.job.is_preemptible and view.job.uid != pending.uid]
+        running = (view for view in _running(session) if view.job.uid != pending.uid)
+        return [view for view in running if view.job.is_preemptible and view.job.may_move]
 
     def accepts(scenario: Scenario) -> bool:
         return all(session.states[task.uid].status is not Status.RELEASING for task in scenario.victims)

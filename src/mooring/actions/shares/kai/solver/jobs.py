@@ -91,6 +91,8 @@ class Job:
     minimum: int
     priority: int = 0
     is_preemptible: bool = True
+    may_move: bool = True
+    """Whether consolidation may take it, if it is preemptible."""
     created: float = 0.0
     runs_for_seconds: float | None = None
     """How long ago it started; None if it never did."""

@@ -9,7 +9,7 @@ from mooring.actions.shares.demands import QueueSpec
 from mooring.actions.shares.kai.queues import PARTS, SHARED
 from mooring.actions.shares.kai.solver.jobs import NOTHING, ONE_GPU, Amount, Job
 from mooring.actions.shares.kai.tree_shares import kai_shares
-from mooring.actions.shares.resources import UNLIMITED, ResourceTable
+from mooring.actions.shares.resources import UNLIMITED, Columns, Floats, ResourceTable
 from mooring.actions.shares.tree import QueueTree
 
 NOT_ENTITLED = 1000.0
@@ -84,9 +84,21 @@ def divide(specs: Iterable[QueueSpec], total: Amount, demand: Mapping[str, Amoun
     for name, amount in demand.items():
         for row in tree.paths[tree.row_of[name]]:
             asked[row] += np.array(amount, dtype=np.int64)
-    shares = kai_shares(tree, asked)
-    entitled = [_entitlement(spec, tuple(shares[row].tolist())) for row, spec in enumerate(tree.specs)]
-    return Queues(tree, tuple(entitled), total)
+    return entitle(tree, kai_shares(tree, asked))
+
+
+def entitle(tree: QueueTree, shares: Floats) -> Queues:
+    """Say what queues may have, by their specs and these fair shares."""
+    fair = read_columns(tree, shares)
+    entitled = [_entitlement(spec, fair[row]) for row, spec in enumerate(tree.specs)]
+    total = read_columns(tree, tree.total[np.newaxis])[0]
+    return Queues(tree, tuple(entitled), Amount(*map(int, total)))
+
+
+def read_columns(tree: QueueTree, columns: Columns | Floats) -> list[tuple[float, ...]]:
+    """By row, what KAI counts of some amounts, in the order of `Amount`."""
+    found = [tree.resources.column_of.get(name) for name in SHARED]
+    return [tuple(0 if at is None else row[at] for at in found) for row in columns.tolist()]
 
 
 def _entitlement(spec: QueueSpec, fair: tuple[float, ...]) -> Entitlement:

@@ -44,7 +44,7 @@ def run_round(session: Session, actions: Iterable[KaiAction]) -> Decisions:
 
 def allocate(session: Session) -> None:
     """Place jobs in order, a few tasks at a time; what lacks only room that is being released is nominated."""
-    turns = Turns(session, _waiting(session))
+    turns = Turns(session, waiting_jobs(session))
     nodes = list(session.rooms)
     while turns:
         view = turns.pop()
@@ -59,15 +59,17 @@ def allocate(session: Session) -> None:
 
 
 def consolidate(session: Session) -> None:
-    """Move preemptible jobs so that preemptible jobs that wait have room, if there are enough GPUs in all."""
+    """Move preemptible jobs so that preemptible jobs that wait have room."""
+    views = (view for view in waiting_jobs(session) if view.job.is_preemptible)
+    _make_room(session, views, lambda view: consolidate_for(session, view))
 
-    def attempt(view: JobView) -> bool:
-        free = sum(room.idle_gpus() + room.releasing_gpus() for room in session.rooms.values())
-        if free < view.next_amount(session.states).gpus:
-            return False
-        return solve(session, view, consolidation(session, view.job))
 
-    _make_room(session, (view for view in _waiting(session) if view.job.is_preemptible), attempt)
+def consolidate_for(session: Session, view: JobView) -> bool:
+    """Move preemptible jobs so that one job has room, if there are enough GPUs in all."""
+    free = sum(room.idle_gpus() + room.releasing_gpus() for room in session.rooms.values())
+    if free < view.next_amount(session.states).gpus:
+        return False
+    return solve(session, view, consolidation(session, view.job))
 
 
 def reclaim_shares(session: Session) -> None:
@@ -78,7 +80,7 @@ def reclaim_shares(session: Session) -> None:
             return False
         return solve(session, view, reclaim(session, view.job))
 
-    _make_room(session, _waiting(session), attempt)
+    _make_room(session, waiting_jobs(session), attempt)
 
 
 def preempt(session: Session) -> None:
@@ -90,7 +92,7 @@ def preempt(session: Session) -> None:
             return False
         return solve(session, view, preemption(session, view.job))
 
-    _make_room(session, _waiting(session), attempt)
+    _make_room(session, waiting_jobs(session), attempt)
 
 
 def _make_room(session: Session, views: Iterable[JobView], attempt: Callable[[JobView], bool]) -> None:
@@ -103,7 +105,7 @@ def _make_room(session: Session, views: Iterable[JobView], attempt: Callable[[Jo
             session.rollback(checkpoint)
 
 
-def _waiting(session: Session) -> list[JobView]:
+def waiting_jobs(session: Session) -> list[JobView]:
     """The jobs with tasks that wait, and with enough tasks to start."""
     return [
         view

@@ -4,11 +4,21 @@ What is tried out is rolled back by the log of what was there before. So only a 
 session; nothing keeps one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from mooring.actions.shares.kai.solver.jobs import Amount, Job, JobView, Node, Outcome, Status, Task, TaskState
+from mooring.actions.shares.kai.solver.jobs import (
+    NOTHING,
+    Amount,
+    Job,
+    JobView,
+    Node,
+    Outcome,
+    Status,
+    Task,
+    TaskState,
+)
 from mooring.actions.shares.kai.solver.queues import Holding, Queues
 from mooring.actions.shares.kai.solver.room import WHOLE, Occupant, Room
 
@@ -19,7 +29,10 @@ V = TypeVar("V")
 class Session:
     """What a round has decided so far."""
 
-    def __init__(self, nodes: Iterable[Node], queues: Queues, jobs: Iterable[Job]) -> None:
+    def __init__(
+        self, nodes: Iterable[Node], queues: Queues, jobs: Iterable[Job], held: Mapping[int, Amount] | None = None
+    ) -> None:
+        """`held`: what each queue holds in all, by row, if there are more jobs than these."""
         self.queues = queues
         self.jobs = {job.uid: job for job in jobs}
         self.views = {uid: JobView.whole(job) for uid, job in self.jobs.items()}
@@ -28,21 +41,22 @@ class Session:
         """How long each job has been running, in seconds."""
         self.rooms = {node.name: Room(node.name, node.total, idle=node.total) for node in nodes}
         self.states: dict[str, TaskState] = {}
-        self.holdings = {row: Holding() for row in range(len(queues.tree))}
+        self.holdings = {row: Holding((held or {}).get(row, NOTHING)) for row in range(len(queues.tree))}
         self._log: list[tuple[dict[Any, Any], Any, Any]] = []
         for job in self.jobs.values():
             for task in job.tasks:
-                self._start(job, task)
+                self._start(task)
+                if task.node and held is None:
+                    self._count(job, task.amount)
         self.commit()
 
-    def _start(self, job: Job, task: Task) -> None:
+    def _start(self, task: Task) -> None:
         if not task.node:
             self.states[task.uid] = TaskState(Status.PENDING)
             return
         state = TaskState(Status.RUNNING, task.node, task.gpu)
         self.states[task.uid] = state
         self.rooms[task.node] = self.rooms[task.node].put(task.uid, Occupant(task.amount, state.status, state.gpu))
-        self._count(job, task.amount)
 
     # Trying out
 
