@@ -13,6 +13,7 @@ from mooring.actions.shares.division import BY_SPEC, WEIGHTED
 from mooring.actions.shares.settings import ShareSettings
 from mooring.actions.shares.volcano.division import PROPORTION
 from mooring.config.batching import BatchingArgs
+from mooring.config.colocation import ColocationConfig
 from mooring.config.gangs import CoschedulingArgs, GangSchedulingArgs
 from mooring.config.kai_shard import KaiShard
 from mooring.config.node_pools import NodePoolsArgs
@@ -99,6 +100,7 @@ class Assembly:
     gpu_sharing: Mapping[str, SharingConfig] = field(default_factory=dict)
     """The device plugin's configurations, by name."""
     kai: KaiShard | None = None
+    colocation: ColocationConfig | None = None
     remarks: tuple[str, ...] = ()
     """What was configured and changes nothing, in one line each."""
 
@@ -227,6 +229,7 @@ def assemble(
         settings.yunikorn,
         settings.gpu_sharing,
         settings.kai,
+        settings.colocation,
         remarks,
     )
 

@@ -150,3 +150,88 @@ def test_a_bad_profile_gets_one_line(mooring: Call, write: Call, said: tuple[str
     assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
     assert "document 6 (ClusterColocationProfile lab)" in outcome.err
     assert expected in outcome.err
+
+
+METRIC = """
+apiVersion: slo.koordinator.sh/v1alpha1
+kind: NodeMetric
+metadata: {name: a}
+status:
+  updateTime: "2026-03-02T12:00:00Z"
+  nodeMetric:
+    nodeUsage: {resources: {cpu: "4", memory: 8Gi}}
+    systemUsage: {resources: {cpu: "1", memory: 2Gi}}
+"""
+LENDING = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: slo-controller-config, namespace: koordinator-system}
+data:
+  colocation-config: '{"enable": true, "cpuReclaimThresholdPercent": 50}'
+  resource-qos-config: '{"clusterStrategy": {}}'
+"""
+
+
+@pytest.fixture
+def placed(mooring: Call, write: Call) -> Callable[..., int]:
+    """How many pods of the lab are placed."""
+
+    def call(config: str, *more: str, cluster: str = CLUSTER + PROFILE) -> int:
+        files = (
+            *("-f", write(cluster)),
+            *("--config", write(config, "config.yaml")),
+            *("--metrics", write(METRIC, "metrics.yaml")),
+        )
+        outcome = mooring("schedule", *files, "-o", "json", *more)
+        assert outcome.code == 0, outcome.err
+        return [pod["namespace"] for pod in json.loads(outcome.out)["placements"]].count("lab")
+
+    return call
+
+
+def test_a_node_lends_what_is_left_below_the_reclaim_threshold(placed: Callable[..., int]) -> None:
+    # Half of 16 CPUs less 1 of the system: 7, room for two pods of 3. At 80 percent 11.8: all three fit.
+    assert placed(LENDING) == 2
+    assert placed(LENDING.replace('Percent": 50', 'Percent": 80')) == 3
+
+
+def test_a_node_lends_nothing_by_a_report_that_is_too_old(placed: Callable[..., int]) -> None:
+    assert placed(LENDING, "--now", "2026-03-02T12:15:00Z") == 2
+    assert placed(LENDING, "--now", "2026-03-02T12:15:01Z") == 0
+    lasting = LENDING.replace('"enable": true', '"enable": true, "degradeTimeMinutes": 60')
+    assert placed(lasting, "--now", "2026-03-02T12:15:01Z") == 2
+
+
+def test_where_it_is_off_no_node_lends(placed: Callable[..., int]) -> None:
+    assert placed(LENDING.replace("true", "false")) == 0
+
+
+def test_a_node_may_have_a_strategy_of_its_own(placed: Callable[..., int]) -> None:
+    labelled = CLUSTER.replace("{name: a}", '{name: a, labels: {node.koordinator.sh/cpu-reclaim-ratio: "0.3"}}')
+
+    assert placed(LENDING, cluster=labelled + PROFILE) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("'{'", "data[colocation-config]: expected JSON, an object", id="json"),
+        pytest.param(
+            """'{"degradeTimeMinutes": "soon"}'""",
+            "data[colocation-config]: degradeTimeMinutes: expected int, found str",
+            id="type",
+        ),
+        pytest.param(
+            """'{"midCPUThresholdPercent": 101}'""",
+            "data[colocation-config]: expected percentages of at least 0, those for mid at most 100",
+            id="percent",
+        ),
+    ],
+)
+def test_a_bad_strategy_gets_one_line(mooring: Call, write: Call, text: str, expected: str) -> None:
+    config = f"kind: ConfigMap\ndata:\n  colocation-config: {text}\n"
+
+    outcome = mooring("schedule", "-f", write(CLUSTER), "--config", write(config, "config.yaml"))
+
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert expected in outcome.err

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mooring.config import kai_shard, queueing, tenant_policy, volcano_scheduler
+from mooring.config import colocation, kai_shard, queueing, tenant_policy, volcano_scheduler
+from mooring.config.colocation import ColocationConfig, holds_colocation, parse_colocation
 from mooring.config.kai_shard import KaiShard, parse_kai_shard
 from mooring.config.queueing import QueueingSettings, parse_queueing
 from mooring.config.scheduler import SchedulerConfig, parse_config, suggestion
@@ -36,6 +37,8 @@ class Settings:
     kai: KaiShard | None = None
     gpu_sharing: Mapping[str, SharingConfig] = field(default_factory=dict)
     """The device plugin's configurations, by name; nothing is the name of one by itself."""
+    colocation: ColocationConfig | None = None
+    """How much of nodes is lent to batch and mid pods."""
 
     @property
     def remarks(self) -> list[str]:
@@ -51,6 +54,7 @@ _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     volcano_scheduler.NAME: ("volcano", parse_volcano_scheduler),
     YUNIKORN: ("yunikorn", parse_yunikorn),
     kai_shard.KIND: ("kai", parse_kai_shard),
+    colocation.NAME: ("colocation", parse_colocation),
 }
 
 
@@ -119,6 +123,9 @@ def _unwrapped(document: Any, where: str) -> Iterator[tuple[str, Any]]:
         yield where, document
         return
     data = document if is_data else document.get("data")
+    if holds_colocation(data):
+        yield where, {"kind": colocation.NAME, "data": data}
+        return
     inside = [
         (f"{where}: data[{key}]", found)
         for key, text in (data.items() if isinstance(data, dict) else ())
