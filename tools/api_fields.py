@@ -28,6 +28,7 @@ APPS = "Deployment ReplicaSet StatefulSet DaemonSet"
 STORAGE = "StorageClass CSINode CSIDriver CSIStorageCapacity VolumeAttachment"
 VOLCANO = "volcano.sh/apis/pkg/apis"
 KAI = "github.com/NVIDIA/KAI-scheduler/pkg/apis"
+KOORDINATOR = "github.com/koordinator-sh/koordinator/apis"
 RAY = "github.com/ray-project/kuberay/ray-operator/apis/ray"
 NUMA = "github.com/k8stopologyawareschedwg/noderesourcetopology-api/pkg/apis/topology"
 NVIDIA_DRA = "github.com/NVIDIA/k8s-dra-driver-gpu/api/nvidia.com"
@@ -50,6 +51,7 @@ PACKAGES: tuple[tuple[str, str, str], ...] = (
     ("topology.volcano.sh/v1alpha1", f"{VOLCANO}/topology/v1alpha1", ALL),
     ("scheduling.x-k8s.io/v1alpha1", "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1", ALL),
     ("scheduling.sigs.k8s.io/v1alpha1", "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1", ALL),
+    ("config.koordinator.sh/v1alpha1", f"{KOORDINATOR}/config/v1alpha1", "ClusterColocationProfile"),
     ("scheduling.run.ai/v2", f"{KAI}/scheduling/v2", ALL),
     ("scheduling.run.ai/v2alpha2", f"{KAI}/scheduling/v2alpha2", ALL),
     ("kai.scheduler/v1alpha1", f"{KAI}/kai/v1alpha1", ALL),

@@ -102,6 +102,8 @@ def _without_none(read: Any) -> Any:
     if read == QuantityText or not isinstance(read, types.UnionType):
         return read
     left = tuple(each for each in typing.get_args(read) if each is not types.NoneType)
+    if frozenset(left) == frozenset((int, str)):  # a count or a percentage
+        return QuantityText
     return QuantityText if frozenset(left) == frozenset(typing.get_args(QuantityText)) else left[0]
 
 

@@ -13,6 +13,7 @@ from mooring.actions.shares.division import BY_SPEC, WEIGHTED
 from mooring.actions.shares.settings import ShareSettings
 from mooring.actions.shares.volcano.division import PROPORTION
 from mooring.config.batching import BatchingArgs
+from mooring.config.colocation import ColocationConfig
 from mooring.config.gangs import CoschedulingArgs, GangSchedulingArgs
 from mooring.config.kai_shard import KaiShard
 from mooring.config.node_pools import NodePoolsArgs
@@ -102,6 +103,7 @@ class Assembly:
     kai: KaiShard | None = None
     rebalancing: Rebalancing | None = None
     """Which strategies move pods that run; None: none do."""
+    colocation: ColocationConfig | None = None
     remarks: tuple[str, ...] = ()
     """What was configured and changes nothing, in one line each."""
 
@@ -232,6 +234,7 @@ def assemble(
         settings.gpu_sharing,
         settings.kai,
         settings.rebalancing,
+        settings.colocation,
         remarks,
     )
 

@@ -18,6 +18,8 @@ NOT_APPLIED = {
     "load/scheduler.yaml": "for --config",
     "load/gpu-scheduler.yaml": "for --config",
     "load/metrics.yaml": "for --metrics",
+    "colocation/slo-controller-config.yaml": "for --config",
+    "colocation/metrics.yaml": "for --metrics",
     "profiles/scheduler.yaml": "for --config",
     "tenants/policies.yaml": "for --config",
     "tenants/drf/use-all.yaml": "for --config",
@@ -54,6 +56,7 @@ class Story(NamedTuple):
 
 STORIES = {
     "bin-packing/cluster.yaml": Story(config="bin-packing/scheduler.yaml"),
+    "colocation": Story(pending=7),
     "data-locality": Story(pending=1),
     "demo": Story(pending=12),
     "devices/compute-domain.yaml": Story(),

@@ -18,8 +18,8 @@ from mooring.model.decisions import Decision, Evict
 from mooring.model.events import GangSeen, Related
 from mooring.model.gangs.gang import Gang
 from mooring.model.keys import PodKey
-from mooring.model.loading.kinds import kind_of_type
 from mooring.model.loading.manifests import Manifests
+from mooring.model.objects.kinds import kind_of_type
 from mooring.observe.progress import Progress
 from mooring.testing.builders import make_config, make_owner, make_pod, make_profile
 

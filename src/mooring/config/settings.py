@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mooring.config import descheduler, kai_shard, queueing, rebalance_policy, tenant_policy, volcano_scheduler
+from mooring.config import (
+    colocation,
+    descheduler,
+    kai_shard,
+    queueing,
+    rebalance_policy,
+    tenant_policy,
+    volcano_scheduler,
+)
+from mooring.config.colocation import ColocationConfig, holds_colocation, parse_colocation
 from mooring.config.descheduler import DeschedulerPolicy, parse_descheduler_policy
 from mooring.config.kai_shard import KaiShard, parse_kai_shard
 from mooring.config.queueing import QueueingSettings, parse_queueing
@@ -38,6 +47,8 @@ class Settings:
     kai: KaiShard | None = None
     gpu_sharing: Mapping[str, SharingConfig] = field(default_factory=dict)
     """The device plugin's configurations, by name; nothing is the name of one by itself."""
+    colocation: ColocationConfig | None = None
+    """How much of nodes is lent to batch and mid pods."""
     descheduler: DeschedulerPolicy | None = None
     rebalance: RebalancePolicy | None = None
 
@@ -64,6 +75,7 @@ _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     kai_shard.KIND: ("kai", parse_kai_shard),
     descheduler.KIND: ("descheduler", parse_descheduler_policy),
     rebalance_policy.KIND: ("rebalance", parse_rebalance_policy),
+    colocation.NAME: ("colocation", parse_colocation),
 }
 
 
@@ -135,6 +147,9 @@ def _unwrapped(document: Any, where: str) -> Iterator[tuple[str, Any]]:
         yield where, document
         return
     data = document if is_data else document.get("data")
+    if holds_colocation(data):
+        yield where, {"kind": colocation.NAME, "data": data}
+        return
     inside = [
         (f"{where}: data[{key}]", found)
         for key, text in (data.items() if isinstance(data, dict) else ())

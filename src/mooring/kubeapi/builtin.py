@@ -97,6 +97,7 @@ scheduling.volcano.sh/v1beta1 podgroups PodGroup namespaced pg podgroup-v1beta1 
 scheduling.volcano.sh/v1beta1 queues Queue cluster q queue-v1beta1 /status
 topology.volcano.sh/v1alpha1 hypernodes HyperNode cluster hn /status
 # scheduler-plugins and Koordinator
+config.koordinator.sh/v1alpha1 clustercolocationprofiles ClusterColocationProfile cluster /status
 scheduling.koordinator.sh/v1alpha1 devices Device cluster /status
 scheduling.x-k8s.io/v1alpha1 elasticquotas ElasticQuota namespaced eq eqs /status
 scheduling.x-k8s.io/v1alpha1 podgroups PodGroup namespaced pg pgs /status

@@ -17,6 +17,7 @@ CLUSTER_SCOPED = frozenset(
         "ClusterTopologyBinding",
         "ClusterTopology",
         "ClusterTrainingRuntime",
+        "ClusterColocationProfile",
     }
 )
 

@@ -68,13 +68,13 @@ def written(folder: Path, text: str) -> Path:
 def test_node_and_pod_metrics_are_amounts(tmp_path: Path) -> None:
     pods = {PodKey("team/p"): PodUsage({"cpu": 150, "memory": 10 << 20})}
 
-    assert read_loads([written(tmp_path, NODES)]) == [
+    assert read_loads([written(tmp_path, NODES)]).reports == [
         NodeReport("a", NOON, usage={"cpu": 250, "memory": 1 << 30}, pods=pods)
     ]
 
 
 def test_a_node_metric_of_koordinator_has_aggregates_and_an_interval(tmp_path: Path) -> None:
-    (found,) = read_loads([written(tmp_path, KOORDINATOR)])
+    (found,) = read_loads([written(tmp_path, KOORDINATOR)]).reports
 
     assert isinstance(found, NodeReport)
     assert (found.at, found.interval_seconds, found.usage) == (NOON, 30.0, {"cpu": 3000})
@@ -84,13 +84,13 @@ def test_a_node_metric_of_koordinator_has_aggregates_and_an_interval(tmp_path: P
 
 
 def test_the_answer_of_a_load_watcher_is_in_percent(tmp_path: Path) -> None:
-    found = read_loads([written(tmp_path, json.dumps(WATCHER))])
+    found = read_loads([written(tmp_path, json.dumps(WATCHER))]).reports
 
     assert found == [NodeReport("a", 1790000000.0, levels=(Level("cpu", "AVG", 42.5),))]
 
 
 def test_metrics_of_dcgm_exporter_are_of_now_unless_they_say_when(tmp_path: Path) -> None:
-    found = read_loads([written(tmp_path, DCGM)], now=7.0)
+    found = read_loads([written(tmp_path, DCGM)], now=7.0).reports
 
     assert found == [
         GpuReport("a", 1790000000.0, {"GPU-1": CardLoad(75.0, 75.0, 61.0, None, 50.0)}),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,7 +21,15 @@ KINDS: dict[str, type[Any]] = {"NodeMetrics": NodeMetrics, "PodMetrics": PodMetr
 EXPECTED = "NodeMetrics, PodMetrics, NodeMetric, a list of them, load-watcher's answer or DCGM exporter's metrics"
 
 
-def read_loads(files: Sequence[Path], now: float | None = None) -> list[LoadReport]:
+class Measured(NamedTuple):
+    """What files say of load."""
+
+    reports: list[LoadReport]
+    node_metrics: list[NodeMetric]
+    """Koordinator's, as they are: more than load follows from them."""
+
+
+def read_loads(files: Sequence[Path], now: float | None = None) -> Measured:
     """All that files say of load, in their order; what comes without a time is of now."""
     kinds: tuple[type[Any], ...] = (*KINDS.values(), WatcherMetrics)
     found: dict[type[Any], list[Any]] = {kind: [] for kind in kinds}
@@ -39,7 +47,7 @@ def read_loads(files: Sequence[Path], now: float | None = None) -> list[LoadRepo
     reports += from_metrics_api(found[NodeMetrics], found[PodMetrics])
     reports += map(from_node_metric, found[NodeMetric])
     reports += (report for one in found[WatcherMetrics] for report in from_load_watcher(one))
-    return reports
+    return Measured(reports, found[NodeMetric])
 
 
 def _read(path: Path) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 
 from mooring.actions.admit.quota.windows import QuotaSchedule
@@ -12,6 +12,7 @@ from mooring.assembly import Assembly, assemble
 from mooring.config.scheduler import suggestion
 from mooring.drivers.load.reading import read_loads
 from mooring.drivers.offline.driver import Offline
+from mooring.drivers.offline.lending import lend
 from mooring.errors import ConfigError, InputError
 from mooring.model.api.kueue import ClusterQueue, Workload
 from mooring.model.api.meta import timestamp_seconds
@@ -122,14 +123,17 @@ class Loaded:
         """A driver that has the first picture, and has decided nothing yet."""
         first = self.pictures[0]
         scheduler = self.assembly.new_scheduler(seed=self.inputs.seed)
-        now = self._first_moment() if self.inputs.now is None else self.inputs.now
+        now = self.first_moment
         scheduler.load(first, now)
         scheduler.handle(*map(NodeLoadSeen, self.loads))
         load_if_worthwhile(scheduler.cluster)
         return Offline(scheduler, now, first)
 
-    def _first_moment(self) -> float:
-        """The last moment that manifests or measurements speak of."""
+    @property
+    def first_moment(self) -> float:
+        """What time it is at first: the last moment that manifests or measurements speak of, unless somebody says."""
+        if self.inputs.now is not None:
+            return self.inputs.now
         return max([latest_moment(self.pictures[0]), *(report.at or 0.0 for report in self.loads)])
 
     def let_happen(self, offline: Offline, number: int, progress: Progress) -> list[Decision]:
@@ -179,8 +183,15 @@ def read(inputs: Inputs, progress: Progress) -> Loaded:
     check_window_targets(assembly, inputs.config, pictures)
     check_schedulers(inputs.schedulers, pictures)
     progress.phase("taking in the cluster")
-    loads = tuple(read_loads(inputs.metrics, inputs.now if inputs.now is not None else latest_moment(pictures[0])))
-    return Loaded(inputs, assembly, pictures, checks.warnings, loads, is_published=published is not None)
+    measured = read_loads(inputs.metrics, inputs.now if inputs.now is not None else latest_moment(pictures[0]))
+    loaded = Loaded(
+        inputs, assembly, pictures, checks.warnings, tuple(measured.reports), is_published=published is not None
+    )
+    if assembly.colocation is not None:
+        moments = accumulate((step.after for step in inputs.then), initial=loaded.first_moment)
+        for picture, moment in zip(pictures, moments, strict=True):
+            lend(picture, measured.node_metrics, assembly.colocation, moment)
+    return loaded
 
 
 def parse_now(text: str) -> float:

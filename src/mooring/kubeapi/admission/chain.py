@@ -4,6 +4,7 @@ from typing import Protocol, runtime_checkable
 
 from mooring.kubeapi.admission.admin_access import AdminAccess
 from mooring.kubeapi.admission.claim_status import ClaimStatus
+from mooring.kubeapi.admission.colocation_profiles import ColocationProfiles
 from mooring.kubeapi.admission.default_storage_class import DefaultStorageClass
 from mooring.kubeapi.admission.default_toleration_seconds import DefaultTolerationSeconds
 from mooring.kubeapi.admission.limit_ranger import LimitRanger
@@ -52,6 +53,8 @@ class Chain:
             LimitRanger(api),
             DefaultStorageClass(api),
             StorageObjectInUseProtection(),
+            # After Kubernetes' own plugins, as webhooks come.
+            ColocationProfiles(api),
             PodSecurity(api),
             AdminAccess(api),
             ClaimStatus(rbac),

@@ -20,6 +20,7 @@ from mooring.model.colocation.pod_merge import merge_pod
 from mooring.model.values.quantity import format_quantity, parse_quantity, to_millis
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.model.values.selectors import LABEL_OPERATORS, compile_label_selector
+from mooring.model.values.strategic_merge import PatchError
 
 PRIORITY_NUMBER_LABEL = "koordinator.sh/priority"
 SKIP_RESOURCES_ANNOTATION = "config.koordinator.sh/skip-update-resources"
@@ -27,8 +28,12 @@ EXTENDED_SPEC_ANNOTATION = "node.koordinator.sh/extended-resource-spec"
 _PERCENT = re.compile(r"(\d+)%", re.ASCII)
 
 
-class ProfileError(LookupError):
-    """A profile names a PriorityClass that does not exist."""
+class ProfileError(ValueError):
+    """A profile cannot be applied: it names a PriorityClass that does not exist, or its patch is none."""
+
+    def __init__(self, profile: str, field: str, found: str) -> None:
+        super().__init__(f"ClusterColocationProfile {profile}: {field}: {found}")
+        self.profile, self.field, self.found = profile, field, found
 
 
 @dataclass(frozen=True)
@@ -106,19 +111,31 @@ def _apply(profile: ClusterColocationProfile, pod: Document, around: Surrounding
     if spec.qos_class:
         labels[QOS_LABEL] = spec.qos_class
     if spec.priority_class_name:
-        _take_priority(pod["spec"], spec.priority_class_name, around.priority_classes)
+        named = around.priority_classes.get(spec.priority_class_name)
+        if named is None:
+            missing = f'no PriorityClass "{spec.priority_class_name}"'
+            raise ProfileError(profile.metadata.name, "spec.priorityClassName", missing)
+        _take_priority(pod["spec"], spec.priority_class_name, named)
     if spec.koordinator_priority is not None:
         labels[PRIORITY_NUMBER_LABEL] = str(spec.koordinator_priority)
     for field, values in (("labels", labels), ("annotations", annotations)):
         if values:
             pod["metadata"][field] = values
-    return merge_pod(pod, spec.patch) if spec.patch else pod
+    return _patched(pod, profile)
 
 
-def _take_priority(spec: Document, name: str, classes: Mapping[str, PriorityClass]) -> None:
-    named = classes.get(name)
-    if named is None:
-        raise ProfileError(f'PriorityClass.scheduling.k8s.io "{name}" not found')
+def _patched(pod: Document, profile: ClusterColocationProfile) -> Document:
+    if not profile.spec.patch:
+        return pod
+    try:
+        patched = merge_pod(pod, profile.spec.patch)
+        msgspec.convert(patched, Pod)
+    except (PatchError, msgspec.ValidationError) as error:
+        raise ProfileError(profile.metadata.name, "spec.patch", str(error)) from error
+    return patched
+
+
+def _take_priority(spec: Document, name: str, named: PriorityClass) -> None:
     spec["priorityClassName"], spec["priority"] = name, named.value
     if named.preemption_policy:
         spec["preemptionPolicy"] = named.preemption_policy

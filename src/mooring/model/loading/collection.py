@@ -51,6 +51,7 @@ from mooring.model.jobs.jobset import JobSet
 from mooring.model.jobs.pod_sets import PodFinder
 from mooring.model.jobs.train_job import TrainJob, is_train_job_over, pod_group_document, read_job_set, runtime_key
 from mooring.model.loading.arrival import complete
+from mooring.model.loading.colocation import ProfiledPods
 from mooring.model.loading.daemons import expand_daemon_set
 from mooring.model.loading.declarations import Declarations, check_trees, declarations_of
 from mooring.model.objects.custom_workloads import CUSTOM_WORKLOADS, custom_workload, spec_path
@@ -63,6 +64,7 @@ from mooring.model.priorities import check_global_defaults
 from mooring.model.queued.checks import name_default_queues, validate_queued
 from mooring.model.queued.workloads import hold_queued
 from mooring.model.quotas.admission import admit_to_namespaces
+from mooring.model.quotas.refusals import Refusal
 from mooring.model.validation.devices import check_pools
 
 KindT = TypeVar("KindT")
@@ -132,6 +134,7 @@ class Collection:
             validate_queued(self._placed, tables)
             check_pools(self._placed(ResourceSlice))
             self._expand_workloads()
+            refused = self._apply_profiles()
         self._group_kai_pods()
         default_storage(tables.default_class, manifests.persistent_volume_claims, manifests.persistent_volumes)
         declarations = self._declare_gangs()
@@ -139,7 +142,7 @@ class Collection:
         claimed = hold_queued(manifests, tables, {workload.key: place for workload, place in self._placed(Workload)})
         self._rank(claimed)
         if self._expands:
-            manifests.refused = admit_to_namespaces(manifests)
+            manifests.refused = [*self._leave_out(refused), *admit_to_namespaces(manifests)]
         return Collected(manifests, declarations, self._made_by)
 
     def _rank(self, claimed: set[str]) -> None:
@@ -268,6 +271,21 @@ class Collection:
         owner = owner if isinstance(subject, Pod) else subject
         is_kai = default_kai_pod(metadata, spec, tables.kai_priorities, owner)
         (tables.kai_priorities if is_kai else tables.priorities).resolve(spec, place, subject, path)
+
+    def _apply_profiles(self) -> list[Refusal]:
+        """Change new pods as ClusterColocationProfiles say; return those that are refused for what they are then."""
+        profiles = self._tables.profiles()
+        if not profiles:
+            return []
+        pods = ProfiledPods(profiles, self._tables.labels_by_namespace(), self._tables.priorities)
+        return pods.apply(self._manifests.pods)
+
+    def _leave_out(self, refused: list[Refusal]) -> list[Refusal]:
+        """Take refused pods out of the manifests, when everything that speaks of them has been read."""
+        keys = {refusal.key for refusal in refused}
+        if keys:
+            self._manifests.pods[:] = [pod for pod in self._manifests.pods if pod.key not in keys]
+        return refused
 
     # Pods that controllers make.
 

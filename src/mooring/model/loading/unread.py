@@ -45,7 +45,6 @@ _NOT_BUILT_GROUPS = frozenset(
         "autoscaling",
         "autoscaling.k8s.io",
         "autoscaling.x-k8s.io",
-        "config.koordinator.sh",
         "descheduler",
         "flow.volcano.sh",
         "karpenter.sh",

@@ -8,6 +8,7 @@ import msgspec
 
 from mooring.errors import ManifestError
 from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
+from mooring.model.api.colocation_profile import PROFILE_GROUP, ClusterColocationProfile
 from mooring.model.api.devices import RESOURCE_GROUP, DeviceClass, DeviceTaintRule, ResourceSlice
 from mooring.model.api.kueue import QUEUEING_KINDS, Topology
 from mooring.model.api.meta import KubeObject, Namespace
@@ -92,6 +93,7 @@ KINDS = (
     Kind(RESOURCE_GROUP, "ResourceSlice", ResourceSlice),
     Kind(RESOURCE_GROUP, "DeviceClass", DeviceClass),
     Kind("scheduling.koordinator.sh", "Device", KoordinatorDevice),
+    Kind(PROFILE_GROUP, "ClusterColocationProfile", ClusterColocationProfile),
     Kind(RESOURCE_GROUP, "ResourceClaim", ResourceClaim),
     Kind(RESOURCE_GROUP, "ResourceClaimTemplate", ResourceClaimTemplate),
     Kind(RESOURCE_GROUP, "DeviceTaintRule", DeviceTaintRule),

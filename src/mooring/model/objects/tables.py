@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from mooring.model.api.colocation_profile import ClusterColocationProfile
 from mooring.model.api.kueue import ClusterQueue, LocalQueue, ResourceFlavor, WorkloadPriorityClass
 from mooring.model.api.kueue_labels import DEFAULT_QUEUE
-from mooring.model.api.meta import Labels
+from mooring.model.api.meta import Labels, Namespace
 from mooring.model.api.nodes import Node
 from mooring.model.api.policies import PriorityClass
 from mooring.model.api.volumes import StorageClass
@@ -41,6 +42,8 @@ TABLE_TYPES: dict[type[Any], None] = dict.fromkeys(
         ClusterTrainingRuntime,
         CoreResourceQuota,
         LimitRange,
+        ClusterColocationProfile,
+        Namespace,
     )
 )
 """In order, and found at once: it is asked for every object whether it is of these."""
@@ -124,6 +127,13 @@ class Tables:
 
     def labels_by_node(self) -> dict[str, Labels | None]:
         return {node.name: node.metadata.labels for node in self.nodes()}
+
+    def profiles(self) -> list[tuple[ClusterColocationProfile, Place]]:
+        """All ClusterColocationProfiles, with where they stood."""
+        return [(source.object, source.place) for source in self._tables[ClusterColocationProfile].values()]
+
+    def labels_by_namespace(self) -> dict[str, Labels]:
+        return {found.metadata.name: found.metadata.labels or {} for found in self._objects(Namespace)}
 
     def has_default_queue(self, namespace: str) -> bool:
         return namespace in self._default_queues

@@ -124,6 +124,11 @@ def _identity(found: Any) -> tuple[str, str]:
     return resource_of(found), object_key(found)
 
 
+def is_new(found: Any) -> bool:
+    """Tell whether an object is yet to be created, so that admission has a say."""
+    return not _exists(found)
+
+
 def _exists(found: Any) -> bool:
     """Tell whether an object is there already, so that admission is behind it."""
     metadata = found.metadata

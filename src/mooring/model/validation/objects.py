@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.errors import ManifestError
+from mooring.model.api.colocation_profile import ClusterColocationProfile
 from mooring.model.api.meta import LabelSelector
 from mooring.model.api.node_resource_topology import NodeResourceTopology
 from mooring.model.api.nodes import Node
@@ -24,6 +25,7 @@ from mooring.model.api.workloads import (
     ReplicationController,
     StatefulSet,
 )
+from mooring.model.colocation.classes import QOS_CLASSES
 from mooring.model.gangs.dialects.annotations import check_annotations, check_job_gang
 from mooring.model.gangs.kinds import GANG_CHECKS
 from mooring.model.numa.nodes import WrongAnnotation, kubelet_of_annotations
@@ -179,6 +181,18 @@ def _check_capacity(subject: Subject, found: CsiStorageCapacity) -> None:
     check_label_selector(subject, "nodeTopology", found.node_topology)
 
 
+def _check_profile(subject: Subject, found: ClusterColocationProfile) -> None:
+    spec = found.spec
+    check_label_selector(subject, "spec.namespaceSelector", spec.namespace_selector)
+    check_label_selector(subject, "spec.selector", spec.selector)
+    given = spec.probability
+    percent = given if not isinstance(given, str) else int(given[:-1]) if _BUDGET.fullmatch(given) else -1
+    if percent is not None and not 0 <= percent <= 100:
+        subject.refuse("spec.probability", expected="0 to 100, or a percentage such as 50%", found=show(given))
+    if spec.qos_class:
+        check_choice(subject, "spec.qosClass", spec.qos_class, QOS_CLASSES)
+
+
 _CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     Pod: _check_pod,
     Node: _check_node,
@@ -196,6 +210,7 @@ _CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     PersistentVolumeClaim: _check_claim,
     StorageClass: _check_storage_class,
     CsiStorageCapacity: _check_capacity,
+    ClusterColocationProfile: _check_profile,
     **DEVICE_CHECKS,
     **QUEUEING_CHECKS,
     **JOB_CHECKS,

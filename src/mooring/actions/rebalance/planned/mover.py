@@ -14,8 +14,8 @@ from mooring.engine.queue.shared import SharedQueues
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Decision
+from mooring.model.jobs.expansion import controller_of
 from mooring.model.keys import NO_GANG, GangKey, PodKey
-from mooring.model.loading.expansion import controller_of
 from mooring.state.gangs import GangRecord
 from mooring.state.plans import Held, Plan, Reason, owner_of
 from mooring.state.pods import UNBOUND, PodRecord

@@ -8,7 +8,7 @@ from mooring.config.rebalance_policy import RebalancePolicy
 from mooring.engine.evaluate import Evaluation, evaluate
 from mooring.engine.profile import Profile
 from mooring.model.api.meta import timestamp_seconds
-from mooring.model.loading.expansion import controller_of
+from mooring.model.jobs.expansion import controller_of
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape
