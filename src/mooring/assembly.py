@@ -55,6 +55,7 @@ from mooring.plugins.dynamic_resources import DynamicResources
 from mooring.plugins.extenders import Extenders
 from mooring.plugins.node_pools import NodePools
 from mooring.plugins.node_resources_fit import NodeResourcesFit, NodeResourcesFitArgs
+from mooring.plugins.preemption_toleration import PreemptionToleration
 from mooring.plugins.priority_sort import PrioritySort
 from mooring.state.cluster import Cluster
 
@@ -208,7 +209,7 @@ def assemble(
         _leave_to_extenders(arguments, config)
         made = _build_profile(rewritten, config, registry, arguments, _naming(registry, source, index))
         batching[made.name] = arguments.get("Batching", BatchingArgs())
-        costs[made.name] = arguments.get("PreemptionCost", PreemptionCostArgs())
+        costs[made.name] = _preemption_cost(made, arguments)
         gangs = gangs or arguments.get("GangScheduling")
         coscheduling = coscheduling or arguments.get("Coscheduling")
         built.append(made)
@@ -237,6 +238,14 @@ def assemble(
         settings.colocation,
         remarks,
     )
+
+
+def _preemption_cost(profile: Profile, arguments: Mapping[str, Any]) -> PreemptionCostArgs:
+    """What preemption may cost; one of its plugins heeds what PriorityClasses tolerate."""
+    args: PreemptionCostArgs = arguments.get("PreemptionCost", PreemptionCostArgs())
+    if any(isinstance(plugin, PreemptionToleration) for plugin in profile.post_filter):
+        args = structs.replace(args, heed_tolerations=True)
+    return args
 
 
 def _leave_to_extenders(arguments: dict[str, Any], config: SchedulerConfig) -> None:

@@ -20,6 +20,9 @@ class PreemptionCostArgs(msgspec.Struct, kw_only=True, rename="camel", forbid_un
     most_preemptions_per_workload: int = 0
     """A workload that was preempted so often within the window is no victim any more; 0: no limit."""
     window_seconds: int = 3600
+    heed_tolerations: bool = False
+    """Whether pods tolerate preemption as the annotations of their PriorityClass say; true with the plugin
+    PreemptionToleration."""
 
     def validate(self) -> Iterator[tuple[str, str, str]]:
         if self.minimum_runtime_seconds < 0:
@@ -40,7 +43,7 @@ class PreemptionCostArgs(msgspec.Struct, kw_only=True, rename="camel", forbid_un
     @property
     def protects(self) -> bool:
         """Whether anybody may be no victim for a while."""
-        return self.has_minimum_runtime or self.most_preemptions_per_workload > 0
+        return self.has_minimum_runtime or self.most_preemptions_per_workload > 0 or self.heed_tolerations
 
     @property
     def is_off(self) -> bool:

@@ -31,6 +31,7 @@ from mooring.plugins.node_volume_limits import NodeVolumeLimits
 from mooring.plugins.peaks import Peaks
 from mooring.plugins.pod_state import PodState
 from mooring.plugins.pod_topology_spread import PodTopologySpread
+from mooring.plugins.preemption_toleration import PreemptionToleration
 from mooring.plugins.priority_sort import PrioritySort
 from mooring.plugins.scheduling_gates import SchedulingGates
 from mooring.plugins.taint_toleration import TaintToleration
@@ -87,6 +88,7 @@ OPTIONAL_PLUGINS: tuple[type[Plugin], ...] = (
     GpuLoad,
     NodeResourcesAllocatable,
     PodState,
+    PreemptionToleration,
 )
 """Plugins that run where a profile enables them."""
 

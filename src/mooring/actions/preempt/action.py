@@ -33,7 +33,8 @@ from mooring.state.gangs import GangRecord
 from mooring.state.plans import Plan, Reason
 from mooring.state.views import PodView
 
-PLUGIN = "DefaultPreemption"
+PLUGINS = frozenset(("DefaultPreemption", "PreemptionToleration"))
+"""A profile preempts that runs one of these; see `mooring.plugins.default_preemption`."""
 """The plugin that switches this on, where a profile runs it."""
 
 NEVER = math.inf
@@ -79,7 +80,7 @@ class Preemption:
         parked = cycle.queue.parked_as(turn)
         if parked is not None and not parked.preempts:
             return ""
-        if not any(plugin.name == PLUGIN for plugin in profile.post_filter):
+        if not any(plugin.name in PLUGINS for plugin in profile.post_filter):
             return ""
         costs = self._costs.get(profile.name)
         if isinstance(turn, GangEntry):
@@ -143,7 +144,7 @@ class Preemption:
         answer = refusals(profile, search.cluster, entry.record.shape)
         if not len(answer.rows) or len(answer.feasible):
             return [], NEVER  # something happened since that helps it: it is to be placed, not to preempt
-        others = [plugin for plugin in profile.post_filter if plugin.name != PLUGIN]
+        others = [plugin for plugin in profile.post_filter if plugin.name not in PLUGINS]
         nominated = _ask_others(others, entry, answer)
         if nominated is not None:
             return [nominated], NEVER
@@ -174,7 +175,7 @@ class Preemption:
         self, search: VictimSearch, gang: GangEntry, parked: Parked, queue: Queue, now: float
     ) -> tuple[list[Decision], float]:
         """What is decided for a gang, and after how many seconds it is to be tried again."""
-        has_plugin = any(plugin.name == PLUGIN for plugin in gang.profile.post_filter)
+        has_plugin = any(plugin.name in PLUGINS for plugin in gang.profile.post_filter)
         is_nominated = any(plan.gang == gang.root.key for _, plan in search.cluster.plans())
         if self._placer is None or not has_plugin or is_nominated:
             return [], NEVER

@@ -9,19 +9,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.preempt.running import NOT_STARTED, Matrix, RunningPods
+from mooring.actions.preempt.tolerations import scheduled_at, toleration_of
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.plugin import Mask
 from mooring.state.remembered import Preemptions
 
 SECOND = 1_000_000
 """Times are in microseconds."""
+FOREVER = 2**62
+"""A time that never comes."""
+NEVER_SECONDS = FOREVER // SECOND // 2
+"""What is so long away never comes."""
 
 
 class Cost:
     """The policy of one profile at one moment; `running` is up to date."""
 
-    def __init__(self, args: PreemptionCostArgs, running: RunningPods, preemptions: Preemptions, now: float) -> None:
+    def __init__(
+        self, args: PreemptionCostArgs, running: RunningPods, preemptions: Preemptions, now: float, priority: int = 0
+    ) -> None:
+        """`priority` is that of the preemptor."""
         self.args = args
+        self._priority = priority
         self._running = running
         self._spared = preemptions.spared(args, now)
         self._now = now
@@ -55,6 +64,8 @@ class Cost:
         if self._spared:
             spared = self._spared_until()[self._running.workloads.ravel().take(index)]
             until = np.maximum(until, spared)
+        if self.args.heed_tolerations:
+            until = np.maximum(until, self._tolerated_until(index))
         return until
 
     def seconds_left(self, until: int) -> int:
@@ -67,6 +78,32 @@ class Cost:
         names = self._running.class_names.values
         seconds = [by_class.get(name, self.args.minimum_runtime_seconds) for name in names]
         return np.array(seconds, np.int64) * SECOND
+
+    def _tolerated_until(self, index: Matrix) -> Matrix:
+        """Until when each pod tolerates preemptors of this priority; 0 if it does not."""
+        running = self._running
+        seconds = self._toleration_seconds()[running.classes.ravel().take(index)]
+        until = np.where(seconds < 0, FOREVER, 0)
+        slots = running.slots.ravel().take(index)
+        for position in np.flatnonzero((seconds > 0).ravel()).tolist():
+            record = running.cluster.pods.by_slot[int(slots.ravel()[position])]
+            at = None if record is None else scheduled_at(record.pod)
+            # A pod that is not known to be scheduled tolerates it, as nothing says since when.
+            until.ravel()[position] = (
+                FOREVER if at is None else min(FOREVER, int(at * SECOND) + int(seconds.ravel()[position]) * SECOND)
+            )
+        return until
+
+    def _toleration_seconds(self) -> NDArray[np.int64]:
+        """By the code of a priority class: for how long its pods tolerate preemptors of this priority."""
+        classes = self._running.cluster.related.priority_classes
+        found = [
+            None if (known := classes.get(name)) is None else toleration_of(known)
+            for name in self._running.class_names.values
+        ]
+        tolerated = [one is not None and self._priority < one.minimum_priority for one in found]
+        seconds = [one.seconds if is_so and one is not None else 0 for one, is_so in zip(found, tolerated, strict=True)]
+        return np.clip(np.array(seconds or [0], np.int64), -1, FOREVER // SECOND)
 
     def _spared_until(self) -> NDArray[np.int64]:
         """By the code of a workload."""

@@ -18,7 +18,7 @@ from mooring.actions.preempt.gangs.demand import Board, Want
 from mooring.actions.preempt.gangs.pool import NOBODY, Pool
 from mooring.actions.preempt.gangs.proposals import Asked, Proposals
 from mooring.actions.preempt.gangs.spare import in_order, spare
-from mooring.actions.preempt.pods.search import PROTECTED, Filters, InVain, VictimSearch
+from mooring.actions.preempt.pods.search import Filters, InVain, VictimSearch, why_protected
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.evaluate import Evaluation, prepare_filters
 from mooring.engine.plugin import Mask
@@ -89,7 +89,7 @@ def find_for_gang(
         unprotected = Proposals(victims.pool(heed_protection=False), search.shares, asked, victims.cost)
         if unprotected.is_enough_somewhere and not proposals.is_enough_somewhere:
             seconds = victims.seconds_protected(victims.everybody)
-            return InVain(BEFORE + PROTECTED.format(seconds), seconds)
+            return InVain(BEFORE + why_protected(seconds), seconds)
     return InVain(BEFORE + _why(proposals, sum(want.count for want in wants)))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.preempt.cost import Cost
+from mooring.actions.preempt.cost import NEVER_SECONDS, Cost
 from mooring.actions.preempt.gangs.whole_gangs import Asking, cheapest_with_gangs
 from mooring.actions.preempt.pods.candidates import Candidates, Shares
 from mooring.actions.preempt.pods.choice import Key, cheapest, key_of, least_costs
@@ -39,6 +39,12 @@ from mooring.state.shapes import Shape
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
 PROTECTED = "victims are protected for another {}s"
+TOLERATED = "victims tolerate preemption by this priority"
+
+
+def why_protected(seconds: int) -> str:
+    """Say for how long victims are protected; some are for ever."""
+    return TOLERATED if seconds >= NEVER_SECONDS else PROTECTED.format(seconds)
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,8 @@ class VictimSearch:
         if not len(rows) or not self.running.has_below(priority):
             return Victims(self.running, self.shares, priority, rows[:0], pod_key)
         self.running.refresh()
-        cost = None if costs is None or costs.is_off else Cost(costs, self.running, self.cluster.preemptions, now)
+        preemptions = self.cluster.preemptions
+        cost = None if costs is None or costs.is_off else Cost(costs, self.running, preemptions, now, priority)
         needed = relied_on(self.running, filters, priority)
         return Victims(self.running, self.shares, priority, rows, pod_key, cost, needed)
 
@@ -237,7 +244,7 @@ class VictimSearch:
         again_after = None
         if is_protected.any():
             again_after = victims.seconds_protected(candidates.at(np.flatnonzero(is_protected)))
-            tally[PROTECTED.format(again_after)] = int(np.count_nonzero(is_protected))
+            tally[why_protected(again_after)] = int(np.count_nonzero(is_protected))
         others = candidates.at(np.flatnonzero(~is_protected & ~is_tried))
         for rejection in (*refused.values(), *self._refusals(others, filters)):
             tally.update(rejection.reasons)
