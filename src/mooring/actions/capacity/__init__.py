@@ -1,0 +1,1 @@
+"""Decisions on which nodes to buy and which to give back."""
