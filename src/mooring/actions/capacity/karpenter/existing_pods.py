@@ -19,23 +19,25 @@ from mooring.model.capacity.requirements import Requirements, from_labels
 class Counted:
     """What a term counts on each machine, before any pod is moved."""
 
-    pods: Counts
-    takes_part: Mask
-    """Which machines the term looks at."""
-    domains: tuple[str | None, ...]
-    """The domain that each machine is in, by the labels of its node."""
+    rows: Counts
+    """Pods by row."""
+    domains: dict[str, int]
+    """Pods by domain."""
+    domain_of: tuple[str | None, ...]
+    """The domain that each machine is in, by the labels of its node; None where the term does not look at it."""
+    machines: dict[str, int]
+    """How many machines that are there to stay each domain has."""
     selected: Mask
     """By class of labels."""
 
 
-@dataclass(frozen=True, slots=True)
-class RepellingPod:
-    """A pod that keeps away the pods that its anti-affinity selects."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Repelling:
+    """The pods that keep away what their anti-affinity selects."""
 
-    pod: int
-    """By identity."""
-    row: int
-    domain: str
+    rows: Counts
+    domains: dict[str, int]
+    first: Shape
 
 
 class ExistingPods:
@@ -45,11 +47,13 @@ class ExistingPods:
         self._machines = machines
         self._memo = memo
         self._counted: dict[TopologyTerm, Counted] = {}
+        self._repelling_terms: dict[LabelClass, tuple[TopologyTerm, ...]] = {}
         classes: dict[LabelClass, int] = {}
         self.place_of: dict[int, tuple[int, int]] = {}
         """The class of labels and the row of each counted pod, by identity."""
-        self.repelling: dict[TopologyTerm, list[RepellingPod]] = {}
-        self.repelling_shapes: dict[TopologyTerm, Shape] = {}
+        self.repelling: dict[TopologyTerm, Repelling] = {}
+        self.repels: dict[int, list[tuple[TopologyTerm, int, str]]] = {}
+        """What each pod adds to that, by identity: term, row and domain."""
         for row, machine in enumerate(machines):
             if machine.node is None:
                 continue
@@ -72,21 +76,48 @@ class ExistingPods:
         shape = shapes.shape_of(pod)
         labels = self._machines[row].node_labels
         for term in dict.fromkeys(shape.kind.anti_affinity):
-            self.repelling_shapes.setdefault(term, shape)
-            found = self.repelling.setdefault(term, [])
+            found = self.repelling.get(term)
+            if found is None:
+                found = self.repelling[term] = Repelling(np.zeros(len(self._machines), np.int64), {}, shape)
             domain = labels.get(term.key)
             if domain is not None:
-                found.append(RepellingPod(id(pod), row, domain))
+                found.rows[row] += 1
+                found.domains[domain] = found.domains.get(domain, 0) + 1
+                self.repels.setdefault(id(pod), []).append((term, row, domain))
+
+    def terms_repelling(self, labels: LabelClass) -> tuple[TopologyTerm, ...]:
+        """The terms of existing pods that keep away pods with these labels."""
+        found = self._repelling_terms.get(labels)
+        if found is None:
+            by_key = dict(labels[1])
+            found = tuple(term for term in self.repelling if term.selects(labels[0], by_key))
+            self._repelling_terms[labels] = found
+        return found
 
     def counted(self, term: TopologyTerm) -> Counted:
         found = self._counted.get(term)
         if found is None:
-            selected = np.array([term.counts(namespace, dict(labels)) for namespace, labels in self._classes], np.bool_)
-            rows = self._pod_rows[selected[self._pod_classes]] if len(self._classes) else self._pod_rows
-            pods = np.bincount(rows, minlength=len(self._machines)).astype(np.int64)
-            found = Counted(pods, self._take_part(term), self._domains(term.key), selected)
-            self._counted[term] = found
+            found = self._counted[term] = self._count(term)
         return found
+
+    def _count(self, term: TopologyTerm) -> Counted:
+        selected = np.array([term.counts(namespace, dict(labels)) for namespace, labels in self._classes], np.bool_)
+        pod_rows = self._pod_rows[selected[self._pod_classes]] if len(self._classes) else self._pod_rows
+        takes_part = self._take_part(term)
+        rows = np.where(takes_part, np.bincount(pod_rows, minlength=len(self._machines)), 0).astype(np.int64)
+        domain_of = self._domains(term.key)
+        domains: dict[str, int] = {}
+        for row in np.flatnonzero(rows).tolist():
+            domain = domain_of[row]
+            if domain is not None:
+                domains[domain] = domains.get(domain, 0) + int(rows[row])
+        machines: dict[str, int] = {}
+        for row in np.flatnonzero(takes_part).tolist():
+            domain = self._machines[row].labels.get(term.key)
+            if domain is not None and not self._machines[row].is_deleting:
+                machines[domain] = machines.get(domain, 0) + 1
+        looked_at = tuple(domain if part else None for domain, part in zip(domain_of, takes_part, strict=True))
+        return Counted(rows, domains, looked_at, machines, selected)
 
     def _domains(self, key: str) -> tuple[str | None, ...]:
         domains: list[str | None] = []

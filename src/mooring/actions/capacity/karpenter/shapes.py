@@ -170,12 +170,20 @@ class Shapes:
         self._ignores_preferences = settings.preference_policy == IGNORE
         self._namespaces = {found.metadata.name: found.metadata.labels or {} for found in namespaces}
         self._tolerate_preferences = tolerate_preferences
+        self._by_pod: dict[int, Shape] = {}
         self._kinds: dict[bytes, Shape] = {}
         self._shapes: dict[tuple[int, Wishes], Shape] = {}
         self._count = 0
         self._encode = msgspec.msgpack.Encoder().encode
 
     def shape_of(self, pod: Pod) -> Shape:
+        """The shape of a pod of the situation; it is known again by identity, so no other pod may be asked about."""
+        shape = self._by_pod.get(id(pod))
+        if shape is None:
+            shape = self._by_pod[id(pod)] = self._find(pod)
+        return shape
+
+    def _find(self, pod: Pod) -> Shape:
         spec, metadata = pod.spec, pod.metadata
         key = self._encode(
             (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.actions.capacity.karpenter.planned import NewNode, PlannedNode, Reservations, finish, launchable
-from mooring.actions.capacity.karpenter.shapes import Shape, TopologyTerm, order_key, ports_conflict
+from mooring.actions.capacity.karpenter.shapes import SPREAD, Shape, TopologyTerm, order_key, ports_conflict
 from mooring.actions.capacity.karpenter.situation import BEST_EFFORT, NODES
 from mooring.actions.capacity.karpenter.snapshot import Snapshot
 from mooring.actions.capacity.karpenter.templates import Template
@@ -66,8 +66,6 @@ class Simulation:
         self._available = snapshot.available.copy()
         self._stays: Mask = snapshot.is_active & snapshot.is_sane
         self._stays[list(self._leaving)] = False
-        self._is_there = snapshot.is_active.copy()
-        self._is_there[list(self._leaving)] = False
         self._changed: dict[int, int] = {}
         """Rows whose requirements pods have narrowed, with the number of what they require now."""
         self._ports = dict(snapshot.ports)
@@ -82,26 +80,24 @@ class Simulation:
         self._topology = Topology(self._memo)
         self._changes = 0
         self._failed: dict[int, tuple[int, frozenset[str]]] = {}
-        self._pods = list(pods)
-        self._moved = {id(pod) for pod in pods}
-        self._deleting = {machine.name for machine in snapshot.machines if machine.is_deleting}
+        self._waiting = [(pod, snapshot.shapes.shape_of(pod)) for pod in pods]
         self._open_topology()
 
     # The loop
 
     def solve(self) -> Placed:
-        shapes = self._snapshot.shapes
         resources = self._snapshot.resources
-        waiting = [(pod, shapes.shape_of(pod)) for pod in self._pods]
-        orders = {shape.number: order_key(shape, resources) for _, shape in waiting}
-        waiting.sort(
-            key=lambda each: (
-                orders[each[1].number],
-                each[0].metadata.creation_timestamp or "",
-                each[0].metadata.uid,
+        orders = {shape.number: order_key(shape, resources) for _, shape in self._waiting}
+        queue = deque(
+            sorted(
+                self._waiting,
+                key=lambda each: (
+                    orders[each[1].number],
+                    each[0].metadata.creation_timestamp or "",
+                    each[0].metadata.uid,
+                ),
             )
         )
-        queue = deque(waiting)
         lengths: dict[int, int] = {}
         errors: dict[int, tuple[Pod, frozenset[str]]] = {}
         while queue:
@@ -195,7 +191,7 @@ class Simulation:
         return True
 
     def _may_go_to_new(self, pod: Pod) -> bool:
-        return pod.status.phase == "Pending" or pod.spec.node_name in self._deleting
+        return pod.status.phase == "Pending" or pod.spec.node_name in self._snapshot.deleting
 
     def _requirements(self, row: int) -> int:
         known = self._changed.get(row)
@@ -375,20 +371,16 @@ class Simulation:
 
     def _open_topology(self) -> None:
         """Count for the terms of all pods, in the order in which an API server would list them."""
-        shapes = self._snapshot.shapes
+        topology, existing = self._topology, self._snapshot.pods
         seen: set[int] = set()
-        for pod in sorted(self._pods, key=lambda pod: (pod.metadata.namespace, pod.metadata.name)):
-            shape = shapes.shape_of(pod)
+        for _, shape in sorted(self._waiting, key=lambda each: (each[0].metadata.namespace, each[0].metadata.name)):
             if shape.number in seen:
                 continue
             seen.add(shape.number)
-            for term in shape.kind.anti_affinity:
-                if term not in self._topology.inverse:
-                    self._topology.inverse[term] = self._repelling_group(term, shape)
+            for term in (*shape.kind.anti_affinity, *existing.terms_repelling(shape.kind.labels)):
+                if term not in topology.inverse:
+                    topology.inverse[term] = self._repelling_group(term, shape)
             self._open_groups(shape)
-        for term, first in self._snapshot.pods.repelling_shapes.items():
-            if term not in self._topology.inverse:
-                self._topology.inverse[term] = self._repelling_group(term, first)
 
     def _open_groups(self, shape: Shape) -> None:
         for term, min_domains in shape.terms:
@@ -396,36 +388,41 @@ class Simulation:
                 self._topology.groups[term] = self._counting_group(term, min_domains, shape)
 
     def _repelling_group(self, term: TopologyTerm, shape: Shape) -> Group:
-        pods = self._snapshot.pods
-        first = pods.repelling_shapes.get(term, shape)
-        domains = dict.fromkeys(self._snapshot.universe(term.key, first.tolerations, True), 0)
-        if term.key == HOSTNAME:
-            domains = {}
-        rows = np.zeros(len(self._snapshot.machines), np.int64)
-        for found in pods.repelling.get(term, ()):
-            if found.pod not in self._moved:
-                domains[found.domain] = domains.get(found.domain, 0) + 1
-                rows[found.row] += 1
+        existing = self._snapshot.pods
+        known = existing.repelling.get(term)
+        rows = np.zeros(len(self._snapshot.machines), np.int64) if known is None else known.rows.copy()
+        domains = {} if known is None else dict(known.domains)
+        for pod, _ in self._waiting:
+            for repelled, row, domain in existing.repels.get(id(pod), ()):
+                if repelled == term:
+                    rows[row] -= 1
+                    domains[domain] -= 1
+        domains = {domain: count for domain, count in domains.items() if count}
+        if term.key != HOSTNAME:
+            first = shape if known is None else known.first
+            for domain in self._snapshot.universe(term.key, first.tolerations, True):
+                domains.setdefault(domain, 0)
         return Group(term, None, domains, rows)
 
     def _counting_group(self, term: TopologyTerm, min_domains: int | None, shape: Shape) -> Group:
         snapshot = self._snapshot
         counted = snapshot.pods.counted(term)
-        rows = np.where(counted.takes_part, counted.pods, 0)
-        for pod in self._pods:
-            place = snapshot.pods.place_of.get(id(pod))
-            if place is not None and counted.selected[place[0]] and counted.takes_part[place[1]]:
-                rows[place[1]] -= 1
-        domains: dict[str, int] = {}
+        rows, domains = counted.rows.copy(), dict(counted.domains)
+        for pod, _ in self._waiting:
+            code, row = snapshot.pods.place_of.get(id(pod), (0, -1))
+            domain = counted.domain_of[row] if row >= 0 else None
+            if domain is not None and counted.selected[code]:
+                rows[row] -= 1
+                domains[domain] -= 1
+        domains = {domain: count for domain, count in domains.items() if count}
         if term.key != HOSTNAME:
-            honors = term.kind != "spread" or term.node_filter.honors_taints
-            domains = dict.fromkeys(snapshot.universe(term.key, shape.tolerations, honors), 0)
-            for row in np.flatnonzero(self._is_there & counted.takes_part).tolist():
-                domain = snapshot.machines[row].labels.get(term.key)
-                if domain is not None:
-                    domains.setdefault(domain, 0)
-        for row in np.flatnonzero(rows).tolist():
-            domain = counted.domains[row]
-            if domain is not None:
-                domains[domain] = domains.get(domain, 0) + int(rows[row])
+            machines = dict(counted.machines)
+            for row in self._leaving:
+                here = snapshot.machines[row].labels.get(term.key)
+                if here in machines and counted.domain_of[row] is not None:
+                    machines[here] -= 1
+            honors = term.kind != SPREAD or term.node_filter.honors_taints
+            universe = snapshot.universe(term.key, shape.tolerations, honors)
+            for domain in (*universe, *(name for name, count in machines.items() if count)):
+                domains.setdefault(domain, 0)
         return Group(term, min_domains, domains, rows)

@@ -42,6 +42,7 @@ class Snapshot:
         self.machines = tuple(
             sorted(situation.machines, key=lambda machine: (not machine.is_initialized, machine.name))
         )
+        self.deleting = frozenset(machine.name for machine in self.machines if machine.is_deleting)
         self.index = {machine.name: row for row, machine in enumerate(self.machines)}
         self.memo = Memo()
         daemon_pods = _daemon_pods(situation.daemon_sets, self.machines)
