@@ -1,6 +1,6 @@
 """Requirements, taints and tolerations by number, with answers about pairs of them kept."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 from mooring.model.api.nodes import Taint
 from mooring.model.api.pods import Toleration
@@ -34,6 +34,7 @@ class Memo:
         self._merged: dict[tuple[int, int], int] = {}
         self._claim_accepts: dict[tuple[int, int], bool] = {}
         self._node_accepts: dict[tuple[int, int], bool] = {}
+        self._selections: dict[Hashable, dict[tuple[str, frozenset[tuple[str, str]]], bool]] = {}
         self._tolerated: dict[tuple[Tolerations, tuple[Taint, ...]], bool] = {}
 
     def number(self, requirements: Requirements) -> int:
@@ -68,6 +69,10 @@ class Memo:
         if answer is None:
             answer = self._node_accepts[node, asked] = self._all[node].accepts(self._all[asked])
         return answer
+
+    def selections(self, term: Hashable) -> dict[tuple[str, frozenset[tuple[str, str]]], bool]:
+        """Which labels a term selects, as far as that was asked before."""
+        return self._selections.setdefault(term, {})
 
     def tolerates(self, tolerations: Tolerations, taints: tuple[Taint, ...]) -> bool:
         if not taints:

@@ -171,7 +171,8 @@ class Shapes:
         self._namespaces = {found.metadata.name: found.metadata.labels or {} for found in namespaces}
         self._tolerate_preferences = tolerate_preferences
         self._by_pod: dict[int, Shape] = {}
-        self._kinds: dict[bytes, Shape] = {}
+        self._kinds: dict[tuple[bytes, bytes], Shape] = {}
+        self._alike: dict[bytes, Shape] = {}
         self._shapes: dict[tuple[int, Wishes], Shape] = {}
         self._count = 0
         self._encode = msgspec.msgpack.Encoder().encode
@@ -185,23 +186,34 @@ class Shapes:
 
     def _find(self, pod: Pod) -> Shape:
         spec, metadata = pod.spec, pod.metadata
-        key = self._encode(
+        constraints = self._encode(
             (
                 metadata.namespace,
                 metadata.labels,
-                spec.containers,
-                spec.init_containers,
-                spec.overhead,
-                spec.resources,
                 spec.node_selector,
                 spec.affinity,
                 spec.tolerations,
                 spec.topology_spread_constraints,
             )
         )
-        shape = self._kinds.get(key)
+        takes = self._encode((spec.containers, spec.init_containers, spec.overhead, spec.resources))
+        shape = self._kinds.get((constraints, takes))
         if shape is None:
-            shape = self._kinds[key] = self._make(pod)
+            like = self._alike.get(constraints)
+            if like is None:
+                shape = self._alike[constraints] = self._make(pod)
+            else:
+                shape = self._resized(like, pod)
+            self._kinds[constraints, takes] = shape
+        return shape
+
+    def _resized(self, like: Shape, pod: Pod) -> Shape:
+        """A shape that differs from another only in what it takes of a node."""
+        request, ports = self._resources.vector(requests_of(pod)), host_ports(pod.spec.containers)
+        kind = replace(like.kind, request=request, ports=ports)
+        shape = replace(like, kind=kind, number=self._count)
+        self._count += 1
+        self._shapes[id(kind), shape.wishes] = shape
         return shape
 
     def relaxed(self, shape: Shape) -> Shape | None:

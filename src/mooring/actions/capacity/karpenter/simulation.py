@@ -396,13 +396,12 @@ class Simulation:
             for repelled, row, domain in existing.repels.get(id(pod), ()):
                 if repelled == term:
                     rows[row] -= 1
-                    domains[domain] -= 1
-        domains = {domain: count for domain, count in domains.items() if count}
+                    _take_one(domains, domain)
         if term.key != HOSTNAME:
             first = shape if known is None else known.first
             for domain in self._snapshot.universe(term.key, first.tolerations, True):
                 domains.setdefault(domain, 0)
-        return Group(term, None, domains, rows)
+        return Group(term, None, domains, rows, self._memo.selections(term))
 
     def _counting_group(self, term: TopologyTerm, min_domains: int | None, shape: Shape) -> Group:
         snapshot = self._snapshot
@@ -413,8 +412,7 @@ class Simulation:
             domain = counted.domain_of[row] if row >= 0 else None
             if domain is not None and counted.selected[code]:
                 rows[row] -= 1
-                domains[domain] -= 1
-        domains = {domain: count for domain, count in domains.items() if count}
+                _take_one(domains, domain)
         if term.key != HOSTNAME:
             machines = dict(counted.machines)
             for row in self._leaving:
@@ -425,4 +423,11 @@ class Simulation:
             universe = snapshot.universe(term.key, shape.tolerations, honors)
             for domain in (*universe, *(name for name, count in machines.items() if count)):
                 domains.setdefault(domain, 0)
-        return Group(term, min_domains, domains, rows)
+        return Group(term, min_domains, domains, rows, self._memo.selections(term))
+
+
+def _take_one(domains: dict[str, int], domain: str) -> None:
+    """Count one pod less; a domain that no pod is left in is not there for that."""
+    domains[domain] -= 1
+    if not domains[domain]:
+        del domains[domain]

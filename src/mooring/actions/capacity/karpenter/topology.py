@@ -4,7 +4,7 @@ A domain is a value of the term's topology key. Host names are kept as columns, 
 over planned nodes; other keys have few domains and are kept as counts by name.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -38,18 +38,25 @@ def takes_part(node_filter: NodeFilter, requirements: Requirements, taints: tupl
 class Group:
     """One term, with the pods that it counts."""
 
-    def __init__(self, term: TopologyTerm, min_domains: int | None, domains: Mapping[str, int], rows: Counts) -> None:
+    def __init__(
+        self,
+        term: TopologyTerm,
+        min_domains: int | None,
+        domains: dict[str, int],
+        rows: Counts,
+        selections: dict[LabelClass, bool],
+    ) -> None:
         self.term = term
         self.key = term.key
         self.min_domains = min_domains
         self.is_by_host = term.key == HOSTNAME
-        self.domains = dict(domains)
+        self.domains = domains
         """Pods by domain; for host names, only domains that have any."""
         self.rows = rows
         """Pods on each row, if the key is the host name."""
         self.claims: Counts = np.zeros(16, np.int64)
         self.is_counting = any(self.domains.values())
-        self._selects: dict[LabelClass, bool] = {}
+        self._selects = selections
 
     def selects(self, labels: LabelClass) -> bool:
         answer = self._selects.get(labels)
