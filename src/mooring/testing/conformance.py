@@ -28,6 +28,7 @@ from mooring.testing import (
     koordinator_conformance,
     load_conformance,
     numa_conformance,
+    provisioning_conformance,
     queueing_conformance,
     rebalance_conformance,
     share_conformance,
@@ -143,6 +144,8 @@ def answer_any(scenario: Json) -> tuple[Json, Differences]:
     """Answer a scenario of whatever kind; also how answers of its kind are compared."""
     if autoscaler_conformance.is_autoscaling(scenario):
         return autoscaler_conformance.answer_scenario(scenario), autoscaler_conformance.differences
+    if provisioning_conformance.is_provisioning(scenario):
+        return provisioning_conformance.answer_scenario(scenario), provisioning_conformance.differences
     if vpa_conformance.is_right_sizing(scenario):
         return vpa_conformance.answer_scenario(scenario), vpa_conformance.differences
     if load_conformance.is_load(scenario):

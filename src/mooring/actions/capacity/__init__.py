@@ -1,1 +1,1 @@
-"""Capacity: which nodes to open and close."""
+"""Decisions on which nodes to buy and which to give back."""

@@ -37,6 +37,7 @@ class PodDisruptionBudgetSpec(KubeObject):
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
     selector: LabelSelector | None = None
+    unhealthy_pod_eviction_policy: str = ""
 
 
 class PodDisruptionBudgetStatus(KubeObject):
