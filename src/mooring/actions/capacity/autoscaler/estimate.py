@@ -11,12 +11,6 @@ from mooring.actions.capacity.autoscaler.fresh_nodes import FreshNodes
 from mooring.actions.capacity.autoscaler.packing import pack
 from mooring.actions.capacity.autoscaler.places import NOWHERE, Places
 from mooring.actions.capacity.autoscaler.templates import Template
-from mooring.engine.answers.settled import is_settled
-from mooring.engine.asking import ask_pre_filter
-from mooring.engine.plugin import SKIP
-from mooring.engine.profile import Profile
-from mooring.engine.shortcuts import CountedRoom
-from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import Resources
 from mooring.model.api.pods import PodAffinityTerm
 from mooring.model.keys import PodKey
@@ -24,7 +18,6 @@ from mooring.model.node_offer import HOSTNAME
 from mooring.model.values.quantity import NANO, parse_quantity, to_millis, to_units
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.model.values.selectors import compile_label_selector
-from mooring.state.cluster import Cluster
 from mooring.state.shapes import Shape
 
 SPREAD_REASON = "node(s) didn't match pod topology spread constraints"
@@ -57,12 +50,11 @@ class Estimator:
             if best is not None:
                 ordered.append(ordered.pop(best))
                 is_fast = True
-        cluster = self.places.cluster
-        found = [asks_of(self.places.profile, cluster, group.shape) for group in ordered] if self.counts_amounts else []
-        asks = [ask for ask in found if ask is not None]
-        if asks and len(asks) == len(ordered):
-            return self._by_amounts(ordered, template, asks, most_nodes)
-        with cluster.what_if():
+        if self.counts_amounts:
+            found = [plain for group in ordered if (plain := self.places.plain(group.shape)) is not None]
+            if len(found) == len(ordered):
+                return self._by_amounts(ordered, template, [plain.asks for plain in found], most_nodes)
+        with self.places.cluster.what_if():
             return _OnRows(self, template, most_nodes).run(ordered, is_fast)
 
     def _by_amounts(
@@ -74,22 +66,6 @@ class Estimator:
         packed = pack(self.fresh.free(template, names), columns, counts, most_nodes)
         helped = ((group, count) for group, count in zip(groups, packed.placed, strict=True) if count)
         return Estimate(packed.nodes, tuple(helped))
-
-
-def asks_of(profile: Profile, cluster: Cluster, shape: Shape) -> Mapping[str, int] | None:
-    """What a pod takes of a node, if that is all that nodes of one kind differ by for it; None if there is more."""
-    asks: dict[str, int] = {}
-    for plugin in profile.filters:
-        if is_settled(plugin):
-            continue
-        prepared = ask_pre_filter(plugin, shape, cluster)
-        if prepared is SKIP and plugin.skip_is_settled:
-            continue
-        if not isinstance(plugin, CountedRoom) or prepared is SKIP or isinstance(prepared, Rejection):
-            return None
-        for name, amount in plugin.asks_for(shape, prepared).items():
-            asks[name] = max(amount, asks.get(name, 0))
-    return asks
 
 
 class _OnRows:
@@ -123,8 +99,7 @@ class _OnRows:
         """Let pods go to the nodes added so far, until one finds none; return how many did."""
         if not self._added:
             return 0
-        added = self._places.rows_where(False)
-        added[self._added] = True
+        added = self._places.only(self._added)
         for placed, pod in enumerate(group.pods):
             row = self._places.find(group.shape, added)
             if row == NOWHERE:
@@ -161,7 +136,7 @@ class _OnRows:
         verdict = self._places.verdict(shape, last)
         if verdict is None or SPREAD_REASON not in verdict.reasons:
             return NOWHERE
-        others = self._places.rows_where()
+        others = self._places.uncordoned()
         others[last] = False
         return self._places.find(shape, others)
 

@@ -25,28 +25,48 @@ def pack(fresh: Amounts, asks: Sequence[Amounts], counts: Sequence[int], most_no
     """Pack groups of equal pods, in order, onto equal nodes.
 
     `fresh` is what a new node has free, `asks` what each pod of a group takes, both (resources,); `most_nodes` may be
-    added, None for any number.
+    added, None for any number. Groups next to one another that ask for the same are packed in one go.
     """
     bins = _Bins(fresh)
-    may_add = True
-    placed = []
-    for ask, count in zip(asks, counts, strict=True):
-        done = bins.fill(ask, count)
-        left = count - done
-        if left and may_add and not bins.is_last_empty:
-            each = _room(fresh[:, None], ask).item()
-            if each:
-                needed = -(-left // each)
-                added = needed if most_nodes is None else min(needed, most_nodes - bins.count)
-                bins.add(ask, each, left, added)
-                done += min(left, each * added)
-                may_add = added == needed
-            elif most_nodes is None or bins.count < most_nodes:
-                bins.add(ask, 0, 0, 1)
-            else:
-                may_add = False
-        placed.append(done)
+    placed: list[int] = []
+    begin = 0
+    while begin < len(asks):
+        end = begin + 1
+        while end < len(asks) and (asks[end] is asks[begin] or (asks[end] == asks[begin]).all()):
+            end += 1
+        run = counts[begin:end]
+        left = _pack_run(bins, asks[begin], run, most_nodes)
+        for count in run:
+            placed.append(min(count, left))
+            left -= placed[-1]
+        begin = end
     return Packed(bins.used, tuple(placed))
+
+
+def _pack_run(bins: "_Bins", ask: Amounts, counts: Sequence[int], most_nodes: int | None) -> int:
+    """Pack groups that ask for the same; return how many of their pods, the first ones, have a place."""
+    total = sum(counts)
+    filled = bins.fill(ask, total)
+    left = total - filled
+    if not left or bins.is_last_empty:
+        return filled
+    may_add = left if most_nodes is None else max(most_nodes - bins.count, 0)
+    each = _room(bins.fresh[:, None], ask).item()
+    if not each:
+        bins.add(ask, 0, 0, min(may_add, 1))
+        return filled
+    added = min(-(-left // each), may_add)
+    first = bins.count
+    bins.add(ask, each, left, added)
+    done = min(left, each * added)
+    # A group that begins on a node with room left finds it by looking at all nodes: the next search goes on from there.
+    start = total - filled
+    for count in reversed(counts):
+        start -= count
+        if 0 < start < done and start % each:
+            bins.found(first + start // each)
+            break
+    return filled + done
 
 
 def _room(free: Amounts, ask: Amounts) -> Amounts:
@@ -60,7 +80,7 @@ class _Bins:
     """The nodes that were added: what each has free, (resources, nodes), and which have pods."""
 
     def __init__(self, fresh: Amounts) -> None:
-        self._fresh = fresh
+        self.fresh = fresh
         self._free = np.zeros((len(fresh), 64), np.int64)
         self._has_pods = np.zeros(64, np.bool_)
         self._last_found = -1
@@ -75,11 +95,17 @@ class _Bins:
         """Whether the node that was added last took nobody: then another would take nobody either."""
         return self.count > 0 and not self._has_pods[self.count - 1]
 
+    def found(self, node: int) -> None:
+        """A search ended at a node: the next one begins behind it."""
+        self._last_found = node
+
     def fill(self, ask: Amounts, count: int) -> int:
         """Let pods take what there is room for, going round the nodes; return how many found a place."""
         if not self.count:
             return 0
         free = self._free[:, : self.count]
+        if count == 1:
+            return self._fill_one(free, ask)
         room = _room(free, ask)
         total = int(room.sum())
         if not total:
@@ -89,6 +115,18 @@ class _Bins:
         free -= ask[:, None] * taken
         self._has_pods[: self.count] |= taken > 0
         return placed
+
+    def _fill_one(self, free: Amounts, ask: Amounts) -> int:
+        asked = np.flatnonzero(ask)
+        nodes = np.flatnonzero((free[asked] >= ask[asked, None]).all(axis=0))
+        if not len(nodes):
+            return 0
+        at = int(nodes.searchsorted(self._last_found, side="right"))
+        node = int(nodes[at if at < len(nodes) else 0])
+        free[:, node] -= ask
+        self._has_pods[node] = True
+        self._last_found = node
+        return 1
 
     def _in_turn(self, room: Amounts, count: int) -> Amounts:
         """How many of so many pods each node gets, one at a time in turn from the one after the one found last."""
@@ -115,7 +153,7 @@ class _Bins:
         taken = np.full(nodes, each, np.int64)
         taken[-1] = min(each, count - each * (nodes - 1)) if each else 0
         added = slice(self.count, self.count + nodes)
-        self._free[:, added] = self._fresh[:, None] - ask[:, None] * taken
+        self._free[:, added] = self.fresh[:, None] - ask[:, None] * taken
         self._has_pods[added] = taken > 0
         self.count += nodes
 
@@ -129,8 +167,6 @@ class _Bins:
 
 def _whole_rounds(room: Amounts, count: int) -> int:
     """The largest number of rounds in which no more than so many pods find a place."""
-    if count == 1:
-        return 0 if np.count_nonzero(room) > 1 else 1
     low, high = 0, int(room.max())
     while low < high:
         middle = (low + high + 1) // 2

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from msgspec.structs import replace
 
 from mooring.actions.capacity.autoscaler.drain import Blocked, Drainer
@@ -61,7 +62,7 @@ class Removals:
         """Where pods found a place the last time."""
         self.found: dict[PodKey, str] = {}
         """Where they found one this time, also if their node stays."""
-        self._destinations = places.rows_where()
+        self._destinations = places.uncordoned()
         for name in leaving:
             self._destinations[self._row(name)] = False
         self._pods_look_at_others = _look_at_others(situation.pods)
@@ -147,8 +148,7 @@ class Removals:
         destinations = self._destinations
         end = self._cluster.nodes.end
         if len(destinations) < end:
-            destinations = self._places.rows_where(False)
-            destinations[: len(self._destinations)] = self._destinations
+            destinations = self._places.only(np.flatnonzero(destinations))
         row = self._places.find(self._cluster.pods.records[pod.key].shape, destinations)
         if row == NOWHERE:
             return None

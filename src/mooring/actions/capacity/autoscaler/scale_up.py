@@ -16,7 +16,7 @@ from mooring.actions.capacity.autoscaler.equivalence import (
     PodGroup,
     equivalence_groups,
 )
-from mooring.actions.capacity.autoscaler.estimate import Estimator, asks_of
+from mooring.actions.capacity.autoscaler.estimate import Estimator
 from mooring.actions.capacity.autoscaler.expanders import Market, Option, choose
 from mooring.actions.capacity.autoscaler.fresh_nodes import FreshNodes
 from mooring.actions.capacity.autoscaler.places import NOWHERE, Places
@@ -120,7 +120,7 @@ def _set_aside(places: Places, situation: Situation, settings: AutoscalerSetting
         (expendable if priority is not None and priority < cutoff else urgent).append(pod)
     urgent.sort(key=lambda pod: -(pod.spec.priority or 0))
     cluster = places.cluster
-    anywhere = places.rows_where()
+    anywhere = places.uncordoned()
     failed = _Failed(places)
     fits, left = list[Pod](), list[Pod]()
     for pod in urgent:
@@ -159,7 +159,7 @@ class _Failed:
         if shape_id not in self._by_amounts:
             places = self._places
             shape = places.cluster.pods.records[pod.key].shape
-            self._by_amounts[shape_id] = asks_of(places.profile, places.cluster, shape) is not None
+            self._by_amounts[shape_id] = places.plain(shape) is not None
         controller = controller_of(pod)
         if controller is not None and not is_daemon(pod):
             known = self._of_controller.setdefault(controller.uid, set())
