@@ -12,6 +12,7 @@ import msgspec
 from mooring.cli.output import VERSION
 from mooring.report.explain.data import PodExplanation
 from mooring.report.queues.data import QueuesResult
+from mooring.report.recommendations import Recommendations
 from mooring.report.schedule import Result
 from mooring.report.story import Story
 
@@ -22,8 +23,9 @@ PRINTED: dict[str, Any] = {
     "Queues": QueuesResult,
     "QueuesStory": Story[QueuesResult],
     "Explanation": PodExplanation,
+    "Recommendations": Recommendations,
 }
-"""By kind, what `mooring schedule`, `queues` and `explain` print; stories with --then."""
+"""By kind, what `mooring schedule`, `queues`, `explain` and `recommend` print; stories with --then."""
 
 
 def schema(kind: str) -> dict[str, Any]:
