@@ -28,7 +28,11 @@ NOT_APPLIED = {
     "gangs/two-gangs/2-first-completes.yaml": "for `mooring schedule --then`; here Jobs complete by themselves",
 }
 """By file, why kubectl does not get it."""
-OTHER_FOLDERS = {"simulations": "for `mooring simulate`", "ai-platform": "a test of its own"}
+OTHER_FOLDERS = {
+    "simulations": "for `mooring simulate`",
+    "ai-platform": "a test of its own",
+    "rightsizing": "for `mooring recommend`: its pods run before their controller is there",
+}
 
 
 class Story(NamedTuple):
