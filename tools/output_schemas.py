@@ -13,6 +13,7 @@ from mooring.cli.output import VERSION
 from mooring.report.explain.data import PodExplanation
 from mooring.report.queues.data import QueuesResult
 from mooring.report.rebalance import RebalanceResult
+from mooring.report.recommendations import Recommendations
 from mooring.report.schedule import Result
 from mooring.report.story import Story
 
@@ -24,8 +25,9 @@ PRINTED: dict[str, Any] = {
     "QueuesStory": Story[QueuesResult],
     "Explanation": PodExplanation,
     "Rebalance": RebalanceResult,
+    "Recommendations": Recommendations,
 }
-"""By kind, what `mooring schedule`, `queues`, `explain` and `rebalance` print; stories with --then."""
+"""By kind, what `mooring schedule`, `queues`, `explain`, `rebalance` and `recommend` print; stories with --then."""
 
 
 def schema(kind: str) -> dict[str, Any]:

@@ -54,6 +54,7 @@ OTHERS = (
     "tenants",
     "tenants-preemption",
     "volcano-queues",
+    "usage",
 )
 BASE_FIELDS = {
     "workload",
@@ -83,6 +84,14 @@ def test_trials_are_timed_and_leave_nothing_behind(name: str, nodes: int, count:
     assert (found.workload, found.nodes, found.pods, found.placed) == (name, nodes, count, 0)
     assert isinstance(found.trials_per_second, float)
     assert found.trials_per_second > 0
+
+
+def test_usage_is_timed_by_passes_over_all_containers() -> None:
+    found = measure_small("usage", nodes=1, pods=500)
+
+    assert (found.workload, found.pods, found.placed) == ("usage", 500, 0)
+    assert isinstance(found.passes_per_second, float) and isinstance(found.update_cpu_seconds, float)
+    assert found.passes_per_second > 0 and 0 < found.update_cpu_seconds < 5
 
 
 def test_pods_of_volcanos_queues_come_one_a_cycle_and_are_timed_by_it() -> None:

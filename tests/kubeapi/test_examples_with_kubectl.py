@@ -34,6 +34,7 @@ OTHER_FOLDERS = {
     "simulations": "for `mooring simulate`",
     "ai-platform": "a test of its own",
     "rebalance": "for `mooring rebalance`",
+    "rightsizing": "for `mooring recommend`: its pods run before their controller is there",
 }
 
 

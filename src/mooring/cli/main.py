@@ -17,6 +17,7 @@ from mooring.cli.explain.command import explain
 from mooring.cli.failures import describe_failure
 from mooring.cli.queues.command import queues
 from mooring.cli.rebalance.command import rebalance
+from mooring.cli.recommend.command import recommend
 from mooring.cli.run.command import RunCommand
 from mooring.cli.run.command import run as run_command
 from mooring.cli.schedule.command import schedule
@@ -37,6 +38,7 @@ app.command(short_help="Decide offline: manifests in, placements out.")(schedule
 app.command(short_help="Why a pod is where it is, or what would make it fit.")(explain)
 app.command(short_help="Who has quota, who waits, and who would have to give back.")(queues)
 app.command(short_help="Which running pods to move, where, why, and what it is worth.")(rebalance)
+app.command(short_help="What containers need, by what they used, and what would change.")(recommend)
 app.command(short_help="What is read of a cluster, as a file.")(snapshot)
 app.command(name="run", cls=RunCommand, short_help="Schedule a real cluster.")(run_command)
 app.command(short_help="A cluster to try: control plane, simulated nodes, Mooring.")(up)

@@ -16,6 +16,7 @@ from mooring.state.loading import imply_namespaces
 from mooring.testing.bench_world import Arrival, World
 from mooring.testing.measure_api import measure_api
 from mooring.testing.measure_trials import measure_trials
+from mooring.testing.measure_usage import measure_usage
 from mooring.testing.tally import Measurement, Tally
 from mooring.testing.verify import verify
 from mooring.testing.verify_evictions import wrong_victims
@@ -45,6 +46,8 @@ def measure(
     nodes, pods = nodes or workload.sizes.nodes, pods or workload.sizes.pods
     if workload.decision == "binding":
         return measure_api(workload, nodes, pods, report)
+    if workload.decision == "usage":
+        return measure_usage(workload, nodes, pods)
     assembly = assemble(_settings(workload), source=workload.name)
     report("building", 0, 0)
     tally = Tally(workload)

@@ -52,6 +52,12 @@ class Measurement(msgspec.Struct, kw_only=True):
     """By that of the client: the slower of the two is what an idle machine of two cores comes to."""
     trials_per_second: float | UnsetType = UNSET
     """Where trials are measured: from the beginning of one to its end, undone."""
+    passes_per_second: float | UnsetType = UNSET
+    """Where usage is measured: a sample of every container taken in, and a recommendation for each."""
+    update_cpu_seconds: float | UnsetType = UNSET
+    """The CPU time of taking in a sample of every container."""
+    estimate_cpu_seconds: float | UnsetType = UNSET
+    """The CPU time of recommending for all containers."""
     list_seconds: float | UnsetType = UNSET
     """How long a list of all pods took, from the request to its last byte."""
 

@@ -10,20 +10,15 @@ from mooring.model.api.autoscaling import VerticalPodAutoscaler
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.pods import Pod
 from mooring.model.quotas.objects import LimitRange
-from mooring.model.rightsizing.amounts import CONTROLLED
 from mooring.model.rightsizing.applying import resources_for_pod
 from mooring.model.rightsizing.limit_ranges import bounds_of
 from mooring.model.rightsizing.recommendations import (
     Recommendation,
-    cap_by_policy,
     cap_for_pod,
-    container_policy,
-    is_off,
     read_recommendations,
 )
 from mooring.model.rightsizing.updating import pods_to_update
-from mooring.state.usage.containers import ContainerUsage
-from mooring.state.usage.estimates import Estimates, EstimateSettings, estimate
+from mooring.state.usage.recommender import Recommender
 
 Json = dict[str, Any]
 FIELDS = ("recommendation", "pods", "updates")
@@ -70,42 +65,22 @@ def differences(expected: Json, answer: Json) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _recommend(vpa: VerticalPodAutoscaler, pods: list[Pod], events: list[Json], now: float) -> list[Recommendation]:
-    usage = ContainerUsage()
+    recommender, key = Recommender(), vpa.metadata.name
     names = sorted({container.name for pod in pods for container in pod.spec.containers})
-    aggregates = {name: usage.add_aggregate() for name in names}
-    containers = {
-        (pod.metadata.name, container.name): usage.add_container(aggregates[container.name])
-        for pod in pods
-        for container in pod.spec.containers
-    }
+    known = {(pod.metadata.name, container.name) for pod in pods for container in pod.spec.containers}
     for event in events:
-        row = containers.get((event["pod"], event["container"]))
-        if row is None:
+        pod, container, at = event["pod"], event["container"], now + event["at"]
+        if (pod, container) not in known:
             continue
-        rows, times = np.array([row]), np.array([now + event["at"]], np.float64)
+        row = recommender.watch(key, pod, container)
+        rows, times = np.array([row]), np.array([at], np.float64)
         if event.get("cpu") is not None:
-            usage.see_cpu(rows, times, np.array([event["cpu"] / 1000.0]))
+            recommender.usage.see_cpu(rows, times, np.array([event["cpu"] / 1000.0]))
         if event.get("memory") is not None:
-            usage.see_memory(rows, times, np.array([event["memory"]]))
+            recommender.usage.see_memory(rows, times, np.array([event["memory"]]))
         if event.get("oom") is not None:
-            usage.see_out_of_memory(row, now + event["at"], event["oom"])
-    policy = vpa.spec.resource_policy
-    sized = [name for name in names if not is_off(policy, name)]
-    rows = np.array([aggregates[name] for name in sized], np.intp)
-    estimates = estimate(usage, rows, np.full(len(sized), len(sized), np.int64), EstimateSettings())
-    raw = [_recommendation(vpa, name, position, estimates) for position, name in enumerate(sized)]
-    return cap_by_policy(raw, policy, {})
-
-
-def _recommendation(vpa: VerticalPodAutoscaler, name: str, position: int, estimates: Estimates) -> Recommendation:
-    own = container_policy(vpa.spec.resource_policy, name)
-    controlled = own.controlled_resources if own is not None else None
-    kept = CONTROLLED if controlled is None else [one for one in CONTROLLED if one in controlled]
-    target, lower, upper = (
-        {one: int(amounts[one][position]) for one in kept}
-        for amounts in (estimates.target, estimates.lower_bound, estimates.upper_bound)
-    )
-    return Recommendation(name, target, lower, upper, dict(target))
+            recommender.usage.see_out_of_memory(row, at, event["oom"])
+    return recommender.recommend(key, names, vpa.spec.resource_policy)
 
 
 def _written(one: Recommendation) -> Json:

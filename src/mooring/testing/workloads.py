@@ -6,7 +6,8 @@
     long: false                            # it takes so long that it runs only when it is asked for
     decision: pod                          # what is counted and timed: pod, gang, preemption, admission, or binding
                                            # (through the API of the embedded control plane); or what is done in a
-                                           # trial: rows on offer, as many as sizes.pods, or running pods amended
+                                           # trial: rows on offer, as many as sizes.pods, or running pods amended;
+                                           # or usage: samples of as many containers as sizes.pods, minute by minute
     nodes: [{a Node, with expressions over i}]
     objects: [{anything else: services, priority classes}]
     each: [{perPods: 50, template: {...}}] # one of these for every 50 pods (or perNodes), with expressions over i
@@ -84,7 +85,7 @@ class Workload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     pods: list[PodTemplate]
     sizes: Sizes = Sizes()
     long: bool = False
-    decision: Literal["pod", "gang", "preemption", "admission", "binding", "offer", "amend"] = "pod"
+    decision: Literal["pod", "gang", "preemption", "admission", "binding", "offer", "amend", "usage"] = "pod"
     objects: list[dict[str, Any]] = []
     each: list[Each] = []
     running: Running | None = None

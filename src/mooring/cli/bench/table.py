@@ -21,6 +21,7 @@ OTHER_DECISIONS = {
     "admissions_per_second": "admissions/s",
     "binds_per_second": "binds/s",
     "trials_per_second": "trials/s",
+    "passes_per_second": "passes/s",
 }
 """What is counted besides pods: the field, and how to say it."""
 
@@ -109,6 +110,14 @@ def _print_others(results: list[dict[str, Any]]) -> None:
         "that is\nundone. "
         "WAITING pods had their decision, and no node."
     )
+    for result in results:
+        if "update_cpu_seconds" in result:
+            update, advise = result["update_cpu_seconds"], result["estimate_cpu_seconds"]
+            typer.echo(
+                f"{result['workload']}: a sample of each of {result['pods']:,} containers takes {update:.2f} CPU "
+                f"seconds, a recommendation for all {advise:.2f};\n"
+                f"the peak of memory is {result['peak_rss_mib']:,} MiB."
+            )
 
 
 def _common(result: dict[str, Any]) -> list[str]:
@@ -127,7 +136,8 @@ def _rate(result: dict[str, Any]) -> str:
     """How many decisions a second, if they are not of pods: `311 gangs/s`"""
     for field, unit in OTHER_DECISIONS.items():
         if field in result:
-            return f"{result[field]:,.0f} {unit}"
+            rate = result[field]
+            return f"{rate:,.0f} {unit}" if rate >= 10 else f"{rate:.2g} {unit}"
     return ""
 
 

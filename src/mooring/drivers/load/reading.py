@@ -35,22 +35,22 @@ def read_loads(files: Sequence[Path], now: float | None = None) -> Measured:
     found: dict[type[Any], list[Any]] = {kind: [] for kind in kinds}
     reports: list[LoadReport] = []
     for path in files:
-        text = _read(path)
+        text = read_text(path)
         if is_exposition(text):
             reports += from_dcgm(text, str(path), now)
             continue
-        for place, document in _documents(text, str(path)):
+        for place, document in documents(text, str(path)):
             kind = WatcherMetrics if {"window", "data"} <= document.keys() else KINDS.get(document.get("kind", ""))
             if kind is None:
                 raise InputError(f"{place}: kind: expected {EXPECTED}, found {document.get('kind') or 'none'}")
-            found[kind].append(_convert(document, kind, place))
+            found[kind].append(convert_document(document, kind, place))
     reports += from_metrics_api(found[NodeMetrics], found[PodMetrics])
     reports += map(from_node_metric, found[NodeMetric])
     reports += (report for one in found[WatcherMetrics] for report in from_load_watcher(one))
     return Measured(reports, found[NodeMetric])
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -58,7 +58,7 @@ def _read(path: Path) -> str:
         raise InputError(f"--metrics: {path}: expected a file of text, found {reason}") from error
 
 
-def _documents(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def documents(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each document, or member of a list, with its place."""
     try:
         for number, value, _ in read_yaml(text):
@@ -81,7 +81,7 @@ def _documents(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
         raise InputError(f"{source}: document {problem.document}{where}: {problem.found}") from problem
 
 
-def _convert(document: dict[str, Any], kind: type[Any], place: str) -> Any:
+def convert_document(document: dict[str, Any], kind: type[Any], place: str) -> Any:
     try:
         made = msgspec.convert(document, kind)
         _check_quantities(document, place)

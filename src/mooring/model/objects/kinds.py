@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mooring.errors import ManifestError
+from mooring.model.api.autoscaling import GROUP as AUTOSCALING_GROUP
+from mooring.model.api.autoscaling import VerticalPodAutoscaler
 from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
 from mooring.model.api.colocation_profile import PROFILE_GROUP, ClusterColocationProfile
 from mooring.model.api.devices import RESOURCE_GROUP, DeviceClass, DeviceTaintRule, ResourceSlice
@@ -99,6 +101,7 @@ KINDS = (
     Kind(RESOURCE_GROUP, "DeviceTaintRule", DeviceTaintRule),
     Kind(NODE_TOPOLOGY_GROUP, "NodeResourceTopology", NodeResourceTopology),
     Kind(COMPUTE_DOMAIN_GROUP, "ComputeDomain", ComputeDomain),
+    Kind(AUTOSCALING_GROUP, "VerticalPodAutoscaler", VerticalPodAutoscaler),
     *(Kind("kueue.x-k8s.io", type_.__name__, type_) for type_ in QUEUEING_KINDS),
     Kind("jobset.x-k8s.io", "JobSet", JobSet),
     Kind("kubeflow.org", "PyTorchJob", PyTorchJob),

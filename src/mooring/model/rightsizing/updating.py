@@ -1,6 +1,6 @@
 """Which running pods are to be updated to their recommendation, and in which order."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from mooring.model.api.autoscaling import EvictionRequirement, VerticalPodAutoscaler
@@ -86,6 +86,27 @@ def update_priority(pod: Pod, capped: Iterable[Recommendation]) -> UpdatePriorit
             total = max(float(requested.get(name, 0) * factor), 1.0)
             change += abs(total - float(recommended[name] * factor)) / total
     return UpdatePriority(is_outside, grows, change)
+
+
+def why_not_due(
+    vpa: VerticalPodAutoscaler,
+    pod: Pod,
+    capped: Sequence[Recommendation],
+    now: float,
+    settings: UpdateSettings = UpdateSettings(),
+) -> str:
+    """Why a pod is not to be updated now."""
+    priority = update_priority(pod, capped)
+    if not capped:
+        return "nothing is recommended for it"
+    if not priority.change:
+        return "it has what is recommended"
+    if _is_due(vpa, pod, priority, now, settings):
+        return "the change is not one that evictionRequirements ask for"
+    if priority.change < settings.min_change:
+        return f"its requests are within the bounds, and {priority.change:.0%} from the target"
+    hours = settings.lifetime_seconds / 3600
+    return f"its requests are within the bounds, and it has run for less than {hours:g}h"
 
 
 def _is_due(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.errors import ManifestError
+from mooring.model.api.autoscaling import VerticalPodAutoscaler
 from mooring.model.api.colocation_profile import ClusterColocationProfile
 from mooring.model.api.meta import LabelSelector
 from mooring.model.api.node_resource_topology import NodeResourceTopology
@@ -41,6 +42,7 @@ from mooring.model.validation.kueue import QUEUEING_CHECKS
 from mooring.model.validation.names import check_names
 from mooring.model.validation.numa import check_node_topology
 from mooring.model.validation.pods import PREEMPTION_POLICIES, check_pod_spec
+from mooring.model.validation.rightsizing import check_vertical_pod_autoscaler
 from mooring.model.validation.templates import check_count, check_job_spec, check_replicas, check_template
 from mooring.model.validation.terms import (
     PodSubject,
@@ -217,5 +219,6 @@ _CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     **GANG_CHECKS,
     CoreResourceQuota: check_resource_quota,
     LimitRange: check_limit_range,
+    VerticalPodAutoscaler: check_vertical_pod_autoscaler,
 }
 """Kinds that are not here have nothing that could be wrong beyond their types and their name."""
