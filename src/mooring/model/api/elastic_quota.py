@@ -10,7 +10,6 @@ import msgspec
 
 from mooring.model.api.meta import KubeObject, ObjectMeta, Resources
 from mooring.model.api.pods import Pod
-from mooring.model.values.quantity import QuantityError, parse_quantity
 
 GROUP = "scheduling.x-k8s.io"
 KOORDINATOR_GROUP = "scheduling.sigs.k8s.io"
@@ -61,16 +60,6 @@ class ElasticQuota(KubeObject):
         return "" if found == ROOT_QUOTA else found
 
     @property
-    def shared_weight(self) -> Resources:
-        """What divides the rest beyond the minimums: the annotation if it says any weight, else its max."""
-        try:
-            found = self._amounts(SHARED_WEIGHT)
-            has_any = any(parse_quantity(weight) for weight in found.values())
-        except (msgspec.DecodeError, QuantityError, AttributeError):
-            has_any = False
-        return found if has_any else self.spec.max or {}
-
-    @property
     def lends(self) -> bool:
         """Whether others may use of its min what it does not ask for itself."""
         return self.label(ALLOW_LENT) != "false"
@@ -83,7 +72,7 @@ class ElasticQuota(KubeObject):
     @property
     def tree_total(self) -> Resources | None:
         """What a tree has to divide that this quota is the root of; None for quotas inside of trees."""
-        return (self._amounts(TOTAL) or self.spec.max or {}) if self.label(IS_ROOT) == "true" else None
+        return (self.amounts(TOTAL) or self.spec.max or {}) if self.label(IS_ROOT) == "true" else None
 
     @property
     def namespaces(self) -> list[str]:
@@ -91,7 +80,8 @@ class ElasticQuota(KubeObject):
         text = (self.metadata.annotations or {}).get(NAMESPACES, "")
         return msgspec.json.decode(text, type=list[str]) if text else []
 
-    def _amounts(self, annotation: str) -> Resources:
+    def amounts(self, annotation: str) -> Resources:
+        """The amounts by resource that an annotation has as JSON; nothing if it is not there."""
         text = (self.metadata.annotations or {}).get(annotation, "")
         found: Resources = msgspec.json.decode(text) if text else {}
         return found

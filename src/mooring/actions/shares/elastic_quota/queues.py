@@ -7,6 +7,7 @@ others do not use, and gives it back. Those of Koordinator divide the cluster: b
 from collections.abc import Iterable, Sequence
 
 from mooring.actions.shares.demands import QueueSpec
+from mooring.actions.shares.elastic_quota.weights import shared_weight
 from mooring.actions.shares.resources import column_amounts
 from mooring.model.api.elastic_quota import ElasticQuota
 from mooring.model.api.meta import timestamp_seconds
@@ -34,7 +35,7 @@ def _root(specs: Sequence[QueueSpec]) -> QueueSpec:
 
 def _compile(quota: ElasticQuota, parent: str) -> QueueSpec:
     least = column_amounts(quota.spec.min)
-    weights = column_amounts(quota.shared_weight)
+    weights = column_amounts(shared_weight(quota))
     return QueueSpec(
         name=quota.key,
         parent=parent,

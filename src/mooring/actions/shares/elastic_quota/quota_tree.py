@@ -11,6 +11,7 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from mooring.actions.shares.elastic_quota.dividing import Claim, scaled_minimums, share_out
+from mooring.actions.shares.elastic_quota.weights import shared_weight
 from mooring.model.api.elastic_quota import (
     DEFAULT_QUOTA,
     PREEMPTIBLE,
@@ -263,7 +264,7 @@ def _compile(quota: ElasticQuota) -> _Quota:
         quota.parent or ROOT_QUOTA,
         quota_amounts(quota.spec.min),
         quota_amounts(quota.spec.max),
-        quota_amounts(quota.shared_weight),
+        quota_amounts(shared_weight(quota)),
         quota.lends,
     )
 
