@@ -69,7 +69,7 @@ class Consolidate(ForUnplaced):
 
     def _next_try(self, cycle: Cycle, tried: set[object]) -> tuple[SharedJob, Rearrangement] | None:
         """The next job in KAI's order for which others can move; what was tried in vain is noted."""
-        picture = draw_picture(cycle.cluster, self._share, self._profiles)
+        picture = draw_picture(cycle.cluster, self._share, self._profiles, cycle.now)
         if picture is None:
             return None
         session = picture.session

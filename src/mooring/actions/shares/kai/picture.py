@@ -6,7 +6,7 @@ What one cycle does not find, a later one may.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import islice
@@ -20,14 +20,14 @@ from mooring.actions.shares.kai.solver.session import Session
 from mooring.actions.shares.members import members_of_turn
 from mooring.actions.shares.shared_jobs import SharedJob
 from mooring.actions.shares.sharing import Sharing
-from mooring.engine.disruption import DO_NOT_DISRUPT, as_created
+from mooring.engine.disruption import DO_NOT_DISRUPT, again_at, as_created
 from mooring.engine.evaluate import evaluate
 from mooring.engine.profile import Profile
 from mooring.engine.queue.queue import Entry
 from mooring.model.devices.cards import Sharing as CardSharing
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.cluster import Cluster
-from mooring.state.plans import owner_of
+from mooring.state.plans import Reason, owner_of
 from mooring.state.pods import UNBOUND, PodRecord
 from mooring.state.shapes import Shape
 
@@ -48,15 +48,32 @@ class Picture:
     """By job, the pods that would be placed next."""
 
 
-def draw_picture(cluster: Cluster, share: Share, profiles: Mapping[str, Profile]) -> Picture | None:
-    """Draw the picture of a cluster, in the middle of a cycle; None if nothing waits that others could move for."""
-    return None if share.sharing is None else _Drawing(cluster, share, share.sharing, profiles).draw()
+def draw_picture(cluster: Cluster, share: Share, profiles: Mapping[str, Profile], now: float) -> Picture | None:
+    """Draw the picture of a cluster, in the middle of a cycle; None if nothing waits that others could move for.
+
+    Jobs for which, or of which, a move failed not long ago are left out.
+    """
+    if share.sharing is None:
+        return None
+    failed = {
+        subject
+        for subject, setback in cluster.setbacks.items()
+        if setback.reason is Reason.CONSOLIDATION and now < again_at(setback)
+    }
+    return _Drawing(cluster, share, share.sharing, profiles, failed).draw()
 
 
 class _Drawing:
-    def __init__(self, cluster: Cluster, share: Share, sharing: Sharing, profiles: Mapping[str, Profile]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        share: Share,
+        sharing: Sharing,
+        profiles: Mapping[str, Profile],
+        failed: Container[str],
+    ) -> None:
         self._cluster, self._share, self._profiles = cluster, share, profiles
-        self._sharing = sharing
+        self._sharing, self._failed = sharing, failed
         rows = cluster.rows()
         barred = {cluster.nodes.name(row) for row in cluster.barred_rows}
         columns = (rows.free(GPU) * ONE_GPU, rows.free(CPU), rows.free(MEMORY))
@@ -95,7 +112,9 @@ class _Drawing:
 
     def _next_pods(self, job: SharedJob) -> list[Entry]:
         known = self._sharing.cache.jobs.get(job.key)
-        if known is None or not known.demand.is_preemptible or known.demand.takes_from_nobody or _wants_a_domain(job):
+        if known is None or not known.demand.is_preemptible or known.demand.takes_from_nobody:
+            return []
+        if job.key in self._failed or _wants_a_domain(job):
             return []
         if self._sharing.is_closed(job.queue) or not self._sharing.is_let_in(job.key):
             return []
@@ -118,7 +137,7 @@ class _Drawing:
     def _may_move(self, job: SharedJob) -> bool:
         """Whether all pods of a job come back when they are evicted, and may be evicted for the sake of others."""
         known = self._sharing.cache.jobs.get(job.key)
-        if known is None or not known.demand.is_preemptible or _wants_a_domain(job):
+        if known is None or not known.demand.is_preemptible or job.key in self._failed or _wants_a_domain(job):
             return False
         return all(_is_plain(record.shape) and self._may_leave(record) for record in _running(job))
 
