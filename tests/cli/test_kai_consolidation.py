@@ -153,3 +153,19 @@ def test_it_is_off_where_pods_are_spread(mooring: Commands) -> None:
     )
 
     assert (evicted(found), placed(found)) == ([], {})
+
+
+def test_a_gang_that_runs_grows_by_a_pod_for_which_another_moves(mooring: Commands) -> None:
+    grows = [gang("g", 1), pod("g-0", 2, "a", group="g", owner="g"), pod("g-1", 4, group="g", owner="g")]
+
+    found = mooring.schedule(*grows, pod("y", 1, "b"))
+
+    assert placed(found) == {"y": "a", "g-1": "b"}
+
+
+def test_of_a_gang_that_has_more_than_it_needs_one_pod_moves_by_itself(mooring: Commands) -> None:
+    elastic = [gang("r", 1), pod("r-0", 1, "a", group="r", owner="r"), pod("r-1", 1, "b", group="r", owner="r")]
+
+    found = mooring.schedule(*elastic, pod("new", 4))
+
+    assert placed(found) == {"r-1": "a", "new": "b"}
