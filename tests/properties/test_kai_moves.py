@@ -24,17 +24,18 @@ def node(name: str, gpus: int) -> Json:
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"allocatable": amounts}}
 
 
-def pod(name: str, gpus: int, on: str, *, owner: str, group: str, at: int) -> Json:
+def pod(name: str, gpus: float, on: str, *, owner: str, group: str, at: int) -> Json:
+    part = {"gpu-fraction": str(gpus)} if gpus < 1 else {}
     metadata: Json = {
         "name": name,
         "labels": {"kai.scheduler/queue": "team", "priorityClassName": "train"},
-        "annotations": {"pod-group-name": group},
+        "annotations": {"pod-group-name": group, **part},
         "creationTimestamp": f"2026-01-01T00:00:{at:02}Z",
     }
     if owner:
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner, "controller": True}
         metadata["ownerReferences"] = [reference]
-    container = {"name": "main", "image": "i", "resources": {"limits": {GPU: str(gpus)}}}
+    container = {"name": "main", "image": "i", "resources": {"limits": {} if part else {GPU: str(gpus)}}}
     spec = {"containers": [container], "nodeName": on}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
@@ -57,12 +58,12 @@ def clusters(draw: st.DrawFn) -> list[Json]:
     documents.append({**queue, "spec": {"resources": {"gpu": ANY, "cpu": ANY, "memory": ANY}}})
     for at in range(draw(st.integers(3, 7))):
         name, runs = f"job{at}", draw(st.integers(0, 2)) > 0
-        gpus, count = draw(st.sampled_from([1, 2] if runs else [2, 4, 8])), draw(st.integers(1, 3))
+        gpus, count = draw(st.sampled_from([0.5, 1, 2] if runs else [0.5, 2, 4, 8])), draw(st.integers(1, 3))
         places = [draw(st.sampled_from(sorted(free))) if runs else "" for _ in range(count)]
-        if runs and any(free[home] < gpus * times for home, times in Counter(places).items()):
+        if runs and any(free[home] < max(1, gpus) * times for home, times in Counter(places).items()):
             places = [""] * count
         for home in places if places[0] else ():
-            free[home] -= gpus
+            free[home] -= int(max(1, gpus))
         owner = name if draw(st.integers(0, 3)) else ""
         documents.append(gang(name, draw(st.integers(1, count))))
         documents += [

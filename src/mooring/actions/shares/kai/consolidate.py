@@ -4,7 +4,8 @@ It runs for jobs that found no node, before anything is reclaimed or preempted, 
 leaves has another place, which is held for the pod that its controller makes in its stead. KAI's solver decides which
 jobs move, and where (`solver/`); the plugins have to agree to every place before anything is evicted.
 
-Jobs with parts of GPUs, with claims to devices, or with a place in the topology neither move nor have others moved.
+Jobs with parts of several GPUs each, with claims to devices, or with a place in the topology neither move nor have
+others moved.
 """
 
 from collections import Counter

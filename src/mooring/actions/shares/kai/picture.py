@@ -7,7 +7,7 @@ What one cycle does not find, a later one may.
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nlargest
 from itertools import islice
 
@@ -79,7 +79,7 @@ class _Drawing:
         columns = (rows.free(GPU) * ONE_GPU, rows.free(CPU), rows.free(MEMORY))
         amounts = zip(*(column.tolist() for column in columns), strict=True)
         self._free = {name: Amount(*free) for name, free in zip(rows.names, amounts, strict=True) if name not in barred}
-        """By node, what no pod has."""
+        """By node, what no pod has; a GPU in parts is not among it."""
         self._nodes_of_shape: dict[tuple[str, int], frozenset[str]] = {}
 
     def draw(self) -> Picture | None:
@@ -89,6 +89,7 @@ class _Drawing:
         chosen = {key: self._share.jobs[key] for key in waiting} | {found.key: found for found in self._movable()}
         names = self._name_nodes(chosen.values())
         jobs = [self._as_job(found, waiting.get(key, ()), names) for key, found in chosen.items()]
+        jobs += self._bystanders(names, {task.uid for job in jobs for task in job.tasks})
         cache = self._sharing.cache
         held = {
             row: Amount(*map(int, amounts))
@@ -102,6 +103,9 @@ class _Drawing:
     def _waiting(self) -> Iterator[tuple[str, list[Entry]]]:
         """The jobs that others could move for: there are enough GPUs in all."""
         free = sum(max(0, amount.gpus) for amount in self._free.values())
+        cards = self._cluster.card_holders
+        if cards.is_used:  # those in parts have something left to give
+            free += ONE_GPU * sum(len(cards.cards_with_pods(row)) for row in self._cluster.rows().index.tolist())
         by_queue = Counter[str]()
         for job in self._share.unplaced:
             if by_queue[job.queue] < MOST_WAITING and (entries := self._next_pods(job)):
@@ -177,10 +181,26 @@ class _Drawing:
         )
 
     def _task(self, record: PodRecord, node: str, names: Sequence[str]) -> Task:
+        allowed = self._allowed_nodes(record, names)
+        return replace(self._as_task(record, node), nodes=allowed | {node} if node else allowed)
+
+    def _as_task(self, record: PodRecord, node: str) -> Task:
         amounts = kai_amounts(self._cluster, record.shape)
         amount = Amount(amounts.get(GPU, 0), amounts.get(CPU, 0), amounts.get(MEMORY, 0))
-        allowed = self._allowed_nodes(record, names)
-        return Task(record.key, amount, node, nodes=allowed | {node} if node else allowed)
+        task = Task(record.key, amount, node)
+        shares = self._cluster.card_holders.shares_of(record.key) if task.is_part and node else ()
+        return replace(task, gpu=str(shares[0].card)) if shares else task
+
+    def _bystanders(self, names: Iterable[str], known: Container[str]) -> Iterator[Job]:
+        """The pods with parts of GPUs that stay where they are: how much of these GPUs is free depends on them."""
+        if not self._cluster.card_holders.is_used:
+            return
+        for name in names:
+            for record in self._cluster.pods.on(self._cluster.nodes.row_of[name]):
+                if record.key not in known and self._cluster.card_holders.shares_of(record.key):
+                    task = self._as_task(record, name)
+                    if task.gpu:
+                        yield Job(record.key, "", (task,), minimum=1, is_preemptible=False, may_move=False)
 
     def _allowed_nodes(self, record: PodRecord, names: Sequence[str]) -> frozenset[str]:
         """The nodes that a pod could be on if others made room there."""
@@ -200,8 +220,13 @@ class _Drawing:
     def _nodes(self, names: Iterable[str], jobs: Iterable[Job]) -> list[Node]:
         """The nodes, each with what these jobs have there or no pod has."""
         total = {name: self._free.get(name, NOTHING) for name in names}
+        shared: set[tuple[str, str]] = set()
         for task in (task for job in jobs for task in job.tasks if task.node):
-            total[task.node] = total[task.node].plus(task.amount)
+            gpus = task.amount.gpus
+            if task.gpu:
+                gpus = 0 if (task.node, task.gpu) in shared else ONE_GPU
+                shared.add((task.node, task.gpu))
+            total[task.node] = total[task.node].plus(task.amount._replace(gpus=gpus))
         return [Node(name, Amount(*(max(0, amount) for amount in found))) for name, found in total.items()]
 
 
@@ -216,9 +241,13 @@ def _running(job: SharedJob) -> list[PodRecord]:
 
 
 def _is_plain(shape: Shape) -> bool:
-    """Whether a pod asks for no devices but whole GPUs: of others the solver does not see which are free."""
+    """Whether a pod asks for no devices but whole GPUs, or a part of one: of others the solver does not see which are
+    free."""
     request = shape.card_request
-    return not shape.claims and (request is None or not request.asks.get(CardSharing.COUNTED))
+    asks = () if request is None else request.asks.get(CardSharing.COUNTED, ())
+    if shape.claims or (request is not None and request.is_choosy):
+        return False
+    return not asks or (len(asks) == 1 and asks[0].count == 1 and not asks[0].profile)
 
 
 def _wants_a_domain(job: SharedJob) -> bool:
