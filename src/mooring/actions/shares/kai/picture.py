@@ -64,6 +64,8 @@ def draw_picture(cluster: Cluster, share: Share, profiles: Mapping[str, Profile]
 
 
 class _Drawing:
+    """One picture in the making."""
+
     def __init__(
         self,
         cluster: Cluster,
