@@ -26,16 +26,19 @@ def queue(name: str, parent: str = "", quota: int = -1) -> Json:
 
 
 def pod(
-    name: str, gpus: int, on: str = "", *, group: str = "", owner: str = "own", priority: str = "train", **spec: Any
+    name: str, gpus: float, on: str = "", *, group: str = "", owner: str = "own", priority: str = "train", **spec: Any
 ) -> Json:
     metadata: Json = {"name": name, "labels": {"kai.scheduler/queue": "team", "priorityClassName": priority}}
     if owner:
         own = owner if owner != "own" else name
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": own, "uid": own, "controller": True}
         metadata["ownerReferences"] = [reference]
-    if group:
-        metadata["annotations"] = {"pod-group-name": group}
-    container = {"name": "main", "image": "i", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
+    is_part = gpus < 1
+    metadata["annotations"] = ({"pod-group-name": group} if group else {}) | (
+        {"gpu-fraction": str(gpus)} if is_part else {}
+    )
+    limits = {} if is_part else {"nvidia.com/gpu": str(gpus)}
+    container = {"name": "main", "image": "i", "resources": {"limits": limits}}
     spec |= {"schedulerName": "kai-scheduler", "containers": [container]} | ({"nodeName": on} if on else {})
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
@@ -151,5 +154,46 @@ def test_it_is_off_where_pods_are_spread(mooring: Commands) -> None:
     found = mooring.schedule(
         pod("x", 1, "a"), pod("y", 1, "b"), pod("new", 4), shard={"placementStrategy": {"gpu": "spread"}}
     )
+
+    assert (evicted(found), placed(found)) == ([], {})
+
+
+def test_a_gang_that_runs_grows_by_a_pod_for_which_another_moves(mooring: Commands) -> None:
+    grows = [gang("g", 1), pod("g-0", 2, "a", group="g", owner="g"), pod("g-1", 4, group="g", owner="g")]
+
+    found = mooring.schedule(*grows, pod("y", 1, "b"))
+
+    assert placed(found) == {"y": "a", "g-1": "b"}
+
+
+def test_of_a_gang_that_has_more_than_it_needs_one_pod_moves_by_itself(mooring: Commands) -> None:
+    elastic = [gang("r", 1), pod("r-0", 1, "a", group="r", owner="r"), pod("r-1", 1, "b", group="r", owner="r")]
+
+    found = mooring.schedule(*elastic, pod("new", 4))
+
+    assert placed(found) == {"r-1": "a", "new": "b"}
+
+
+def test_parts_of_gpus_move_so_that_a_whole_node_is_free(mooring: Commands) -> None:
+    two = [node("a", 2), node("b", 2)]
+
+    found = mooring.schedule(pod("x", 0.5, "a"), pod("y", 0.5, "b"), pod("new", 2), nodes=two)
+
+    assert placed(found) == {"y": "a", "new": "b"}
+
+
+def test_a_part_of_a_gpu_gets_room_by_a_whole_one_that_moves(mooring: Commands) -> None:
+    two = [node("a", 1), node("b", 1), node("c", 2)]
+    selector = {"kubernetes.io/hostname": "a"}
+
+    found = mooring.schedule(pod("x", 1, "a"), pod("y", 0.8, "b"), pod("new", 0.5, nodeSelector=selector), nodes=two)
+
+    assert placed(found) == {"x": "c", "new": "a"}
+
+
+def test_gpus_that_others_have_parts_of_are_not_taken_for_whole_ones(mooring: Commands) -> None:
+    kept = [pod("x", 0.5, "a", owner=""), pod("y", 0.5, "b", owner="")]
+
+    found = mooring.schedule(*kept, pod("z", 1, "b"), pod("new", 2), nodes=[node("a", 2), node("b", 2)])
 
     assert (evicted(found), placed(found)) == ([], {})

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from mooring.actions.move_back.action import FIRST_BACKOFF_SECONDS
 from mooring.assembly import assemble
 from mooring.config.scheduler import parse_config
 from mooring.engine.action import Deadline
 from mooring.engine.cycle import Scheduler
+from mooring.engine.disruption import FIRST_BACKOFF_SECONDS
 from mooring.engine.follow_up import PATIENCE_SECONDS
 from mooring.model.api.meta import LabelSelector, ObjectMeta
 from mooring.model.api.pods import Pod

@@ -21,7 +21,7 @@ from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.decisions import Decision, Evict, Launch, Resize
 from mooring.model.keys import NO_GANG, GangKey, PodKey
 from mooring.state.cluster import Cluster
-from mooring.state.plans import Held, Plan, PlanId, Reason, Successor, owner_of
+from mooring.state.plans import Held, Plan, PlanId, Reason, Setback, Successor, owner_of
 from mooring.state.pods import UNBOUND, PodRecord
 
 DO_NOT_DISRUPT = (
@@ -36,6 +36,9 @@ MOST_SETBACKS = 10
 """So many plans for a pod or gang may fail one after the other."""
 CALM_SECONDS = 300.0
 """After so long it may try again."""
+FIRST_BACKOFF_SECONDS = 60.0
+"""So long nothing is moved again after a move that failed, then twice as long after each."""
+LONGEST_BACKOFF_SECONDS = 3600.0
 MOST_NAMED = 10
 """Pods that a message names."""
 
@@ -210,6 +213,12 @@ def check_progress(cluster: Cluster, subject: str, now: float) -> None:
     more = f" and {len(setback.pods) - MOST_NAMED} more" if len(setback.pods) > MOST_NAMED else ""
     what = f"room was made for {subject} {setback.times} times, and it was never bound"
     raise NoProgress(f"{what}; evicted: {pods}{more}; it evicts no more for {CALM_SECONDS:g}s")
+
+
+def again_at(setback: Setback) -> float:
+    """When pods may be moved again for a subject: twice as long after each move that failed."""
+    seconds = FIRST_BACKOFF_SECONDS * 2.0 ** min(setback.times - 1, 16)
+    return setback.last + min(seconds, LONGEST_BACKOFF_SECONDS)
 
 
 def nominate(

@@ -11,15 +11,13 @@ from mooring.actions.gangs.rehearsal import Rehearsal
 from mooring.actions.move_back.spilled import Pools, is_settled, members, room_in, rows_of, workload_of
 from mooring.config.node_pools import NodePool, NodePoolsArgs
 from mooring.engine.action import Action, Cycle
-from mooring.engine.disruption import Refusal, Voluntary, as_created, disrupt, successor_of
+from mooring.engine.disruption import Refusal, Voluntary, again_at, as_created, disrupt, successor_of
 from mooring.engine.queue.shared import SharedQueues
 from mooring.model.decisions import Decision
 from mooring.state.cluster import Cluster
-from mooring.state.plans import Held, Plan, Reason, Setback
+from mooring.state.plans import Held, Plan, Reason
 from mooring.state.pods import UNBOUND, PodRecord
 
-FIRST_BACKOFF_SECONDS = 60.0
-LONGEST_BACKOFF_SECONDS = 3600.0
 GO_ON_SECONDS = 1.0
 """So long after a run that had to come to an end the next one goes on."""
 
@@ -126,7 +124,7 @@ class MoveBack(Action):
         setback = cycle.cluster.setbacks.get(workload_of(record.pod))
         if setback is None:
             return True
-        return cycle.now >= _again_at(setback) and room_in(own, record.shape, cycle.cluster) != setback.seen
+        return cycle.now >= again_at(setback) and room_in(own, record.shape, cycle.cluster) != setback.seen
 
     def _row_for(self, record: PodRecord, own: tuple[NodePool, ...], cluster: Cluster) -> int:
         """Where the scheduler would put a pod had it no place; UNBOUND if no pool that takes pods back is there."""
@@ -137,14 +135,8 @@ class MoveBack(Action):
         return row if row != UNBOUND and back[row] else UNBOUND
 
 
-def _again_at(setback: Setback) -> float:
-    """When a workload may be moved again: twice as long after each move that failed."""
-    seconds = FIRST_BACKOFF_SECONDS * 2.0 ** min(setback.times - 1, 16)
-    return setback.last + min(seconds, LONGEST_BACKOFF_SECONDS)
-
-
 def _ends_of_backoffs(cluster: Cluster) -> list[float]:
-    return [_again_at(setback) for setback in cluster.setbacks.values() if setback.reason is Reason.MOVE]
+    return [again_at(setback) for setback in cluster.setbacks.values() if setback.reason is Reason.MOVE]
 
 
 def _what_decides(cluster: Cluster, now: float) -> tuple[object, ...]:

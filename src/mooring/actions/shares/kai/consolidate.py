@@ -4,7 +4,8 @@ It runs for jobs that found no node, before anything is reclaimed or preempted, 
 leaves has another place, which is held for the pod that its controller makes in its stead. KAI's solver decides which
 jobs move, and where (`solver/`); the plugins have to agree to every place before anything is evicted.
 
-Jobs with parts of GPUs, with claims to devices, or with a place in the topology neither move nor have others moved.
+Jobs with parts of several GPUs each, with claims to devices, or with a place in the topology neither move nor have
+others moved.
 """
 
 from collections import Counter
@@ -69,7 +70,7 @@ class Consolidate(ForUnplaced):
 
     def _next_try(self, cycle: Cycle, tried: set[object]) -> tuple[SharedJob, Rearrangement] | None:
         """The next job in KAI's order for which others can move; what was tried in vain is noted."""
-        picture = draw_picture(cycle.cluster, self._share, self._profiles)
+        picture = draw_picture(cycle.cluster, self._share, self._profiles, cycle.now)
         if picture is None:
             return None
         session = picture.session

@@ -6,8 +6,8 @@ What one cycle does not find, a later one may.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from heapq import nlargest
 from itertools import islice
 
@@ -20,14 +20,14 @@ from mooring.actions.shares.kai.solver.session import Session
 from mooring.actions.shares.members import members_of_turn
 from mooring.actions.shares.shared_jobs import SharedJob
 from mooring.actions.shares.sharing import Sharing
-from mooring.engine.disruption import DO_NOT_DISRUPT, as_created
+from mooring.engine.disruption import DO_NOT_DISRUPT, again_at, as_created
 from mooring.engine.evaluate import evaluate
 from mooring.engine.profile import Profile
 from mooring.engine.queue.queue import Entry
 from mooring.model.devices.cards import Sharing as CardSharing
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.cluster import Cluster
-from mooring.state.plans import owner_of
+from mooring.state.plans import Reason, owner_of
 from mooring.state.pods import UNBOUND, PodRecord
 from mooring.state.shapes import Shape
 
@@ -48,21 +48,40 @@ class Picture:
     """By job, the pods that would be placed next."""
 
 
-def draw_picture(cluster: Cluster, share: Share, profiles: Mapping[str, Profile]) -> Picture | None:
-    """Draw the picture of a cluster, in the middle of a cycle; None if nothing waits that others could move for."""
-    return None if share.sharing is None else _Drawing(cluster, share, share.sharing, profiles).draw()
+def draw_picture(cluster: Cluster, share: Share, profiles: Mapping[str, Profile], now: float) -> Picture | None:
+    """Draw the picture of a cluster, in the middle of a cycle; None if nothing waits that others could move for.
+
+    Jobs for which, or of which, a move failed not long ago are left out.
+    """
+    if share.sharing is None:
+        return None
+    failed = {
+        subject
+        for subject, setback in cluster.setbacks.items()
+        if setback.reason is Reason.CONSOLIDATION and now < again_at(setback)
+    }
+    return _Drawing(cluster, share, share.sharing, profiles, failed).draw()
 
 
 class _Drawing:
-    def __init__(self, cluster: Cluster, share: Share, sharing: Sharing, profiles: Mapping[str, Profile]) -> None:
+    """One picture in the making."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        share: Share,
+        sharing: Sharing,
+        profiles: Mapping[str, Profile],
+        failed: Container[str],
+    ) -> None:
         self._cluster, self._share, self._profiles = cluster, share, profiles
-        self._sharing = sharing
+        self._sharing, self._failed = sharing, failed
         rows = cluster.rows()
         barred = {cluster.nodes.name(row) for row in cluster.barred_rows}
         columns = (rows.free(GPU) * ONE_GPU, rows.free(CPU), rows.free(MEMORY))
         amounts = zip(*(column.tolist() for column in columns), strict=True)
         self._free = {name: Amount(*free) for name, free in zip(rows.names, amounts, strict=True) if name not in barred}
-        """By node, what no pod has."""
+        """By node, what no pod has; a GPU in parts is not among it."""
         self._nodes_of_shape: dict[tuple[str, int], frozenset[str]] = {}
 
     def draw(self) -> Picture | None:
@@ -72,6 +91,7 @@ class _Drawing:
         chosen = {key: self._share.jobs[key] for key in waiting} | {found.key: found for found in self._movable()}
         names = self._name_nodes(chosen.values())
         jobs = [self._as_job(found, waiting.get(key, ()), names) for key, found in chosen.items()]
+        jobs += self._bystanders(names, {task.uid for job in jobs for task in job.tasks})
         cache = self._sharing.cache
         held = {
             row: Amount(*map(int, amounts))
@@ -85,6 +105,9 @@ class _Drawing:
     def _waiting(self) -> Iterator[tuple[str, list[Entry]]]:
         """The jobs that others could move for: there are enough GPUs in all."""
         free = sum(max(0, amount.gpus) for amount in self._free.values())
+        cards = self._cluster.card_holders
+        if cards.is_used:  # those in parts have something left to give
+            free += ONE_GPU * sum(len(cards.cards_with_pods(row)) for row in self._cluster.rows().index.tolist())
         by_queue = Counter[str]()
         for job in self._share.unplaced:
             if by_queue[job.queue] < MOST_WAITING and (entries := self._next_pods(job)):
@@ -95,7 +118,9 @@ class _Drawing:
 
     def _next_pods(self, job: SharedJob) -> list[Entry]:
         known = self._sharing.cache.jobs.get(job.key)
-        if known is None or not known.demand.is_preemptible or known.demand.takes_from_nobody or _wants_a_domain(job):
+        if known is None or not known.demand.is_preemptible or known.demand.takes_from_nobody:
+            return []
+        if job.key in self._failed or _wants_a_domain(job):
             return []
         if self._sharing.is_closed(job.queue) or not self._sharing.is_let_in(job.key):
             return []
@@ -118,7 +143,7 @@ class _Drawing:
     def _may_move(self, job: SharedJob) -> bool:
         """Whether all pods of a job come back when they are evicted, and may be evicted for the sake of others."""
         known = self._sharing.cache.jobs.get(job.key)
-        if known is None or not known.demand.is_preemptible or _wants_a_domain(job):
+        if known is None or not known.demand.is_preemptible or job.key in self._failed or _wants_a_domain(job):
             return False
         return all(_is_plain(record.shape) and self._may_leave(record) for record in _running(job))
 
@@ -158,10 +183,26 @@ class _Drawing:
         )
 
     def _task(self, record: PodRecord, node: str, names: Sequence[str]) -> Task:
+        allowed = self._allowed_nodes(record, names)
+        return replace(self._as_task(record, node), nodes=allowed | {node} if node else allowed)
+
+    def _as_task(self, record: PodRecord, node: str) -> Task:
         amounts = kai_amounts(self._cluster, record.shape)
         amount = Amount(amounts.get(GPU, 0), amounts.get(CPU, 0), amounts.get(MEMORY, 0))
-        allowed = self._allowed_nodes(record, names)
-        return Task(record.key, amount, node, nodes=allowed | {node} if node else allowed)
+        task = Task(record.key, amount, node)
+        shares = self._cluster.card_holders.shares_of(record.key) if task.is_part and node else ()
+        return replace(task, gpu=str(shares[0].card)) if shares else task
+
+    def _bystanders(self, names: Iterable[str], known: Container[str]) -> Iterator[Job]:
+        """The pods with parts of GPUs that stay where they are: how much of these GPUs is free depends on them."""
+        if not self._cluster.card_holders.is_used:
+            return
+        for name in names:
+            for record in self._cluster.pods.on(self._cluster.nodes.row_of[name]):
+                if record.key not in known and self._cluster.card_holders.shares_of(record.key):
+                    task = self._as_task(record, name)
+                    if task.gpu:
+                        yield Job(record.key, "", (task,), minimum=1, is_preemptible=False, may_move=False)
 
     def _allowed_nodes(self, record: PodRecord, names: Sequence[str]) -> frozenset[str]:
         """The nodes that a pod could be on if others made room there."""
@@ -181,8 +222,13 @@ class _Drawing:
     def _nodes(self, names: Iterable[str], jobs: Iterable[Job]) -> list[Node]:
         """The nodes, each with what these jobs have there or no pod has."""
         total = {name: self._free.get(name, NOTHING) for name in names}
+        shared: set[tuple[str, str]] = set()
         for task in (task for job in jobs for task in job.tasks if task.node):
-            total[task.node] = total[task.node].plus(task.amount)
+            gpus = task.amount.gpus
+            if task.gpu:
+                gpus = 0 if (task.node, task.gpu) in shared else ONE_GPU
+                shared.add((task.node, task.gpu))
+            total[task.node] = total[task.node].plus(task.amount._replace(gpus=gpus))
         return [Node(name, Amount(*(max(0, amount) for amount in found))) for name, found in total.items()]
 
 
@@ -197,9 +243,13 @@ def _running(job: SharedJob) -> list[PodRecord]:
 
 
 def _is_plain(shape: Shape) -> bool:
-    """Whether a pod asks for no devices but whole GPUs: of others the solver does not see which are free."""
+    """Whether a pod asks for no devices but whole GPUs, or a part of one: of others the solver does not see which are
+    free."""
     request = shape.card_request
-    return not shape.claims and (request is None or not request.asks.get(CardSharing.COUNTED))
+    asks = () if request is None else request.asks.get(CardSharing.COUNTED, ())
+    if shape.claims or (request is not None and request.is_choosy):
+        return False
+    return not asks or (len(asks) == 1 and asks[0].count == 1 and not asks[0].profile)
 
 
 def _wants_a_domain(job: SharedJob) -> bool:
