@@ -4,6 +4,7 @@ from mooring.errors import ManifestError
 from mooring.kubeapi.status import FieldError, Object
 from mooring.model.loading.kinds import decode, find_kind
 from mooring.model.loading.places import Place
+from mooring.model.queued.checks import validate_queued_job
 from mooring.model.validation.objects import validate
 
 _PLACE = Place("")
@@ -18,6 +19,7 @@ def check_known(obj: Object) -> list[FieldError]:
         found = decode(obj, kind.type, _PLACE, kind.name)
         found.kind = found.kind or kind.name
         validate(found, _PLACE)
+        validate_queued_job(kind, found, _PLACE)
     except ManifestError as error:
         return [FieldError("FieldValueInvalid", error.field, f"expected {error.expected}", error.found)]
     return []
