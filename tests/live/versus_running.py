@@ -2,7 +2,8 @@
 
     python tests/live/versus_running.py --nodes 1000 --pods 50000 --rounds 3          (make versus-running)
 
-- start: seconds from the start of the program until a pod that waited for it is bound, beside so many bound pods;
+- start: seconds from the start of the program until a pod that waited for it is bound, beside so many bound pods; and
+  what that takes of the processor, which is the better measure where others use the machine;
 - latency: pods are created at a steady rate, and it is watched when each is bound;
 - heartbeats: the status of all nodes is written again and again, as kubelets do it; what that costs a scheduler of the
   processor, with nothing to schedule.
@@ -171,9 +172,10 @@ def show(figures: list[Figures]) -> None:
 
 
 def judge(figures: list[Figures]) -> bool:
-    """Whether Mooring starts sooner, binds sooner and costs less for heartbeats than kube-scheduler, in the median."""
+    """Whether Mooring starts sooner and at less cost, binds sooner, and has cheaper heartbeats than kube-scheduler, in
+    the median."""
     good = True
-    for what in ("start", "p99", "heartbeat"):
+    for what in ("start", "start_cpu", "p99", "heartbeat"):
         ours, theirs = (
             statistics.median(getattr(found, what) for found in figures if found.name == name)
             for name in ("mooring", "kube-scheduler")

@@ -375,3 +375,50 @@ def test_templates_in_kinds_of_others_stay_as_they_are(api: Api) -> None:
     }
     (worker,) = made_set["spec"]["replicatedJobs"]
     assert worker["template"]["spec"]["template"]["spec"]["restartPolicy"] == "OnFailure"
+
+
+RAY_QUEUE = {"kueue.x-k8s.io/queue-name": "team"}
+RAY_CLUSTER = {"headGroupSpec": {"rayStartParams": {}, "template": {"spec": _pod()["spec"]}}}
+
+
+def _ray_job(labels: dict[str, str] | None = None, **spec: Any) -> Object:
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {"name": "train", "labels": labels or {}},
+        "spec": {"entrypoint": "python main.py", "rayClusterSpec": RAY_CLUSTER, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "expected"),
+    [
+        pytest.param(
+            {}, "spec.shutdownAfterJobFinishes", "its cluster must go when it is done", id="a-cluster-that-stays"
+        ),
+        pytest.param(
+            {"shutdownAfterJobFinishes": True, "rayClusterSpec": None, "clusterSelector": {"a": "b"}},
+            "spec.clusterSelector",
+            "it needs a cluster of its own",
+            id="the-cluster-of-another",
+        ),
+        pytest.param(
+            {"shutdownAfterJobFinishes": True, "rayClusterSpec": {**RAY_CLUSTER, "enableInTreeAutoscaling": True}},
+            "spec.rayClusterSpec.enableInTreeAutoscaling",
+            "false for what queues",
+            id="a-cluster-that-scales-itself",
+        ),
+    ],
+)
+def test_a_ray_job_that_queues_is_refused_as_offline_commands_and_kueue_do(
+    api: Api, spec: Object, field: str, expected: str
+) -> None:
+    message = _refusal(api.create, "rayjobs.ray.io", _ray_job(RAY_QUEUE, **spec), "default")
+    assert message.startswith(f'RayJob.ray.io "train" is invalid: {field}: ') and expected in message
+    assert api.create("rayjobs.ray.io", _ray_job(**spec), "default"), "who does not queue may"
+
+
+def test_a_ray_job_that_queues_stays_one_that_may(api: Api) -> None:
+    made = api.create("rayjobs.ray.io", _ray_job(RAY_QUEUE, shutdownAfterJobFinishes=True), "default")
+    changed = {**made, "spec": {**made["spec"], "shutdownAfterJobFinishes": False}}
+    assert "spec.shutdownAfterJobFinishes" in _refusal(api.update, "rayjobs.ray.io", changed)

@@ -150,6 +150,11 @@ def test_a_pod_reads_what_its_node_gives_it(tmp_path: Path) -> None:
         read_account(environment, tmp_path)
 
 
+def test_comments_beside_certificates_are_passed_over(tmp_path: Path) -> None:
+    found = PlainConfig("https://a", ca="# Główny urząd\n".encode() + CERTIFICATE)
+    assert found.tls().cert_store_stats()["x509"] == 1
+
+
 def test_a_password_in_a_kubeconfig_still_counts(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump(document({"server": "https://a"}, {"username": "me", "password": "secret"})))

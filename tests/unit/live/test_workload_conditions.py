@@ -180,6 +180,48 @@ def test_words_on_a_workload_that_was_another_are_written_when_it_is_seen(monkey
     assert world.play(say("why")) == ["PATCH workloads/job/status"] * 2
 
 
+def told(world: World) -> list[str]:
+    return [body["status"]["conditions"][0]["message"] for _, body in world.requests]
+
+
+def test_words_that_another_writer_has_replaced_are_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an eviction does that is written after the reason why the workload waits now."""
+    monkeypatch.setattr(workload_conditions, "SAY_AGAIN_SECONDS", 0.02)
+    world = World(workload("real", version="1"))
+
+    def overwritten(conditions: WorkloadConditions) -> None:
+        world.shows(**waits("it was preempted"))
+        conditions.arrived(world.queued)
+
+    def seen_as_said(conditions: WorkloadConditions) -> None:
+        known = WorkloadCondition(type="QuotaReserved", status="False", reason="WaitingForQuota", message="why")
+        world.shows(conditions=[known])
+        conditions.arrived(world.queued)
+
+    world.play(say("why"), overwritten, seen_as_said)
+    assert told(world) == ["why", "why"]
+
+
+def test_words_that_could_not_be_written_are_when_the_workload_is_seen_again() -> None:
+    world = World(workload("real", version="1"))
+    world.refusals = [403]
+    world.play(say("why"), lambda conditions: conditions.arrived(world.queued))
+    assert told(world) == ["why", "why"]
+
+
+def test_a_workload_that_was_given_quota_or_waits_for_nothing_said_is_left_as_it_is() -> None:
+    world = World(workload("real", version="1", **waits("of another")))
+    world.play(lambda conditions: conditions.arrived(world.queued))
+
+    def admitted(conditions: WorkloadConditions) -> None:
+        world.shows(admission=QuotaAdmission(cluster_queue="team"))
+        conditions.take_back(KEY)
+        conditions.arrived(world.queued)
+
+    world.play(admitted)
+    assert world.requests == []
+
+
 def test_of_who_has_quota_it_is_not_said_that_it_waits() -> None:
     world = World(workload("real", version="1", admission=QuotaAdmission(cluster_queue="team")))
     assert world.play(say("why"), lambda conditions: conditions.take_back(KEY)) == []

@@ -53,6 +53,7 @@ Placed = Callable[[type[Any]], list[tuple[Any, Place]]]
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _LONGEST_NAME = 253
+_JOB_KINDS = {kind.type: kind for kind in JOB_KINDS}
 
 
 def name_default_queues(manifests: "Manifests", tables: Tables) -> None:
@@ -110,6 +111,19 @@ def validate_queued(placed: Placed, tables: Tables) -> None:
     _check_pod_templates(placed, classes)
 
 
+def is_queued_job(owner: Any) -> bool:
+    return type(owner) in _JOB_KINDS and bool(queue_name(owner.metadata))
+
+
+def validate_queued_job(owner: Any, place: Place) -> None:
+    """Raise ManifestError for what Kueue's webhooks refuse of a job that queues, whatever else there is beside it.
+
+    The job has its defaults."""
+    subject = Subject(owner, place)
+    _check_metadata(subject, owner.metadata)
+    _check_job(subject, _JOB_KINDS[type(owner)], owner)
+
+
 def _check_admissions(placed: Placed, tables: Tables) -> None:
     """A Workload holds quota of the ClusterQueue that its LocalQueue stands for, or of none."""
     for workload, place in placed(Workload):
@@ -125,14 +139,15 @@ def _check_admissions(placed: Placed, tables: Tables) -> None:
             )
 
 
-def _check_metadata(subject: Subject, metadata: ObjectMeta, classes: set[str]) -> None:
+def _check_metadata(subject: Subject, metadata: ObjectMeta, classes: set[str] | None = None) -> None:
+    """`classes`: the WorkloadPriorityClasses that there are, if they are known."""
     labels = metadata.labels or {}
     name = queue_name(metadata)
     if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
         where = "labels" if QUEUE_NAME in labels else "annotations"
         subject.refuse(f"metadata.{where}.{QUEUE_NAME}", expected="the name of a LocalQueue", found=show(name))
     wanted = labels.get(PRIORITY_CLASS)
-    if wanted is not None and wanted not in classes:
+    if wanted is not None and classes is not None and wanted not in classes:
         known = ", ".join(sorted(classes)) or "there is none"
         expected = f"a known WorkloadPriorityClass ({known})"
         subject.refuse(f"metadata.labels.{PRIORITY_CLASS}", expected=expected, found=show(wanted))
@@ -142,7 +157,8 @@ def _check_metadata(subject: Subject, metadata: ObjectMeta, classes: set[str]) -
         subject.refuse(f"metadata.labels.{MAX_EXECUTION_SECONDS}", expected=expected, found=show(seconds))
 
 
-def _check_job(subject: Subject, kind: JobKind, owner: Any, pod_classes: set[str]) -> None:
+def _check_job(subject: Subject, kind: JobKind, owner: Any, pod_classes: set[str] | None = None) -> None:
+    """`pod_classes`: the PriorityClasses that there are, if they are known."""
     if isinstance(owner, Job):
         _check_minimum(subject, owner)
     elif isinstance(owner, RayJob):
@@ -152,7 +168,7 @@ def _check_job(subject: Subject, kind: JobKind, owner: Any, pod_classes: set[str
     elif isinstance(owner, RayCluster):
         _check_autoscaling(subject, "spec", owner.metadata, owner.spec)
     wanted = kind.priority_class(owner)
-    if wanted and wanted not in pod_classes:
+    if wanted and pod_classes is not None and wanted not in pod_classes:
         is_policy = kind.group == "kubeflow.org"
         field = "spec.runPolicy.schedulingPolicy.priorityClass" if is_policy else "spec.priorityClassName"
         expected = f"a known PriorityClass ({', '.join(sorted(pod_classes))})"

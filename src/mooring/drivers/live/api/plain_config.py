@@ -69,7 +69,8 @@ class PlainConfig:
 
     def tls(self) -> ssl.SSLContext:
         """How the server is verified, and our certificate; raise OSError for what cannot be used."""
-        context = ssl.create_default_context(cadata=self.ca.decode("ascii") if self.ca else None)
+        # Comments between certificates may be in any script, which files may hold and strings may not.
+        context = ssl.create_default_context(cadata=self.ca.decode("ascii", "ignore") if self.ca else None)
         if self.pair:
             with tempfile.NamedTemporaryFile() as file:  # ssl reads files alone; nobody else may read this one
                 file.write(self.pair)

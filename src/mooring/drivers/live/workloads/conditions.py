@@ -65,11 +65,19 @@ class WorkloadConditions:
         """The Workloads that could not be made."""
 
     def arrived(self, queued: QueuedWorkload) -> None:
-        """A workload is there: if nobody has made its Workload, or its job has become another, see to that."""
+        """A workload is there: if nobody has made its Workload, its job has become another, or it gives another
+        reason to wait than was last said, see to that."""
         workload = queued.workload
         is_missing = _is_made(workload) and not self._writer.uid_of(workload)
-        if (is_missing or is_outdated(workload)) and self._writer.has_kind:
+        if (is_missing or is_outdated(workload) or self._is_wrong(workload)) and self._writer.has_kind:
             self._submit(workload.key)
+
+    def _is_wrong(self, workload: Workload) -> bool:
+        """Whether a Workload that waits says something else than why: others write there too, our own evictions among
+        them, and what could not be written is not there."""
+        said = self._conditions.get(workload.key)
+        is_waiting = workload.status.admission is None and not _is_made(workload)
+        return said is not None and is_waiting and not _says(workload, said)
 
     def say(self, decision: Defer) -> None:
         """Write why a workload waits."""
