@@ -182,7 +182,7 @@ def _write_extended_spec(pod: Document) -> None:
         }
         kept = {part: amounts for part, amounts in parts.items() if amounts}
         if kept:
-            containers[container["name"]] = kept
+            containers[container.get("name", "")] = kept
     annotations = pod["metadata"].get("annotations") or {}
     if not containers and EXTENDED_SPEC_ANNOTATION not in annotations:
         return
