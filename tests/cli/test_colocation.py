@@ -235,3 +235,19 @@ def test_a_bad_strategy_gets_one_line(mooring: Call, write: Call, text: str, exp
 
     assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
     assert expected in outcome.err
+
+
+def test_what_changes_nothing_is_said(mooring: Call, write: Call) -> None:
+    amplified = (
+        LENDING + """  resource-amplification-config: '{"enable": true, "resourceAmplificationRatio": {"cpu": 2}}'\n"""
+    )
+    config = write(amplified, "config.yaml")
+
+    assert (
+        "resource-amplification-config: nodes are not amplified"
+        in mooring("schedule", "-f", write(CLUSTER), "--config", config).err
+    )
+    assert (
+        "slo-controller-config is configuration, not applied here: give its file with --config"
+        in mooring("schedule", "-f", write(CLUSTER), "-f", config).err
+    )

@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 
 from mooring.errors import ConfigError
-from mooring.model.colocation.strategy import ColocationStrategy, cluster_strategy
-
-NAME = "slo-controller-config"
-STRATEGY = "colocation-config"
-RATIOS = ("cpu-normalization-config", "resource-amplification-config")
-KEYS = (STRATEGY, *RATIOS)
-"""What is read of its data; the rest is for the agents on nodes."""
+from mooring.model.colocation.strategy import (
+    AMPLIFICATION_KEY,
+    CONFIG_KEYS,
+    STRATEGY_KEY,
+    ColocationStrategy,
+    cluster_strategy,
+)
 
 ColocationConfig = Mapping[str, Mapping[str, Any]]
 """By key, what the texts say."""
@@ -20,15 +20,21 @@ ColocationConfig = Mapping[str, Mapping[str, Any]]
 
 def holds_colocation(data: Any) -> bool:
     """Whether the data of a ConfigMap is this configuration."""
-    return isinstance(data, dict) and any(isinstance(data.get(key), str) for key in KEYS)
+    return isinstance(data, dict) and any(isinstance(data.get(key), str) for key in CONFIG_KEYS)
 
 
 def parse_colocation(document: Any, where: str) -> ColocationConfig:
     """Read the data of the ConfigMap."""
     data = document["data"]
-    found = {key: _decoded(data[key], f"{where}: data[{key}]") for key in KEYS if key in data}
-    _check(found.get(STRATEGY, {}), f"{where}: data[{STRATEGY}]")
+    found = {key: _decoded(data[key], f"{where}: data[{key}]") for key in CONFIG_KEYS if key in data}
+    _check(found.get(STRATEGY_KEY, {}), f"{where}: data[{STRATEGY_KEY}]")
     return found
+
+
+def remarks(config: ColocationConfig) -> list[str]:
+    """What is configured and changes nothing, in one line each."""
+    is_amplified = config.get(AMPLIFICATION_KEY, {}).get("enable") is True
+    return [f"{AMPLIFICATION_KEY}: nodes are not amplified here; it changes nothing"] if is_amplified else []
 
 
 def _decoded(text: Any, where: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from mooring.config.volcano_scheduler import VolcanoScheduler, is_volcano_schedu
 from mooring.config.yunikorn import YuniKornConfig, is_yunikorn, parse_yunikorn
 from mooring.errors import ConfigError
 from mooring.model.api.yunikorn_queues import KIND as YUNIKORN
+from mooring.model.colocation.strategy import CONFIG_NAME
 from mooring.model.devices import sharing_config
 from mooring.model.devices.sharing_config import BadConfig, SharingConfig, is_sharing_config, read_sharing_config
 from mooring.model.yaml_text import YamlProblem, read_yaml
@@ -63,7 +64,8 @@ class Settings:
     def remarks(self) -> list[str]:
         """What was configured and changes nothing, in one line each."""
         given = (self.queueing, self.volcano, self.yunikorn, self.kai)
-        return [line for found in given if found is not None for line in found.remarks()]
+        lines = [line for found in given if found is not None for line in found.remarks()]
+        return [*lines, *(colocation.remarks(self.colocation) if self.colocation is not None else ())]
 
 
 _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
@@ -75,7 +77,7 @@ _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     kai_shard.KIND: ("kai", parse_kai_shard),
     descheduler.KIND: ("descheduler", parse_descheduler_policy),
     rebalance_policy.KIND: ("rebalance", parse_rebalance_policy),
-    colocation.NAME: ("colocation", parse_colocation),
+    CONFIG_NAME: ("colocation", parse_colocation),
 }
 
 
@@ -148,7 +150,7 @@ def _unwrapped(document: Any, where: str) -> Iterator[tuple[str, Any]]:
         return
     data = document if is_data else document.get("data")
     if holds_colocation(data):
-        yield where, {"kind": colocation.NAME, "data": data}
+        yield where, {"kind": CONFIG_NAME, "data": data}
         return
     inside = [
         (f"{where}: data[{key}]", found)

@@ -13,7 +13,7 @@ from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.colocation.profiles import EXTENDED_SPEC_ANNOTATION
-from mooring.model.values.quantity import parse_quantity
+from mooring.model.values.quantity import QuantityError, parse_quantity
 from mooring.testing.colocation_conformance import answer_colocation, answer_profile
 from mooring.testing.quota_conformance import answer_quotas
 from mooring.testing.reservation_conformance import answer_reservations
@@ -87,4 +87,9 @@ def _plain(value: Any, is_amount: bool) -> Any:
         return found
     if isinstance(value, list):
         return [_plain(item, is_amount) for item in value]
-    return parse_quantity(value) if is_amount and isinstance(value, str) else value
+    if not is_amount or not isinstance(value, str):
+        return value
+    try:
+        return parse_quantity(value)
+    except QuantityError:
+        return value

@@ -36,14 +36,15 @@ class ColocationProfiles:
             around = self._surroundings(request.namespace)
             pod = {**request.object, "metadata": {**metadata, "namespace": request.namespace}}
             request.object = mutate_pod(pod, around, lambda name: zlib.crc32(f"{name} {drawn}".encode()) % 100)
-        except (ProfileError, msgspec.ValidationError) as error:
+        except ProfileError as error:
             why = f'admission webhook "mpod.koordinator.sh" denied the request: {error}'
             raise ApiError(400, "BadRequest", why) from error
 
     def _surroundings(self, namespace: str) -> Surroundings:
         found = self._api.find("namespaces", None, namespace)
+        profiles = (_profile(stored) for stored in self._api.list(PROFILES))
         return Surroundings(
-            tuple(msgspec.convert(self._api.list(PROFILES), list[ClusterColocationProfile])),
+            tuple(profile for profile in profiles if profile is not None),
             {} if found is None else {namespace: found["metadata"].get("labels") or {}},
             {one["metadata"]["name"]: msgspec.convert(one, PriorityClass) for one in self._api.list(CLASSES)},
         )
@@ -64,3 +65,11 @@ def _is_readable(pod: Object) -> bool:
     except (msgspec.ValidationError, QuantityError):
         return False
     return isinstance(pod.get("spec"), dict)
+
+
+def _profile(stored: Object) -> ClusterColocationProfile | None:
+    """A profile as it is stored; None for one from before it was checked that cannot be read: it stops nobody."""
+    try:
+        return msgspec.convert(stored, ClusterColocationProfile)
+    except msgspec.ValidationError:
+        return None

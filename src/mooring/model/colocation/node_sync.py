@@ -26,7 +26,13 @@ from mooring.model.colocation.cpu_ratios import (
 )
 from mooring.model.colocation.estimates import NAMES
 from mooring.model.colocation.node_resources import Situation, lent_to_batch, lent_to_mid, node_sums, situation
-from mooring.model.colocation.strategy import ColocationStrategy, node_strategy
+from mooring.model.colocation.strategy import (
+    AMPLIFICATION_KEY,
+    NORMALIZATION_KEY,
+    STRATEGY_KEY,
+    ColocationStrategy,
+    node_strategy,
+)
 from mooring.model.colocation.zone_resources import zone_sums, zones_of
 from mooring.model.values.quantity import QuantityError, parse_quantity, to_units
 from mooring.model.values.requests import CPU, MEMORY
@@ -66,7 +72,7 @@ class Observed:
 
 def sync_node(config: Mapping[str, Any], seen: Observed, now_seconds: float) -> NodeSync:
     """Decide what to write, by the parsed data of the ConfigMap slo-controller-config."""
-    strategy = node_strategy(config.get("colocation-config") or {}, seen.node)
+    strategy = node_strategy(config.get(STRATEGY_KEY) or {}, seen.node)
     if strategy is None:
         return NodeSync()
     ratio = _normalization(config, seen) if strategy.enable else None
@@ -135,7 +141,7 @@ def _status(
 def _normalization(config: Mapping[str, Any], seen: Observed) -> float | None:
     """The ratio of a node; None where it cannot be found out."""
     try:
-        return normalization_ratio(config.get("cpu-normalization-config") or {}, seen.node, seen.topology)
+        return normalization_ratio(config.get(NORMALIZATION_KEY) or {}, seen.node, seen.topology)
     except RatioError:
         return None
 
@@ -144,7 +150,7 @@ def _annotations(
     config: Mapping[str, Any], node: Node, strategy: ColocationStrategy, ratio: float | None
 ) -> dict[str, str] | None:
     had = node.metadata.annotations or {}
-    amplified = amplification_text(config.get("resource-amplification-config") or {}, node) if strategy.enable else None
+    amplified = amplification_text(config.get(AMPLIFICATION_KEY) or {}, node) if strategy.enable else None
     if not _ratio_changed(node, ratio) and amplified == had.get(AMPLIFICATION_ANNOTATION):
         return None
     normalized = had.get(NORMALIZATION_ANNOTATION) if ratio is None else ratio_text(ratio)

@@ -17,7 +17,7 @@ from mooring.model.api.policies import PriorityClass
 from mooring.model.colocation.classes import BATCH, MID, QOS_LABEL, priority_class
 from mooring.model.colocation.estimates import NAMES
 from mooring.model.colocation.pod_merge import merge_pod
-from mooring.model.values.quantity import format_quantity, parse_quantity, to_millis
+from mooring.model.values.quantity import NANO, format_quantity, parse_quantity, to_millis
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.model.values.selectors import LABEL_OPERATORS, compile_label_selector
 from mooring.model.values.strategic_merge import PatchError
@@ -166,7 +166,7 @@ def _rename(resources: Document, names: Mapping[str, str]) -> None:
     for name, called in names.items():
         if name in resources:
             amount = resources.pop(name)
-            resources[called] = str(to_millis(parse_quantity(amount))) if name == CPU else amount
+            resources[called] = format_quantity(to_millis(parse_quantity(amount)) * NANO) if name == CPU else amount
 
 
 def _write_extended_spec(pod: Document) -> None:
@@ -182,7 +182,7 @@ def _write_extended_spec(pod: Document) -> None:
         }
         kept = {part: amounts for part, amounts in parts.items() if amounts}
         if kept:
-            containers[container["name"]] = kept
+            containers[container.get("name", "")] = kept
     annotations = pod["metadata"].get("annotations") or {}
     if not containers and EXTENDED_SPEC_ANNOTATION not in annotations:
         return

@@ -12,6 +12,15 @@ from mooring.model.api.meta import KubeObject, LabelSelector
 from mooring.model.api.nodes import Node
 from mooring.model.values.selectors import compile_label_selector
 
+CONFIG_NAME = "slo-controller-config"
+"""Of Koordinator's ConfigMap."""
+STRATEGY_KEY, NORMALIZATION_KEY, AMPLIFICATION_KEY = (
+    "colocation-config",
+    "cpu-normalization-config",
+    "resource-amplification-config",
+)
+CONFIG_KEYS = (STRATEGY_KEY, NORMALIZATION_KEY, AMPLIFICATION_KEY)
+"""What is read of its data; the rest is for the agents on nodes."""
 STRATEGY_ANNOTATION = "node.koordinator.sh/colocation-strategy"
 RATIO_LABELS = {
     "node.koordinator.sh/cpu-reclaim-ratio": "cpu_reclaim_threshold_percent",

@@ -37,6 +37,7 @@ class ProfiledPods:
         self._drawn = [profile.metadata.name for profile, _ in profiles if profile.spec.probability is not None]
         self._known: dict[_Key, tuple[PodSpec, Pod, str]] = {}
         """With the spec that it was made from, whose id is good while it is there."""
+        self._specs: dict[tuple[int, bytes], PodSpec] = {}
 
     def apply(self, pods: Sequence[Pod]) -> list[Refusal]:
         """Let the profiles speak on all pods that nobody has created before; return those that are refused."""
@@ -71,7 +72,10 @@ class ProfiledPods:
             profile, place = self._places[error.profile]
             expected = EXPECTED[error.field]
             raise place.error(error.field, expected=expected, found=error.found, subject=profile) from error
-        return msgspec.convert(mutated, Pod)
+        found = msgspec.convert(mutated, Pod)
+        # Pods whose labels alone differ go on sharing one spec.
+        found.spec = self._specs.setdefault((id(pod.spec), msgspec.json.encode(found.spec)), found.spec)
+        return found
 
 
 def _texts(held: Labels | None) -> _Texts:

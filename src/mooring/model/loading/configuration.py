@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mooring.model.api.yunikorn_queues import KIND as YUNIKORN
+from mooring.model.colocation.strategy import CONFIG_KEYS, CONFIG_NAME
 
 VOLCANO = "volcano-scheduler.conf"
 SCHEDULER = "KubeSchedulerConfiguration"
@@ -26,4 +27,6 @@ def configuration_in_map(document: Mapping[str, Any]) -> str:
     texts = {key: text for key, text in data.items() if isinstance(text, str)} if isinstance(data, dict) else {}
     if any(mark in text for text in texts.values() for mark in _SCHEDULERS_OWN):
         return SCHEDULER
+    if not texts.keys().isdisjoint(CONFIG_KEYS):
+        return CONFIG_NAME
     return next((name for name in (YUNIKORN, VOLCANO) if name in texts), "")

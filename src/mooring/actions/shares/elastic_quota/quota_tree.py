@@ -122,7 +122,7 @@ class QuotaTree:
         found = [name]
         while found[-1] != ROOT_QUOTA:
             parent = self._quotas[found[-1]].parent
-            found.append(parent if parent in self._quotas else ROOT_QUOTA)
+            found.append(parent if parent in self._quotas and parent not in found else ROOT_QUOTA)
         return found
 
     def quota_of(self, pod: Pod) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from mooring.actions.shares.by_weight import Past
 from mooring.actions.shares.division import Division
 from mooring.actions.shares.elastic_quota.dividing import Claim, scaled_minimums, share_out
-from mooring.actions.shares.resources import Columns, Floats
+from mooring.actions.shares.resources import UNLIMITED, Columns, Floats
 from mooring.actions.shares.tree import ROOT_ROW, QueueTree
 
 
@@ -39,6 +39,8 @@ def runtime_quotas(tree: QueueTree, demand: Columns) -> Floats:
         apart = {row: total[name] for row, total in totals if name in total}
         for row, children in enumerate(tree.children):
             named = [child for child in children if child not in apart and _names(tree, child, name)]
+            # Of equal remainders the first by name gets more, whichever namespace it is in.
+            named.sort(key=lambda child: tree.name(child).rpartition("/")[2])
             total = int(runtime[row, column])
             if row == ROOT_ROW:
                 total = max(0, total - sum(apart.values()))
@@ -53,14 +55,20 @@ def runtime_quotas(tree: QueueTree, demand: Columns) -> Floats:
 
 
 def _asked(tree: QueueTree, demand: Columns) -> Columns:
-    """What is asked for; a quota that lends nothing asks for its min at least."""
+    """What each quota asks for: its own pods, and of each quota below what it asks for within its max.
+
+    A quota that lends nothing asks for its min at least.
+    """
     asked = demand.copy()
-    for row, spec in enumerate(tree.specs):
+    most = np.array([tree.resources.row(spec.capability, missing=UNLIMITED) for spec in tree.specs])
+    for row in reversed(range(len(tree))):  # those below before those above
+        below = slice(tree.children[row].start, tree.children[row].stop)
+        within = np.minimum(asked[below], most[below])
+        asked[row] += within.sum(axis=0) - demand[below].sum(axis=0)
+        spec = tree.specs[row]
         for name, least in spec.deserved.items() if not spec.lends else ():
             column = tree.resources.column_of[name]
-            more = max(0, least - int(demand[row, column]))
-            for above in tree.paths[row]:
-                asked[above, column] += more
+            asked[row, column] = max(int(asked[row, column]), least)
     return asked
 
 
@@ -72,7 +80,7 @@ def _divide(tree: QueueTree, named: list[int], column: int, total: int, asked: C
     claims = [
         Claim(
             least,
-            min(int(tree.capability[child, column]), int(asked[child, column])),
+            min(spec.capability.get(name, UNLIMITED), int(asked[child, column])),
             max(0, int(spec.weights.get(name, 0))),
             spec.lends,
         )
