@@ -38,6 +38,8 @@ PODS = (
 )
 OTHERS = (
     "amend",
+    "autoscaler-down",
+    "autoscaler-up",
     "budgets",
     "deep-cohorts",
     "ever-new",
@@ -83,6 +85,22 @@ def test_trials_are_timed_and_leave_nothing_behind(name: str, nodes: int, count:
     assert (found.workload, found.nodes, found.pods, found.placed) == (name, nodes, count, 0)
     assert isinstance(found.trials_per_second, float)
     assert found.trials_per_second > 0
+
+
+def test_a_loop_of_the_autoscaler_that_grows_groups_is_timed() -> None:
+    found = measure_small("autoscaler-up", nodes=10, pods=500)
+
+    assert (found.pods, found.placed, found.waiting) == (500, 500, 0)
+    assert isinstance(found.nodes_added, int) and found.nodes_added > 5
+    assert isinstance(found.loop_cpu_seconds, float) and found.loop_cpu_seconds > 0
+
+
+def test_a_loop_of_the_autoscaler_that_shrinks_groups_is_timed() -> None:
+    found = measure_small("autoscaler-down", nodes=20, pods=1)
+
+    assert (found.pods, found.placed, found.waiting) == (200, 0, 0)
+    assert isinstance(found.nodes_unneeded, int) and 5 < found.nodes_unneeded < 20
+    assert isinstance(found.loops_per_second, float) and found.loops_per_second > 0
 
 
 def test_pods_of_volcanos_queues_come_one_a_cycle_and_are_timed_by_it() -> None:

@@ -49,7 +49,7 @@ def answer_scenario(scenario: Json, *, counts_amounts: bool = True) -> Json:
     answer: Json = {"id": scenario["id"]}
     if scenario["kind"] == "scale-up":
         grown = scale_up(cluster, assembly.default_profile, situation, settings, counts_amounts=counts_amounts)
-        return answer | _told(grown)
+        return answer | _told(grown, situation)
     loops, memory, begin = [], Memory(), situation.now
     for seconds in scenario["loops"]:
         situation = replace(situation, now=begin + seconds)
@@ -167,11 +167,11 @@ def _settings(scenario: Json) -> AutoscalerSettings:
 # Scale-up.
 
 
-def _told(found: ScaleUp) -> Json:
+def _told(found: ScaleUp, situation: Situation) -> Json:
     answer: Json = {
         "result": found.result,
         "expendable": _counts(found.expendable),
-        "fits": _counts(found.fits),
+        "fits": _counts(pod for pod in situation.pending if pod.key in found.fits),
         "daemons": _counts(found.daemons),
         "options": {
             option.group.name: {

@@ -52,6 +52,12 @@ class Measurement(msgspec.Struct, kw_only=True):
     """By that of the client: the slower of the two is what an idle machine of two cores comes to."""
     trials_per_second: float | UnsetType = UNSET
     """Where trials are measured: from the beginning of one to its end, undone."""
+    loops_per_second: float | UnsetType = UNSET
+    """Where the autoscaler is measured: from the objects of the cluster to the sizes of node groups."""
+    loop_cpu_seconds: float | UnsetType = UNSET
+    """The least CPU time that such a loop took."""
+    nodes_added: int | UnsetType = UNSET
+    nodes_unneeded: int | UnsetType = UNSET
     list_seconds: float | UnsetType = UNSET
     """How long a list of all pods took, from the request to its last byte."""
 

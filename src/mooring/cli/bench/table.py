@@ -21,6 +21,7 @@ OTHER_DECISIONS = {
     "admissions_per_second": "admissions/s",
     "binds_per_second": "binds/s",
     "trials_per_second": "trials/s",
+    "loops_per_second": "loops/s",
 }
 """What is counted besides pods: the field, and how to say it."""
 

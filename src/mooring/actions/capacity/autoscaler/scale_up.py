@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mooring.actions.capacity.autoscaler.balancing import Growth, are_similar, balance, within
 from mooring.actions.capacity.autoscaler.equivalence import (
@@ -26,6 +26,7 @@ from mooring.actions.capacity.autoscaler.totals import CLUSTER_WIDE, Totals
 from mooring.config.autoscaler import AutoscalerSettings
 from mooring.engine.profile import Profile
 from mooring.model.api.pods import Pod
+from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
 
 SUCCESSFUL = "ScaleUpSuccessful"
@@ -59,7 +60,8 @@ class ScaleUp:
 
     result: str
     expendable: tuple[Pod, ...] = ()
-    fits: tuple[Pod, ...] = ()
+    fits: Mapping[PodKey, str] = field(default_factory=dict)
+    """Pods that have a place on nodes that there are, and which."""
     daemons: tuple[Pod, ...] = ()
     options: tuple[Option, ...] = ()
     chosen: Option | None = None
@@ -106,7 +108,7 @@ class _Aside:
     """Pods by what becomes of them before any group is looked at."""
 
     expendable: tuple[Pod, ...]
-    fits: tuple[Pod, ...]
+    fits: Mapping[PodKey, str]
     daemons: tuple[Pod, ...]
     to_help: tuple[Pod, ...]
 
@@ -122,7 +124,7 @@ def _set_aside(places: Places, situation: Situation, settings: AutoscalerSetting
     cluster = places.cluster
     anywhere = places.uncordoned()
     failed = _Failed(places)
-    fits, left = list[Pod](), list[Pod]()
+    fits, left = dict[PodKey, str](), list[Pod]()
     for pod in urgent:
         shape = cluster.pods.records[pod.key].shape
         row = NOWHERE if failed.has_like(pod) else places.find(shape, anywhere)
@@ -131,9 +133,9 @@ def _set_aside(places: Places, situation: Situation, settings: AutoscalerSetting
             left.append(pod)
         else:
             cluster.assume(pod.key, row)
-            fits.append(pod)
+            fits[pod.key] = cluster.nodes.name(row)
     daemons = tuple(pod for pod in left if is_daemon(pod))
-    return _Aside(tuple(expendable), tuple(fits), daemons, tuple(pod for pod in left if not is_daemon(pod)))
+    return _Aside(tuple(expendable), fits, daemons, tuple(pod for pod in left if not is_daemon(pod)))
 
 
 class _Failed:
