@@ -119,6 +119,15 @@ def test_a_node_goes_once_it_has_not_been_needed_for_long_enough() -> None:
     assert third is not None and third.delete.empty == ("c",)
 
 
+def test_an_expendable_pod_keeps_no_node() -> None:
+    document = running("batch", "a", "3")
+    document["spec"]["priority"] = -100
+
+    found = plan([node("a"), node("b"), document]).scale_down
+
+    assert found is not None and sorted(found.unneeded) == ["a", "b"]
+
+
 def test_scale_down_can_be_switched_off() -> None:
     assert plan([node("a"), node("b")], "--scale-down-enabled=false").scale_down is None
 

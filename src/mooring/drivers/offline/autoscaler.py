@@ -13,6 +13,7 @@ from mooring.actions.capacity.autoscaler.situation import (
     Prices,
     Situation,
     controller_of,
+    is_expendable,
 )
 from mooring.assembly import Assembly
 from mooring.config.autoscaler import AutoscalerSettings
@@ -82,11 +83,12 @@ def _situation(
 ) -> Situation:
     nodes = {node.name for node in manifests.nodes}
     live = [pod for pod in manifests.pods if not pod.is_terminal]
+    cutoff = flags.settings.scale_up.expendable_pods_priority_cutoff
     return Situation(
         now=now,
         groups=_groups(manifests.nodes, groups.groups, flags, source),
         nodes=manifests.nodes,
-        pods=[pod for pod in live if pod.spec.node_name in nodes],
+        pods=[pod for pod in live if pod.spec.node_name in nodes and not is_expendable(pod, cutoff)],
         pending=[pod for pod in live if not pod.spec.node_name and not pod.spec.scheduling_gates],
         daemon_sets=manifests.daemon_sets,
         controllers=_controllers(manifests, live),

@@ -20,7 +20,14 @@ from mooring.actions.capacity.autoscaler.estimate import Estimator
 from mooring.actions.capacity.autoscaler.expanders import Market, Option, choose
 from mooring.actions.capacity.autoscaler.fresh_nodes import FreshNodes
 from mooring.actions.capacity.autoscaler.places import NOWHERE, Places
-from mooring.actions.capacity.autoscaler.situation import Likeness, NodeGroup, Situation, controller_of, is_daemon
+from mooring.actions.capacity.autoscaler.situation import (
+    Likeness,
+    NodeGroup,
+    Situation,
+    controller_of,
+    is_daemon,
+    is_expendable,
+)
 from mooring.actions.capacity.autoscaler.templates import group_templates
 from mooring.actions.capacity.autoscaler.totals import CLUSTER_WIDE, Totals
 from mooring.config.autoscaler import AutoscalerSettings
@@ -118,8 +125,7 @@ def _set_aside(places: Places, situation: Situation, settings: AutoscalerSetting
     cutoff = settings.scale_up.expendable_pods_priority_cutoff
     expendable, urgent = list[Pod](), list[Pod]()
     for pod in situation.pending:
-        priority = pod.spec.priority
-        (expendable if priority is not None and priority < cutoff else urgent).append(pod)
+        (expendable if is_expendable(pod, cutoff) else urgent).append(pod)
     urgent.sort(key=lambda pod: -(pod.spec.priority or 0))
     cluster = places.cluster
     anywhere = places.uncordoned()
