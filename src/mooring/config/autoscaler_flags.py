@@ -316,5 +316,9 @@ _OTHER_FLAGS = frozenset(
 """Flags that say how the program runs, how it talks to a cloud, or how long it waits after what it did itself."""
 
 
+USED_FLAGS = frozenset((*_SCALE_UP, *_SCALE_DOWN, *_TOTALS, "nodes", "balancing-ignore-label"))
+"""Flags that change decisions."""
+
+
 def _known() -> Iterable[str]:
-    return (*_SCALE_UP, *_SCALE_DOWN, *_TOTALS, "nodes", "balancing-ignore-label", *_OTHER_FLAGS)
+    return (*sorted(USED_FLAGS), *sorted(_OTHER_FLAGS))
