@@ -42,7 +42,7 @@ def is_autoscaling(scenario: Json) -> bool:
 
 def answer_scenario(scenario: Json, *, counts_amounts: bool = True) -> Json:
     """Decide one scenario, in the form of its `expect`; see `scale_up` for `counts_amounts`."""
-    situation, settings = _situation(scenario), _settings(scenario)
+    situation, settings = read_situation(scenario), read_settings(scenario)
     assembly = assemble()
     cluster = assembly.new_cluster()
     situation.populate(cluster)
@@ -67,7 +67,8 @@ def answer_scenario(scenario: Json, *, counts_amounts: bool = True) -> Json:
     return answer | {"loops": loops}
 
 
-def _situation(scenario: Json) -> Situation:
+def read_situation(scenario: Json) -> Situation:
+    """The cluster that a scenario describes."""
     now = timestamp_seconds(scenario["now"])
     assert now is not None
     return Situation(
@@ -147,7 +148,8 @@ SCALE_DOWN_FIELDS = {
 }
 
 
-def _settings(scenario: Json) -> AutoscalerSettings:
+def read_settings(scenario: Json) -> AutoscalerSettings:
+    """The flags that a scenario has."""
     given: Json = scenario.get("settings") or {}
     up = {name: given[field] for field, name in SCALE_UP_FIELDS.items() if field in given}
     if "expanders" in up:
