@@ -28,7 +28,7 @@ from mooring.actions.capacity.autoscaler.situation import (
     is_daemon,
     is_expendable,
 )
-from mooring.actions.capacity.autoscaler.templates import group_templates
+from mooring.actions.capacity.autoscaler.templates import Template, group_templates
 from mooring.actions.capacity.autoscaler.totals import CLUSTER_WIDE, Totals
 from mooring.config.autoscaler import AutoscalerSettings
 from mooring.engine.profile import Profile
@@ -98,14 +98,16 @@ def scale_up(
     counts_amounts: bool = True,
 ) -> ScaleUp:
     """Decide which groups grow. The cluster is that of the situation (`populate`), and is left as it was."""
+    templates = group_templates(situation, force_daemon_sets=settings.scale_up.force_daemon_sets)
     fresh = FreshNodes(cluster)
+    fresh.announce(templates.values())
     with cluster.what_if():
         places = Places(cluster, profile)
         aside = _set_aside(places, situation, settings)
         if not aside.to_help:
             return ScaleUp(NOT_NEEDED, aside.expendable, aside.fits, aside.daemons)
         estimator = Estimator(places, fresh, settings.scale_up.fastpath_binpacking, counts_amounts)
-        found = _Growing(situation, settings, estimator, aside).decide()
+        found = _Growing(situation, settings, templates, estimator, aside).decide()
     fresh.forget()
     return found
 
@@ -189,10 +191,17 @@ class _Acceptance:
 class _Growing:
     """One decision, once it is known who is to be helped."""
 
-    def __init__(self, situation: Situation, settings: AutoscalerSettings, estimator: Estimator, aside: _Aside) -> None:
-        self.situation, self.settings, self.estimator, self.aside = situation, settings, estimator, aside
-        self.templates = group_templates(situation, force_daemon_sets=settings.scale_up.force_daemon_sets)
-        nodes = {name: template.node for name, template in self.templates.items()}
+    def __init__(
+        self,
+        situation: Situation,
+        settings: AutoscalerSettings,
+        templates: Mapping[str, Template],
+        estimator: Estimator,
+        aside: _Aside,
+    ) -> None:
+        self.situation, self.settings, self.templates = situation, settings, templates
+        self.estimator, self.aside = estimator, aside
+        nodes = {name: template.node for name, template in templates.items()}
         self.totals = Totals.of(situation, settings.gpu_label, nodes.get)
         self.headroom = self.totals.below(settings.scale_up.max_totals)
         self.pod_groups = equivalence_groups(estimator.places.cluster, aside.to_help)
