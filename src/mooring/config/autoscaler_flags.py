@@ -37,8 +37,16 @@ class AutoscalerFlags:
     """What they say that changes nothing here, in one line each."""
 
 
-def parse_autoscaler_flags(arguments: Sequence[str], source: str) -> AutoscalerFlags:
-    """Read flags such as `--expander=priority`; refuse what is unknown or wrong in one line."""
+Priorities = Mapping[int, tuple[re.Pattern[str], ...]]
+
+
+def parse_autoscaler_flags(
+    arguments: Sequence[str], source: str, priorities: Priorities | None = None
+) -> AutoscalerFlags:
+    """Read flags such as `--expander=priority`; refuse what is unknown or wrong in one line.
+
+    `priorities` are those of the priority expander (`parse_priorities`); without them it keeps every option.
+    """
     scale_up: dict[str, Any] = {}
     scale_down: dict[str, Any] = {}
     sizes: dict[str, tuple[int, int]] = {}
@@ -65,7 +73,10 @@ def parse_autoscaler_flags(arguments: Sequence[str], source: str) -> AutoscalerF
             raise ConfigError(source, "", expected=expected, found=f"--{name}")
     default = AutoscalerSettings()
     settings = replace(
-        default, scale_up=replace(default.scale_up, **scale_up), scale_down=replace(default.scale_down, **scale_down)
+        default,
+        scale_up=replace(default.scale_up, **scale_up),
+        scale_down=replace(default.scale_down, **scale_down),
+        priorities=priorities or {},
     )
     remarks = (f"{source}: not used here: {', '.join(dict.fromkeys(unused))}",) if unused else ()
     return AutoscalerFlags(settings, sizes, remarks)
@@ -87,7 +98,7 @@ def autoscaler_arguments(document: Mapping[str, Any], source: str) -> list[str]:
     raise ConfigError(source, "spec.template.spec.containers", expected=f"a container that runs {NAME}", found=found)
 
 
-def parse_priorities(document: Mapping[str, Any], source: str) -> dict[int, tuple[re.Pattern[str], ...]]:
+def parse_priorities(document: Mapping[str, Any], source: str) -> Priorities:
     """Read the priority expander's ConfigMap: regular expressions for names of node groups, by priority."""
     text = (document.get("data") or {}).get("priorities")
     at = "data.priorities"

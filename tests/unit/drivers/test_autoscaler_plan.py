@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mooring.assembly import assemble
-from mooring.config.autoscaler_flags import parse_autoscaler_flags
+from mooring.config.autoscaler_flags import parse_autoscaler_flags, parse_priorities
 from mooring.config.node_groups import parse_node_groups
 from mooring.drivers.offline.autoscaler import AutoscalerPlan, plan_node_groups
 from mooring.errors import ConfigError
@@ -68,7 +68,7 @@ GROUPS: Json = {
 def plan(documents: list[Json], *arguments: str, groups: Json = GROUPS, **given: Any) -> AutoscalerPlan:
     manifests = build_manifests(documents, source="m.yaml")
     imply_namespaces(manifests)
-    flags = parse_autoscaler_flags(arguments, "args")
+    flags = parse_autoscaler_flags(arguments, "args", given.pop("priorities", None))
     described = parse_node_groups([groups], "groups.yaml")
     return plan_node_groups(assemble(), manifests, described, flags, now=given.pop("now", NOW), **given)
 
@@ -84,6 +84,16 @@ def test_a_group_grows_for_the_pods_of_a_deployment() -> None:
     assert len(found.scale_up.fits) == 1
     assert len(found.scale_up.triggered) == 7
     assert found.scale_down is None
+
+
+def test_priorities_say_which_group_grows() -> None:
+    config_map = {"data": {"priorities": "10: [small]\n50: ['^lar']"}}
+    documents = [node("a"), deployment("web", 2, "3")]
+
+    found = plan(documents, "--expander=priority", priorities=parse_priorities(config_map, "cm.yaml"))
+
+    assert sizes(found) == {"large": (0, 1)}
+    assert sizes(plan(documents, "--expander=priority,least-waste")) == {"small": (1, 2)}
 
 
 def test_flags_limit_what_a_group_grows_by() -> None:
