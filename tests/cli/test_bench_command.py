@@ -38,6 +38,8 @@ PODS = (
 )
 OTHERS = (
     "amend",
+    "autoscaler-down",
+    "autoscaler-up",
     "budgets",
     "deep-cohorts",
     "ever-new",
@@ -92,6 +94,22 @@ def test_usage_is_timed_by_passes_over_all_containers() -> None:
     assert (found.workload, found.pods, found.placed) == ("usage", 500, 0)
     assert isinstance(found.passes_per_second, float) and isinstance(found.update_cpu_seconds, float)
     assert found.passes_per_second > 0 and 0 < found.update_cpu_seconds < 5
+
+
+def test_a_loop_of_the_autoscaler_that_grows_groups_is_timed() -> None:
+    found = measure_small("autoscaler-up", nodes=10, pods=500)
+
+    assert (found.pods, found.placed, found.waiting) == (500, 500, 0)
+    assert isinstance(found.nodes_added, int) and found.nodes_added > 5
+    assert isinstance(found.loop_cpu_seconds, float) and found.loop_cpu_seconds > 0
+
+
+def test_a_loop_of_the_autoscaler_that_shrinks_groups_is_timed() -> None:
+    found = measure_small("autoscaler-down", nodes=20, pods=1)
+
+    assert (found.pods, found.placed, found.waiting) == (200, 0, 0)
+    assert isinstance(found.nodes_unneeded, int) and 5 < found.nodes_unneeded < 20
+    assert isinstance(found.loops_per_second, float) and found.loops_per_second > 0
 
 
 def test_pods_of_volcanos_queues_come_one_a_cycle_and_are_timed_by_it() -> None:

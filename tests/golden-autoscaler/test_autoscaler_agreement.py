@@ -1,5 +1,6 @@
 """The recorded decisions of the Cluster Autoscaler: ours must be the same in every case."""
 
+import copy
 import gzip
 import json
 import random
@@ -8,8 +9,18 @@ from typing import Any
 
 import pytest
 
+from mooring.actions.capacity.autoscaler.scale_down import scale_down
+from mooring.actions.capacity.autoscaler.scale_up import scale_up
+from mooring.assembly import assemble
+from mooring.state.cluster import Cluster
 from mooring.testing import conformance
-from mooring.testing.autoscaler_conformance import answer_scenario, differences, is_autoscaling
+from mooring.testing.autoscaler_conformance import (
+    answer_scenario,
+    differences,
+    is_autoscaling,
+    read_settings,
+    read_situation,
+)
 
 FOLDER = Path(__file__).parent
 SCALE_UP = (
@@ -72,6 +83,29 @@ def test_counting_amounts_comes_to_the_same_as_placing_every_pod(name: str) -> N
     placed = {s["id"]: answer_scenario(s, counts_amounts=False) for s in scenarios}
 
     assert {s["id"]: fields for s in scenarios if (fields := list(differences(s["expect"], placed[s["id"]])))} == {}
+
+
+def picture(cluster: Cluster) -> Any:
+    """Who is where, and what is taken; columns of resources that nobody has say nothing."""
+    nodes = cluster.nodes.fingerprint()
+    nodes["columns"] = {name: column for name, column in nodes["columns"].items() if any(column)}
+    places = {key: (record.row, record.node_name) for key, record in cluster.pods.records.items()}
+    return copy.deepcopy((nodes, places, cluster.pods.on_row))
+
+
+@pytest.mark.parametrize("name", ["constraints", "daemons", "placement", "mixdown"])
+def test_a_decision_leaves_the_cluster_as_it_was(name: str) -> None:
+    for scenario in read_scenarios(name)[:12]:
+        situation, settings = read_situation(scenario), read_settings(scenario)
+        assembly = assemble()
+        cluster = assembly.new_cluster()
+        situation.populate(cluster)
+        before = picture(cluster)
+
+        decide = scale_up if scenario["kind"] == "scale-up" else scale_down
+        decide(cluster, assembly.default_profile, situation, settings)
+
+        assert picture(cluster) == before
 
 
 def test_one_node_more_is_a_wrong_answer() -> None:

@@ -42,14 +42,14 @@ def is_autoscaling(scenario: Json) -> bool:
 
 def answer_scenario(scenario: Json, *, counts_amounts: bool = True) -> Json:
     """Decide one scenario, in the form of its `expect`; see `scale_up` for `counts_amounts`."""
-    situation, settings = _situation(scenario), _settings(scenario)
+    situation, settings = read_situation(scenario), read_settings(scenario)
     assembly = assemble()
     cluster = assembly.new_cluster()
     situation.populate(cluster)
     answer: Json = {"id": scenario["id"]}
     if scenario["kind"] == "scale-up":
         grown = scale_up(cluster, assembly.default_profile, situation, settings, counts_amounts=counts_amounts)
-        return answer | _told(grown)
+        return answer | _told(grown, situation)
     loops, memory, begin = [], Memory(), situation.now
     for seconds in scenario["loops"]:
         situation = replace(situation, now=begin + seconds)
@@ -67,7 +67,8 @@ def answer_scenario(scenario: Json, *, counts_amounts: bool = True) -> Json:
     return answer | {"loops": loops}
 
 
-def _situation(scenario: Json) -> Situation:
+def read_situation(scenario: Json) -> Situation:
+    """The cluster that a scenario describes."""
     now = timestamp_seconds(scenario["now"])
     assert now is not None
     return Situation(
@@ -147,7 +148,8 @@ SCALE_DOWN_FIELDS = {
 }
 
 
-def _settings(scenario: Json) -> AutoscalerSettings:
+def read_settings(scenario: Json) -> AutoscalerSettings:
+    """The flags that a scenario has."""
     given: Json = scenario.get("settings") or {}
     up = {name: given[field] for field, name in SCALE_UP_FIELDS.items() if field in given}
     if "expanders" in up:
@@ -167,11 +169,11 @@ def _settings(scenario: Json) -> AutoscalerSettings:
 # Scale-up.
 
 
-def _told(found: ScaleUp) -> Json:
+def _told(found: ScaleUp, situation: Situation) -> Json:
     answer: Json = {
         "result": found.result,
         "expendable": _counts(found.expendable),
-        "fits": _counts(found.fits),
+        "fits": _counts(pod for pod in situation.pending if pod.key in found.fits),
         "daemons": _counts(found.daemons),
         "options": {
             option.group.name: {

@@ -15,6 +15,7 @@ from mooring.plugins.resources_compiled import load_if_worthwhile
 from mooring.state.loading import imply_namespaces
 from mooring.testing.bench_world import Arrival, World
 from mooring.testing.measure_api import measure_api
+from mooring.testing.measure_autoscaler import measure_autoscaler
 from mooring.testing.measure_trials import measure_trials
 from mooring.testing.measure_usage import measure_usage
 from mooring.testing.tally import Measurement, Tally
@@ -50,6 +51,11 @@ def measure(
         return measure_usage(workload, nodes, pods)
     assembly = assemble(_settings(workload), source=workload.name)
     report("building", 0, 0)
+    if workload.decision in ("scale-up", "scale-down"):
+        coming = list(make_pods(workload.pods, pods)) if workload.decision == "scale-up" else []
+        manifests = _manifests(workload, nodes, coming)
+        gc.collect()
+        return measure_autoscaler(workload, assembly, manifests, nodes)
     tally = Tally(workload)
     scheduler = assembly.new_scheduler(clock=time.perf_counter, on_batch=tally.note_batch)
     is_trial = workload.decision in ("offer", "amend")
@@ -76,6 +82,17 @@ def _settings(workload: Workload) -> Settings:
 
 def _load(workload: Workload, scheduler: Scheduler, nodes: int, coming: Sequence[Coming]) -> list[Arrival]:
     """Let the scheduler see everything that is there from the start; the rest comes later."""
+    manifests = _manifests(workload, nodes, coming)
+    arrivals = _hold_back(
+        manifests, {_key(found.document): found.seconds for found in coming if found.seconds is not None}
+    )
+    scheduler.load(manifests)
+    load_if_worthwhile(scheduler.cluster)
+    return arrivals
+
+
+def _manifests(workload: Workload, nodes: int, coming: Sequence[Coming]) -> Manifests:
+    """Everything that a workload is made of."""
     node_documents = list(make_nodes(workload, nodes))
     names = [document["metadata"]["name"] for document in node_documents]
     running = make_running(workload.running, names, len(coming)) if workload.running else ()
@@ -83,12 +100,7 @@ def _load(workload: Workload, scheduler: Scheduler, nodes: int, coming: Sequence
     documents += [found.document for found in coming]
     manifests = build_manifests(documents, source=workload.name)
     imply_namespaces(manifests)
-    arrivals = _hold_back(
-        manifests, {_key(found.document): found.seconds for found in coming if found.seconds is not None}
-    )
-    scheduler.load(manifests)
-    load_if_worthwhile(scheduler.cluster)
-    return arrivals
+    return manifests
 
 
 def _hold_back(manifests: Manifests, late: dict[str, float]) -> list[Arrival]:

@@ -58,6 +58,12 @@ class Measurement(msgspec.Struct, kw_only=True):
     """The CPU time of taking in a sample of every container."""
     estimate_cpu_seconds: float | UnsetType = UNSET
     """The CPU time of recommending for all containers."""
+    loops_per_second: float | UnsetType = UNSET
+    """Where the autoscaler is measured: from the objects of the cluster to the sizes of node groups."""
+    loop_cpu_seconds: float | UnsetType = UNSET
+    """The least CPU time that such a loop took."""
+    nodes_added: int | UnsetType = UNSET
+    nodes_unneeded: int | UnsetType = UNSET
     list_seconds: float | UnsetType = UNSET
     """How long a list of all pods took, from the request to its last byte."""
 

@@ -7,7 +7,8 @@
     decision: pod                          # what is counted and timed: pod, gang, preemption, admission, or binding
                                            # (through the API of the embedded control plane); or what is done in a
                                            # trial: rows on offer, as many as sizes.pods, or running pods amended;
-                                           # or usage: samples of as many containers as sizes.pods, minute by minute
+                                           # or usage: samples of as many containers as sizes.pods, minute by minute;
+                                           # or a loop of the autoscaler: scale-up, or scale-down (no pods come)
     nodes: [{a Node, with expressions over i}]
     objects: [{anything else: services, priority classes}]
     each: [{perPods: 50, template: {...}}] # one of these for every 50 pods (or perNodes), with expressions over i
@@ -21,6 +22,8 @@
     churn: {every: 100, deletePods: 5, relabelNodes: 1}
     seconds: 0.001                         # how much time passes from one cycle to the next
     config: {a configuration, or a list of several kinds}
+    groups: [{a node group}]               # of the autoscaler, as src/mooring/config/node_groups.py reads them
+    flags: ["--expander=least-nodes"]      # and its flags
 
 `{i}`, `{i%3}` and the like may stand anywhere in a template; `i` counts the objects made from it. Instead of `perNode`,
 running pods may be a `share` of those to place; then they name their nodes themselves. Where time passes, a pod that
@@ -85,7 +88,18 @@ class Workload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     pods: list[PodTemplate]
     sizes: Sizes = Sizes()
     long: bool = False
-    decision: Literal["pod", "gang", "preemption", "admission", "binding", "offer", "amend", "usage"] = "pod"
+    decision: Literal[
+        "pod",
+        "gang",
+        "preemption",
+        "admission",
+        "binding",
+        "offer",
+        "amend",
+        "usage",
+        "scale-up",
+        "scale-down",
+    ] = "pod"
     objects: list[dict[str, Any]] = []
     each: list[Each] = []
     running: Running | None = None
@@ -93,6 +107,9 @@ class Workload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     seconds: MoreThanNothing | None = None
     config: dict[str, Any] | list[dict[str, Any]] | None = None
     """A KubeSchedulerConfiguration or Kueue's Configuration, or both, if not the default ones."""
+    groups: list[dict[str, Any]] = []
+    flags: list[str] = []
+    """Node groups and flags of the autoscaler."""
 
 
 class Coming(NamedTuple):

@@ -22,6 +22,7 @@ OTHER_DECISIONS = {
     "binds_per_second": "binds/s",
     "trials_per_second": "trials/s",
     "passes_per_second": "passes/s",
+    "loops_per_second": "loops/s",
 }
 """What is counted besides pods: the field, and how to say it."""
 

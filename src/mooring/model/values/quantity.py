@@ -60,6 +60,26 @@ def _parse(text: str) -> Nanos:
     return Nanos(-nanos if sign == "-" else nanos)
 
 
+@lru_cache(maxsize=65536)
+def approximate_quantity(text: QuantityText) -> float:
+    """A quantity as a float, rounded as Kubernetes rounds it: its digits times a power of ten, not the nearest float.
+
+    >>> approximate_quantity("700m"), approximate_quantity("0.5"), approximate_quantity("2Ki")
+    (0.7000000000000001, 0.5, 2048.0)
+    """
+    written = text if isinstance(text, str) else _as_text(text)
+    form = _FORM.fullmatch(written) if len(written) <= LONGEST else None
+    if form is None:
+        raise QuantityError(written)
+    sign, digits, suffix = form.groups()
+    whole, _, fraction = digits.partition(".")
+    if suffix in _BINARY:
+        return _parse(written) / NANO
+    exponent = (_DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])) - len(fraction)
+    number = float(int(sign + (whole + fraction or "0")))
+    return number * float(f"1e{exponent}") if exponent else number
+
+
 def quantity_text(nanos: int) -> str:
     """A quantity as one would write it: with a binary suffix where that is exact, else in decimals."""
     for suffix, bits in reversed(_BINARY.items()):

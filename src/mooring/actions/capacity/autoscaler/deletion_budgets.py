@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mooring.actions.capacity.autoscaler.situation import NodeGroup
+from mooring.actions.capacity.autoscaler.situation import NodeGroup, Situation
 from mooring.config.autoscaler import ScaleDownSettings
 
 
@@ -25,15 +25,12 @@ class _Bucket:
 
 
 def within_budgets(
-    removable: Deletions,
-    under_way: Deletions,
-    group_of: Mapping[str, NodeGroup],
-    settings: ScaleDownSettings,
+    removable: Deletions, under_way: Deletions, situation: Situation, settings: ScaleDownSettings
 ) -> Deletions:
     """Choose what is deleted now: groups that go as a whole first, then empty nodes, then others."""
     budget = settings.max_parallelism - len(under_way.empty) - len(under_way.drain)
     drain_budget = settings.max_drain_parallelism - len(under_way.drain)
-    empty, drain = _buckets(removable.empty, group_of), _buckets(removable.drain, group_of)
+    empty, drain = (_buckets(nodes, situation.group_of) for nodes in (removable.empty, removable.drain))
     whole, whole_drain = _together(empty), _together(drain)
     draining = {bucket.group.name: bucket for bucket in whole_drain}
     chosen, chosen_drain = list[str](), list[str]()
@@ -46,7 +43,7 @@ def within_budgets(
         # One group may go beyond the budgets, or large ones would never go at all.
         if is_too_much and (is_spent or not may_exceed):
             break
-        if not _is_whole(bucket.group, count):
+        if not _is_whole(situation, bucket.group, count):
             continue
         chosen += bucket.nodes
         chosen_drain += to_drain
@@ -60,7 +57,7 @@ def within_budgets(
             continue
         if drain_budget < len(bucket.nodes) and (drain_budget == 0 or not may_exceed):
             break
-        if not _is_whole(bucket.group, len(bucket.nodes)):
+        if not _is_whole(situation, bucket.group, len(bucket.nodes)):
             continue
         chosen_drain += bucket.nodes
         budget -= len(bucket.nodes)
@@ -87,6 +84,6 @@ def _one_by_one(buckets: Sequence[_Bucket]) -> list[_Bucket]:
     return [bucket for bucket in buckets if not bucket.group.options.zero_or_max]
 
 
-def _is_whole(group: NodeGroup, count: int) -> bool:
+def _is_whole(situation: Situation, group: NodeGroup, count: int) -> bool:
     """Whether so many nodes are all that a group should have, or all that it has."""
-    return count in (group.target, len(group.nodes))
+    return count in (group.target, situation.registered[group.name])

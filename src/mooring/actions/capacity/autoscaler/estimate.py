@@ -15,7 +15,7 @@ from mooring.model.api.meta import Resources
 from mooring.model.api.pods import PodAffinityTerm
 from mooring.model.keys import PodKey
 from mooring.model.node_offer import HOSTNAME
-from mooring.model.values.quantity import NANO, parse_quantity, to_millis, to_units
+from mooring.model.values.quantity import approximate_quantity, parse_quantity, to_millis, to_units
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.model.values.selectors import compile_label_selector
 from mooring.state.shapes import Shape
@@ -232,13 +232,12 @@ def _rough_nodes(group: PodGroup, template: Template) -> tuple[int, int]:
     requests = resources.requests if resources is not None else None
     if requests is None:
         return 0, 0
-    capacity = template.node.status.capacity
-    by = [
-        _ceiling(len(group.pods) * (_amount(requests, name) / NANO), _amount(capacity, name) / NANO)
-        for name in (CPU, MEMORY)
-    ]
-    return by[0], by[1]
+    capacity = template.node.status.capacity or {}
+    by_cpu, by_memory = (_rough_count(len(group.pods), requests, capacity, name) for name in (CPU, MEMORY))
+    return by_cpu, by_memory
 
 
-def _ceiling(amount: float, capacity: float) -> int:
-    return math.ceil(amount / capacity) if capacity else 0
+def _rough_count(pods: int, requests: Resources, capacity: Resources, name: str) -> int:
+    """Floats, rounded as the original rounds them: where the quotient is whole, the last digit decides."""
+    has = approximate_quantity(capacity.get(name, 0))
+    return math.ceil(pods * approximate_quantity(requests.get(name, 0)) / has) if has else 0

@@ -107,7 +107,7 @@ def _price(option: Option, market: Market) -> float:
     if gpu_resource(node, market.settings.gpu_label) is not None:
         unfitness = GPU_UNFITNESS
     worth = asked + steadying
-    return unfitness * (paid + steadying) / worth if worth else math.inf
+    return unfitness * ((paid + steadying) / worth) if worth else math.inf
 
 
 def _pod_price(pods: PodGroup, prices: Prices) -> float:
@@ -118,9 +118,9 @@ def _pod_price(pods: PodGroup, prices: Prices) -> float:
 
 def _unfitness(node: Node, node_count: int) -> float:
     """How far a node's size is from what suits a cluster of so many nodes."""
-    ideal = next((cores for most, cores in IDEAL_CORES if node_count <= most), 32)
-    cores = parse_quantity((node.status.capacity or {}).get(CPU, 0)) / NANO
-    return max(cores / ideal, ideal / cores) if cores else math.inf
+    ideal = 1000 * next((cores for most, cores in IDEAL_CORES if node_count <= most), 32)
+    millis = to_millis(parse_quantity((node.status.capacity or {}).get(CPU, 0)))
+    return max(millis / ideal, ideal / millis) if millis else math.inf
 
 
 _SCORES: Mapping[str, Callable[[Option, Market], float]] = {

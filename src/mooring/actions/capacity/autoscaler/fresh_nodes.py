@@ -1,5 +1,7 @@
 """Nodes that do not exist yet, opened for a trial with the daemons that would run on them."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -18,6 +20,12 @@ class FreshNodes:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._made: set[PodKey] = set()
+
+    def announce(self, templates: Iterable[Template]) -> None:
+        """Let it be known which pods daemons select, before anybody tells pods apart."""
+        for template in templates:
+            for daemon in template.daemons:
+                self._cluster.shape_for(_copy(daemon, "announced"))
 
     def open(self, template: Template, number: int) -> int:
         """Let there be one more node, the so-many-th of its kind in this trial; return its row."""

@@ -221,7 +221,7 @@ class _Look:
             going.append(found)
         going.sort(key=lambda each: bool(each.moving) and each.is_risky)
         removable = self._as_deletions(self._whole(going))
-        return removable, within_budgets(removable, self.under_way, self.situation.group_of, self.settings)
+        return removable, within_budgets(removable, self.under_way, self.situation, self.settings)
 
     def _leaving_of(self, group: NodeGroup) -> int:
         return sum(name in group.nodes for name in self.leaving)
@@ -246,7 +246,7 @@ class _Look:
                 singles.append(found)
         for together in by_group.values():
             group = self.situation.group_of[together[0].name]
-            if len(together) in (group.target, sum(name in self.nodes for name in group.nodes)):
+            if len(together) in (group.target, self.situation.registered[group.name]):
                 singles += together
             else:
                 for found in together:

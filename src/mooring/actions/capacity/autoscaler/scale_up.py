@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mooring.actions.capacity.autoscaler.balancing import Growth, are_similar, balance, within
 from mooring.actions.capacity.autoscaler.equivalence import (
@@ -20,12 +20,20 @@ from mooring.actions.capacity.autoscaler.estimate import Estimator
 from mooring.actions.capacity.autoscaler.expanders import Market, Option, choose
 from mooring.actions.capacity.autoscaler.fresh_nodes import FreshNodes
 from mooring.actions.capacity.autoscaler.places import NOWHERE, Places
-from mooring.actions.capacity.autoscaler.situation import Likeness, NodeGroup, Situation, controller_of, is_daemon
-from mooring.actions.capacity.autoscaler.templates import group_templates
+from mooring.actions.capacity.autoscaler.situation import (
+    Likeness,
+    NodeGroup,
+    Situation,
+    controller_of,
+    is_daemon,
+    is_expendable,
+)
+from mooring.actions.capacity.autoscaler.templates import Template, group_templates
 from mooring.actions.capacity.autoscaler.totals import CLUSTER_WIDE, Totals
 from mooring.config.autoscaler import AutoscalerSettings
 from mooring.engine.profile import Profile
 from mooring.model.api.pods import Pod
+from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
 
 SUCCESSFUL = "ScaleUpSuccessful"
@@ -59,7 +67,8 @@ class ScaleUp:
 
     result: str
     expendable: tuple[Pod, ...] = ()
-    fits: tuple[Pod, ...] = ()
+    fits: Mapping[PodKey, str] = field(default_factory=dict)
+    """Pods that have a place on nodes that there are, and which."""
     daemons: tuple[Pod, ...] = ()
     options: tuple[Option, ...] = ()
     chosen: Option | None = None
@@ -89,14 +98,16 @@ def scale_up(
     counts_amounts: bool = True,
 ) -> ScaleUp:
     """Decide which groups grow. The cluster is that of the situation (`populate`), and is left as it was."""
+    templates = group_templates(situation, force_daemon_sets=settings.scale_up.force_daemon_sets)
     fresh = FreshNodes(cluster)
+    fresh.announce(templates.values())
     with cluster.what_if():
         places = Places(cluster, profile)
         aside = _set_aside(places, situation, settings)
         if not aside.to_help:
             return ScaleUp(NOT_NEEDED, aside.expendable, aside.fits, aside.daemons)
         estimator = Estimator(places, fresh, settings.scale_up.fastpath_binpacking, counts_amounts)
-        found = _Growing(situation, settings, estimator, aside).decide()
+        found = _Growing(situation, settings, templates, estimator, aside).decide()
     fresh.forget()
     return found
 
@@ -106,7 +117,7 @@ class _Aside:
     """Pods by what becomes of them before any group is looked at."""
 
     expendable: tuple[Pod, ...]
-    fits: tuple[Pod, ...]
+    fits: Mapping[PodKey, str]
     daemons: tuple[Pod, ...]
     to_help: tuple[Pod, ...]
 
@@ -116,13 +127,12 @@ def _set_aside(places: Places, situation: Situation, settings: AutoscalerSetting
     cutoff = settings.scale_up.expendable_pods_priority_cutoff
     expendable, urgent = list[Pod](), list[Pod]()
     for pod in situation.pending:
-        priority = pod.spec.priority
-        (expendable if priority is not None and priority < cutoff else urgent).append(pod)
+        (expendable if is_expendable(pod, cutoff) else urgent).append(pod)
     urgent.sort(key=lambda pod: -(pod.spec.priority or 0))
     cluster = places.cluster
     anywhere = places.uncordoned()
     failed = _Failed(places)
-    fits, left = list[Pod](), list[Pod]()
+    fits, left = dict[PodKey, str](), list[Pod]()
     for pod in urgent:
         shape = cluster.pods.records[pod.key].shape
         row = NOWHERE if failed.has_like(pod) else places.find(shape, anywhere)
@@ -131,9 +141,9 @@ def _set_aside(places: Places, situation: Situation, settings: AutoscalerSetting
             left.append(pod)
         else:
             cluster.assume(pod.key, row)
-            fits.append(pod)
+            fits[pod.key] = cluster.nodes.name(row)
     daemons = tuple(pod for pod in left if is_daemon(pod))
-    return _Aside(tuple(expendable), tuple(fits), daemons, tuple(pod for pod in left if not is_daemon(pod)))
+    return _Aside(tuple(expendable), fits, daemons, tuple(pod for pod in left if not is_daemon(pod)))
 
 
 class _Failed:
@@ -181,10 +191,17 @@ class _Acceptance:
 class _Growing:
     """One decision, once it is known who is to be helped."""
 
-    def __init__(self, situation: Situation, settings: AutoscalerSettings, estimator: Estimator, aside: _Aside) -> None:
-        self.situation, self.settings, self.estimator, self.aside = situation, settings, estimator, aside
-        self.templates = group_templates(situation, force_daemon_sets=settings.scale_up.force_daemon_sets)
-        nodes = {name: template.node for name, template in self.templates.items()}
+    def __init__(
+        self,
+        situation: Situation,
+        settings: AutoscalerSettings,
+        templates: Mapping[str, Template],
+        estimator: Estimator,
+        aside: _Aside,
+    ) -> None:
+        self.situation, self.settings, self.templates = situation, settings, templates
+        self.estimator, self.aside = estimator, aside
+        nodes = {name: template.node for name, template in templates.items()}
         self.totals = Totals.of(situation, settings.gpu_label, nodes.get)
         self.headroom = self.totals.below(settings.scale_up.max_totals)
         self.pod_groups = equivalence_groups(estimator.places.cluster, aside.to_help)

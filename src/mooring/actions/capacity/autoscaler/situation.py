@@ -13,6 +13,7 @@ from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod, PodStatus
 from mooring.model.api.policies import PodDisruptionBudget
 from mooring.model.api.workloads import DaemonSet
+from mooring.model.values.quantity import parse_quantity
 from mooring.state.cluster import Cluster
 
 DAEMON_SET_POD = "cluster-autoscaler.kubernetes.io/daemonset-pod"
@@ -89,6 +90,12 @@ class Situation:
         return {node: group for group in self.groups for node in group.nodes}
 
     @cached_property
+    def registered(self) -> Mapping[str, int]:
+        """How many nodes of each group have come up, by name."""
+        known = {node.name for node in self.nodes}
+        return {group.name: sum(name in known for name in group.nodes) for group in self.groups}
+
+    @cached_property
     def pods_by_node(self) -> Mapping[str, list[Pod]]:
         found: dict[str, list[Pod]] = {}
         for pod in self.pods:
@@ -114,6 +121,11 @@ def _as_running(pod: Pod) -> Pod:
 def controller_of(pod: Pod) -> OwnerReference | None:
     """The owner that keeps a pod alive."""
     return next((owner for owner in pod.metadata.owner_references or () if owner.controller), None)
+
+
+def is_expendable(pod: Pod, cutoff: int) -> bool:
+    """Whether a pod is so unimportant that neither is a node added for it, nor kept."""
+    return pod.spec.priority is not None and pod.spec.priority < cutoff
 
 
 def is_daemon(pod: Pod) -> bool:
@@ -176,5 +188,5 @@ def readiness(node: Node) -> Readiness:
 def gpu_resource(node: Node, gpu_label: str) -> str | None:
     """The resource by which a node has GPUs, also if none is usable yet; None if it has no GPUs."""
     allocatable = node.status.allocatable or {}
-    found = next((name for name in GPU_RESOURCES if str(allocatable.get(name, "0")) not in ("", "0")), None)
+    found = next((name for name in GPU_RESOURCES if parse_quantity(allocatable.get(name, 0)) > 0), None)
     return found or (NVIDIA_GPU if gpu_label in (node.metadata.labels or {}) else None)
