@@ -24,6 +24,8 @@ class RebalancePolicy(ConfigObject):
     """The points that one restart costs: a move that relieves a node by less than a percentage point is not made."""
     start_over_cost_per_hour: float = 20.0
     """The points that each hour costs which a pod has run, if its controller starts its work over, as a Job does."""
+    defragment_gpus: bool = False
+    """Whether pods with devices are moved so that pods and gangs that wait for whole devices have room."""
     compatible: bool = False
     """Whether pods are evicted as the descheduler evicts them: without knowing where they go, and without a gain."""
 

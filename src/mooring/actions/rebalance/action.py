@@ -9,18 +9,21 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from mooring.actions.gangs.rehearsal import Rehearsal
+from mooring.actions.rebalance.defragment.strategy import defragment
 from mooring.actions.rebalance.descheduler.cycle import STRATEGIES, Strategy, deschedule
-from mooring.actions.rebalance.descheduler.evictor import Eviction
+from mooring.actions.rebalance.descheduler.evictor import Eviction, Evictor, Limits
 from mooring.actions.rebalance.descheduler.utilization import Classes
 from mooring.actions.rebalance.planned.evictor import PlanningEvictor
 from mooring.actions.rebalance.planned.mover import Mover
 from mooring.actions.rebalance.planned.steps import RebalancePlan, Step
 from mooring.actions.rebalance.planned.utilization import HIGH, LOW, empty_idle_nodes, relieve_busy_nodes
 from mooring.actions.rebalance.situation import situation_of
+from mooring.config.descheduler import DefaultEvictorArgs
 from mooring.config.rebalance_policy import Rebalancing
 from mooring.engine.action import Action, Cycle
 from mooring.engine.disruption import Refusal, Voluntary, disrupt
 from mooring.engine.profile import Profile
+from mooring.engine.queue.entries import GangEntry
 from mooring.engine.queue.shared import SharedQueues
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Decision
@@ -51,7 +54,13 @@ class Rebalance(Action):
             return []
         if self._settings.policy.compatible:
             return _evict(cycle, deschedule(self._settings.descheduler, situation_of(cluster, cycle.now)).evictions)
-        return self._move(cycle)[0].decisions
+        mover = self._move(cycle)[0]
+        for turn, entries in mover.nominated:
+            if isinstance(turn, GangEntry):
+                cycle.queue.take(turn)
+            for entry in entries:
+                cycle.queue.set_aside(entry)
+        return mover.decisions
 
     def plan(self, cycle: Cycle, ended: Iterable[Pod] = ()) -> RebalancePlan:
         """Return what the strategies would do now, and change nothing.
@@ -74,7 +83,12 @@ class Rebalance(Action):
         """Run the strategies; what is worth it is adopted."""
         mover = Mover(cycle, self._rehearsal, self._profiles, self._shared, self._settings.policy)
         situation = situation_of(cycle.cluster, cycle.now, ended)
-        done = deschedule(self._settings.descheduler, situation, partial(PlanningEvictor, mover=mover), PLANNED)
+        policy = self._settings.descheduler
+        done = deschedule(policy, situation, partial(PlanningEvictor, mover=mover), PLANNED)
+        if self._settings.policy.defragment_gpus:
+            # What protects pods from the first profile protects them here, too.
+            name, args = next(((one.name, one.evictor) for one in policy.profiles), ("", DefaultEvictorArgs()))
+            defragment(mover, Evictor(situation, Limits(policy), args, name))
         return mover, done.nodes
 
 

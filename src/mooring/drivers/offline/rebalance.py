@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import structs
 
 from mooring.actions.rebalance.action import Rebalance
+from mooring.actions.rebalance.defragment.strategy import STRATEGY as DEFRAGMENT
 from mooring.actions.rebalance.planned.steps import RebalancePlan
 from mooring.actions.rebalance.situation import situation_of
 from mooring.config.descheduler import KIND, DeschedulerPolicy, LowNodeUtilizationArgs
@@ -52,6 +53,8 @@ def plan_rebalance(inputs: Inputs, policy: Path, *, compatible: bool, progress: 
     running = list(situation_of(scheduler.cluster, offline.now, ended).everywhere())
     plan = action.plan(Cycle(scheduler.cluster, scheduler.queue, offline.now), ended)
     names = list(_strategies(rebalancing.descheduler))
+    if rebalancing.policy.defragment_gpus and not rebalancing.policy.compatible:
+        names.append(DEFRAGMENT)
     bound = sum(isinstance(decision, Bind) for decision in decisions)
     return Planned(loaded, plan, running, names, bound, rebalancing.policy.compatible)
 
