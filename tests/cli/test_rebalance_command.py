@@ -164,6 +164,12 @@ def test_what_was_measured_counts_where_the_policy_says_so(
         ),
         pytest.param(
             "intervalSeconds: 600",
+            "mostMovesPerRun: 0",
+            "document 2: mostMovesPerRun: expected a whole number above 0, found 0",
+            id="moves",
+        ),
+        pytest.param(
+            "intervalSeconds: 600",
             "restartCost: -1",
             "document 2: restartCost: expected a number of at least 0, found -1",
             id="cost",

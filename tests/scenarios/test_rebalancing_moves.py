@@ -199,3 +199,10 @@ def test_a_run_that_has_to_end_goes_on_in_the_next() -> None:
     world.scheduler.new_deadline = lambda: lambda: next(asked, True)
 
     assert len(evictions(world.scheduler.cycle(START))) == 1
+
+
+def test_no_more_pods_leave_in_one_run_than_the_policy_says() -> None:
+    world = tainted(*(replica(name, "old", cpu=1) for name in "abc"), most_moves_per_run=2, interval_seconds=600.0)
+
+    assert len(evictions(let_run(world, 300))) == 2
+    assert len(evictions(world.pass_time(600, Progress()))) == 1

@@ -7,7 +7,7 @@ make room for all of it; where they go, and the room that they leave, is held.
 from collections.abc import Iterator, Sequence
 
 from mooring.actions.gangs.members import needed_members
-from mooring.actions.rebalance.defragment.search import Amounts, Movable, Rearranged, Room, rearrangements
+from mooring.actions.rebalance.defragment.search import MOST_MOVES, Amounts, Movable, Rearranged, Room, rearrangements
 from mooring.actions.rebalance.descheduler.evictor import Evictor
 from mooring.actions.rebalance.planned.mover import Mover, Why
 from mooring.engine.queue.entries import Entry, GangEntry
@@ -31,7 +31,7 @@ def defragment(mover: Mover, evictor: Evictor) -> None:
     """Make room for each pod or gang that waits for devices, the first in the queue first."""
     turns = [turn for parked in mover.cycle.queue.parked() for turn in parked.turns()]
     for turn in sorted(turns, key=lambda turn: (turn.key, turn.arrival)):
-        if mover.cycle.is_over():
+        if mover.cycle.is_over() or not mover.left:
             return
         waiting = _waiting(mover.cycle.cluster, turn)
         if waiting and not _is_shared(mover, turn):
@@ -61,7 +61,8 @@ def _make_room(mover: Mover, evictor: Evictor, turn: Turn, waiting: Sequence[Ent
     devices = _devices(shape)
     names = (*devices, *(name for name in shape.requests if name not in devices), PLACES)
     rooms = _rooms(mover, evictor, names, devices)
-    ways = rearrangements(rooms, _amounts(shape, names), len(waiting))
+    most = min(MOST_MOVES, mover.left)
+    ways = rearrangements(rooms, _amounts(shape, names), len(waiting), most_moves=most)
     name = turn.name if isinstance(turn, GangEntry) else turn.record.key
     why = Why(STRATEGY, evictor.profile, f"room for {name}, which waits for {' and '.join(devices)}")
     for _, way in zip(range(MOST_TRIES), ways, strict=False):

@@ -8,7 +8,6 @@ from mooring.actions.rebalance.planned.mover import Mover, Why
 from mooring.actions.rebalance.planned.worth import WHOLE
 from mooring.config.descheduler import DefaultEvictorArgs
 from mooring.model.api.pods import Pod
-from mooring.state.plans import owner_of
 from mooring.state.pods import PodRecord
 
 Gain = Callable[[PodRecord, int], float]
@@ -89,7 +88,7 @@ class PlanningEvictor(Evictor):
         return found is not None and self.may_evict(found)
 
     def _reached(self, pods: Sequence[Pod]) -> Outcome | None:
-        if self._mover.cycle.is_over():
+        if self._mover.cycle.is_over() or not self._mover.left:
             return Outcome.TOTAL_LIMIT
         return self._limits.reached(*pods)
 
@@ -100,11 +99,10 @@ class PlanningEvictor(Evictor):
     def _gain_of_spreading(self, pod: Pod) -> Gain:
         """The share of a controller's pods that no longer goes down with one node."""
         nodes = self._mover.cycle.cluster.nodes
-        owner = owner_of(pod)
-        places = [one.spec.node_name for one in self.situation.everywhere() if owner_of(one) == owner]
+        places = self.situation.places(pod)
 
         def gain(record: PodRecord, row: int) -> float:
-            fewer = places.count(record.node_name) - 1 - places.count(nodes.name(row))
-            return WHOLE / len(places) if fewer > 0 else 0.0
+            fewer = places[record.node_name] - 1 - places[nodes.name(row)]
+            return WHOLE / places.total() if fewer > 0 else 0.0
 
         return gain

@@ -67,6 +67,13 @@ class Mover:
     """Those that wait and have got rows to hold, which are to wait for no turn from now on."""
     _moves: int = 0
     _touched: set[PodKey] = field(default_factory=set)
+    _in_vain: dict[tuple[object, ...], str] = field(default_factory=dict)
+    """Why pods of one shape on one row stay, until something is moved."""
+
+    @property
+    def left(self) -> int:
+        """How many more pods may leave in this run."""
+        return max(0, self.policy.most_moves_per_run - len(self.steps))
 
     def move(self, pods: Sequence[Pod], why: Why, may_evict: Callable[[Pod], bool]) -> dict[PodKey, str] | None:
         """Let pods leave, with the rest of their gangs, if all of them find another place that is worth it.
@@ -170,6 +177,8 @@ class Mover:
     ) -> str | None:
         """Why one of the pods cannot be moved at all."""
         cluster, now = self.cycle.cluster, self.cycle.now
+        if len(records) > self.left:
+            return f"more than {self.policy.most_moves_per_run} pods would move in one run"
         for record in records:
             who = "it" if len(records) == 1 else f"pod {record.key}, which would move with it,"
             owner = controller_of(record.pod.metadata)
@@ -206,6 +215,15 @@ class Mover:
 
     def _targets(self, records: Sequence[PodRecord], chosen: set[PodKey], why: Why) -> Targets | str:
         """Where the scheduler would put the pods, had they no places; why they stay, if they do."""
+        alike = (why.strategy, why.rows, records[0].shape.id, records[0].row) if len(records) == 1 else ()
+        if alike in self._in_vain:
+            return self._in_vain[alike]
+        found = self._rehearse(records, chosen, why)
+        if alike and isinstance(found, str):
+            self._in_vain[alike] = found
+        return found
+
+    def _rehearse(self, records: Sequence[PodRecord], chosen: set[PodKey], why: Why) -> Targets | str:
         cluster = self.cycle.cluster
         home = {record.key: (record.row, record.node_name) for record in records}
         pods = [as_created(record.pod) for record in records]
@@ -219,7 +237,7 @@ class Mover:
                     judged[record.key] = judge(profile, cluster, cluster.shape_for(pod), home[record.key][0])
             placed = self.rehearsal.place(cluster, pods)
         if placed.problem:
-            return placed.problem
+            return _of_one(placed.problem, records)
         returning = next((key for key in chosen if placed.rows[key] == home[key][0]), None)
         if returning is not None and not why.elsewhere:
             return f"it would return to node {home[returning][1]}"
@@ -229,7 +247,7 @@ class Mover:
                     cluster.release(record.key)
                 placed = self.rehearsal.place(cluster, pods, why.rows)
             if placed.problem:
-                return placed.problem
+                return _of_one(placed.problem, records)
         if why.gain is not None:
             gain = sum(why.gain(record, placed.rows[record.key]) for record in records)
         else:
@@ -284,6 +302,7 @@ class Mover:
 
     def _note(self, pod: PodKey, node: str, target: str, why: Why, reason: str, gain: float, cost: float) -> None:
         self._touched.add(pod)
+        self._in_vain.clear()
         self.steps.append(Step(pod, node, target, why.strategy, why.profile, reason, gain, cost, self._moves))
 
     def _stay(self, pods: Sequence[Pod], why: Why, problem: str | None) -> None:
@@ -291,6 +310,11 @@ class Mover:
         self.stays += [
             Stay(pod.key, pod.spec.node_name or records[pod.key].node_name, why.strategy, problem or "") for pod in pods
         ]
+
+
+def _of_one(problem: str, records: Sequence[PodRecord]) -> str:
+    """Why pods cannot be placed; one by itself is not named."""
+    return problem if len(records) > 1 else problem.replace(f"pod {records[0].key}", "it", 1)
 
 
 def _too_little(gain: float, cost: float) -> str:
