@@ -2,12 +2,22 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mooring.config import descheduler, kai_shard, queueing, rebalance_policy, tenant_policy, volcano_scheduler
+from mooring.config import (
+    descheduler,
+    kai_shard,
+    low_node_load,
+    queueing,
+    rebalance_policy,
+    tenant_policy,
+    volcano_scheduler,
+)
 from mooring.config.descheduler import DeschedulerPolicy, parse_descheduler_policy
 from mooring.config.kai_shard import KaiShard, parse_kai_shard
+from mooring.config.low_node_load import LowNodeLoadArgs
 from mooring.config.queueing import QueueingSettings, parse_queueing
 from mooring.config.rebalance_policy import RebalancePolicy, Rebalancing, parse_rebalance_policy
 from mooring.config.scheduler import SchedulerConfig, parse_config, suggestion
@@ -62,7 +72,7 @@ _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     volcano_scheduler.NAME: ("volcano", parse_volcano_scheduler),
     YUNIKORN: ("yunikorn", parse_yunikorn),
     kai_shard.KIND: ("kai", parse_kai_shard),
-    descheduler.KIND: ("descheduler", parse_descheduler_policy),
+    descheduler.KIND: ("descheduler", partial(parse_descheduler_policy, more={low_node_load.NAME: LowNodeLoadArgs})),
     rebalance_policy.KIND: ("rebalance", parse_rebalance_policy),
 }
 

@@ -12,6 +12,8 @@ from mooring.model.api.koordinator import NodeMetric
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
+from mooring.model.load.koordinator import from_node_metric
+from mooring.model.load.reports import NodeReport
 
 Json = dict[str, Any]
 
@@ -29,12 +31,12 @@ def answer_scenario(scenario: Json) -> Json:
         now, msgspec.convert(scenario["nodes"], list[Node]), msgspec.convert(scenario["pods"], list[Pod])
     )
     strategy = LowNodeLoad(parse_low_node_load(scenario["args"], "args"))
-    metrics: dict[str, NodeMetric] = {}
+    metrics: dict[str, NodeReport] = {}
     evicted = []
     for one in scenario["rounds"]:
         if one.get("nodeMetrics") is not None:
             reports = msgspec.convert(one["nodeMetrics"], list[NodeMetric])
-            metrics = {report.metadata.name: report for report in reports}
+            metrics = {report.metadata.name: from_node_metric(report) for report in reports}
         evicted.append(list(strategy.balance(situation, metrics)))
     return {"id": scenario["id"], "evicted": evicted}
 

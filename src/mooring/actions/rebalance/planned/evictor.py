@@ -7,7 +7,10 @@ from mooring.actions.rebalance.descheduler.situation import Situation
 from mooring.actions.rebalance.planned.mover import Mover, Why
 from mooring.actions.rebalance.planned.worth import WHOLE
 from mooring.config.descheduler import DefaultEvictorArgs
+from mooring.config.low_node_load import NAME as LOW_NODE_LOAD
+from mooring.model.api.meta import Resources
 from mooring.model.api.pods import Pod
+from mooring.model.values.quantity import parse_quantity
 from mooring.state.pods import PodRecord
 
 Gain = Callable[[PodRecord, int], float]
@@ -47,6 +50,10 @@ class PlanningEvictor(Evictor):
         elif strategy == DUPLICATES:
             reason = "others of its controller are on the same node"
             why = Why(strategy, self.profile, reason, gain=self._gain_of_spreading(pod))
+        elif strategy == LOW_NODE_LOAD:
+            gain = self._measured_share(pod)
+            reason = f"node {pod.spec.node_name} is measured to be overloaded"
+            why = Why(strategy, self.profile, reason, gain=lambda *_: gain)
         return self._move([pod], why)
 
     def evict_together(
@@ -96,6 +103,14 @@ class PlanningEvictor(Evictor):
         row_of = self._mover.cycle.cluster.nodes.row_of
         return frozenset(row for name, row in row_of.items() if name != pod.spec.node_name)
 
+    def _measured_share(self, pod: Pod) -> float:
+        """The largest percentage of its node that a pod was measured to use of any resource."""
+        nodes = self._mover.cycle.cluster.nodes
+        allocatable = nodes.node(nodes.row_of[pod.spec.node_name]).status.allocatable or {}
+        used = self.situation.uses(pod, measured=True)
+        shares = [100.0 * amount / whole for name, amount in used.items() if (whole := _nanos(allocatable, name))]
+        return max(shares, default=0.0)
+
     def _gain_of_spreading(self, pod: Pod) -> Gain:
         """The share of a controller's pods that no longer goes down with one node."""
         nodes = self._mover.cycle.cluster.nodes
@@ -106,3 +121,7 @@ class PlanningEvictor(Evictor):
             return WHOLE / places.total() if fewer > 0 else 0.0
 
         return gain
+
+
+def _nanos(resources: Resources, name: str) -> int:
+    return parse_quantity(resources[name]) if name in resources else 0
