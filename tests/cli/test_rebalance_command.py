@@ -157,10 +157,30 @@ def test_what_was_measured_counts_where_the_policy_says_so(
             id="no metrics",
         ),
         pytest.param(
+            "  plugins:\n",
+            "  - {name: LowNodeLoad, args: {highThresholds: {cpu: 101}}}\n  plugins:\n",
+            "document 1: profiles[0].pluginConfig[4].args.highThresholds.cpu: expected a percentage from 0 to 100, "
+            "found 101",
+            id="threshold of LowNodeLoad",
+        ),
+        pytest.param(
+            "  plugins:\n    deschedule: {enabled: [RemovePodsViolatingNodeTaints]}\n    balance: {enabled: [",
+            "  - {name: LowNodeLoad, args: {highThresholds: {cpu: 80}}}\n"
+            "  plugins:\n    balance: {enabled: [LowNodeLoad, ",
+            "profiles[default].pluginConfig[LowNodeLoad]: expected --metrics FILE with it, found none",
+            id="no metrics for LowNodeLoad",
+        ),
+        pytest.param(
             "intervalSeconds: 600",
             "intervalSeconds: 0",
             "document 2: intervalSeconds: expected a number above 0, found 0",
             id="interval",
+        ),
+        pytest.param(
+            "intervalSeconds: 600",
+            "mostMovesPerRun: 0",
+            "document 2: mostMovesPerRun: expected a whole number above 0, found 0",
+            id="moves",
         ),
         pytest.param(
             "intervalSeconds: 600",

@@ -7,6 +7,7 @@ from mooring.actions.rebalance.action import Rebalance
 from mooring.actions.rebalance.planned.steps import RebalancePlan
 from mooring.assembly import assemble
 from mooring.config.descheduler import parse_descheduler_policy
+from mooring.config.low_node_load import NAME, LowNodeLoadArgs
 from mooring.config.rebalance_policy import RebalancePolicy
 from mooring.config.scheduler import SchedulerConfig, parse_config
 from mooring.config.settings import Settings
@@ -42,6 +43,7 @@ def policy_of(args: Mapping[str, Mapping[str, Any]], **limits: int) -> dict[str,
     balance = {
         "RemoveDuplicates",
         "LowNodeUtilization",
+        "LowNodeLoad",
         "HighNodeUtilization",
         "RemovePodsViolatingTopologySpreadConstraint",
     }
@@ -80,7 +82,9 @@ def make_world(
     """A driver that has decided nothing yet; `given` is what the RebalancePolicy says."""
     config = parse_config(make_config(profile), "profile") if profile else SchedulerConfig()
     settings = Settings(
-        config, descheduler=parse_descheduler_policy(policy, "policy"), rebalance=RebalancePolicy(**given)
+        config,
+        descheduler=parse_descheduler_policy(policy, "policy", {NAME: LowNodeLoadArgs}),
+        rebalance=RebalancePolicy(**given),
     )
     manifests = Manifests(nodes=list(nodes), pods=list(pods))
     for found in related:

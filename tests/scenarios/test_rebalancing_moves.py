@@ -19,9 +19,11 @@ from mooring.model.api.meta import LabelSelector, ObjectMeta
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget, PodDisruptionBudgetSpec
 from mooring.model.decisions import Bind, Evict, Wait
-from mooring.model.events import PodLost, PodSeen
+from mooring.model.events import NodeLoadSeen, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang
 from mooring.model.gangs.membership import membership
+from mooring.model.keys import PodKey
+from mooring.model.load.reports import NodeReport, PodUsage
 from mooring.observe.progress import Progress
 from mooring.testing.builders import HOSTNAME, make_node, make_nodes, make_pod, make_spread, make_taint
 
@@ -199,3 +201,49 @@ def test_a_run_that_has_to_end_goes_on_in_the_next() -> None:
     world.scheduler.new_deadline = lambda: lambda: next(asked, True)
 
     assert len(evictions(world.scheduler.cycle(START))) == 1
+
+
+def test_no_more_pods_leave_in_one_run_than_the_policy_says() -> None:
+    world = tainted(*(replica(name, "old", cpu=1) for name in "abc"), most_moves_per_run=2, interval_seconds=600.0)
+
+    assert len(evictions(let_run(world, 300))) == 2
+    assert len(evictions(world.pass_time(600, Progress()))) == 1
+
+
+# Measured load.
+
+
+def loaded(**given: Any) -> Offline:
+    """Node `a` is measured to be overloaded by two pods that request little."""
+    args = {"lowThresholds": {"cpu": 40}, "highThresholds": {"cpu": 70}, **given}
+    pods = [replica("x", "a", cpu=1), replica("y", "a", cpu=2), replica("z", "b", of="other", cpu=1)]
+    world = make_world([make_node("a", cpu=10), make_node("b", cpu=10)], pods, policy_of({"LowNodeLoad": args}))
+    usage = {PodKey(f"default/{name}"): PodUsage({"cpu": 4000, "memory": 0}) for name in "xy"}
+    world.scheduler.handle(
+        NodeLoadSeen(NodeReport("a", START, usage={"cpu": 8000, "memory": 0}, pods=usage)),
+        NodeLoadSeen(NodeReport("b", START, usage={"cpu": 1000, "memory": 0})),
+    )
+    return world
+
+
+def test_pods_leave_nodes_that_are_measured_to_be_overloaded() -> None:
+    world = loaded(anomalyCondition={"consecutiveAbnormalities": 1})
+
+    assert evictions(let_run(world, 60)) == [("default/x", "a", "b")]
+
+
+def test_one_look_at_the_load_is_not_enough_unless_the_policy_says_so() -> None:
+    world = loaded(nodeMetricExpirationSeconds=0)  # five looks, by default
+
+    assert evictions(let_run(world, 1400)) == []
+    assert evictions(world.pass_time(200, Progress())) == [("default/x", "a", "b")]
+
+
+def test_a_plan_believes_what_was_measured() -> None:
+    world = loaded()
+    world.scheduler.catch_up(START)
+
+    (step,) = plan_of(world).steps
+
+    assert (step.pod, step.target, step.gain) == ("default/x", "b", 40.0)
+    assert step.reason == "node a is measured to be overloaded"

@@ -1,6 +1,7 @@
 """DeschedulerPolicy: which pods are evicted, and which are protected; checked as the descheduler checks it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -405,14 +406,21 @@ class DeschedulerPolicy(msgspec.Struct, frozen=True):
     most_in_all: int | None
 
 
-def parse_descheduler_policy(document: Any, source: str) -> DeschedulerPolicy:
-    """Give a DeschedulerPolicy its type; say what is wrong with it if it has none."""
+def parse_descheduler_policy(
+    document: Any, source: str, more: Mapping[str, type[Args]] = MappingProxyType({})
+) -> DeschedulerPolicy:
+    """Give a DeschedulerPolicy its type; say what is wrong with it if it has none.
+
+    `more` are balance plugins that are not the descheduler's own.
+    """
     version = str(document.get("apiVersion", ""))
     if version != API_VERSION:
         raise ConfigError(source, "apiVersion", expected=API_VERSION, found=f'"{version}"')
     raw = convert(document, RawPolicy, source)
     _refuse(_selector_text_problems(raw.node_selector, "nodeSelector"), source, "")
-    profiles = tuple(_profile(profile, source, f"profiles[{index}]") for index, profile in enumerate(raw.profiles))
+    profiles = tuple(
+        _profile(profile, source, f"profiles[{index}]", more) for index, profile in enumerate(raw.profiles)
+    )
     return DeschedulerPolicy(
         profiles,
         raw.node_selector,
@@ -422,13 +430,14 @@ def parse_descheduler_policy(document: Any, source: str) -> DeschedulerPolicy:
     )
 
 
-def _profile(raw: RawProfile, source: str, at: str) -> Profile:
+def _profile(raw: RawProfile, source: str, at: str, more: Mapping[str, type[Args]]) -> Profile:
     args: dict[str, Args] = {}
+    plugins = {**_ARGS, **more}
     for index, config in enumerate(raw.plugin_config):
         where = f"{at}.pluginConfig[{index}]"
-        known = _ARGS.get(config.name)
+        known = plugins.get(config.name)
         if known is None:
-            expected = f"a plugin of the descheduler{suggestion(config.name, _ARGS)}"
+            expected = f"a plugin of the descheduler{suggestion(config.name, plugins)}"
             raise ConfigError(source, f"{where}.name", expected=expected, found=f'"{config.name}"')
         args[config.name] = convert(config.args or {}, known, source, f"{where}.args")
         _refuse(args[config.name].problems(), source, f"{where}.args")
@@ -438,7 +447,7 @@ def _profile(raw: RawProfile, source: str, at: str) -> Profile:
         raw.name,
         evictor,
         _enabled(raw.plugins.deschedule, DESCHEDULE, args, source, f"{at}.plugins.deschedule"),
-        _enabled(raw.plugins.balance, BALANCE, args, source, f"{at}.plugins.balance"),
+        _enabled(raw.plugins.balance, {**BALANCE, **more}, args, source, f"{at}.plugins.balance"),
     )
 
 

@@ -1,10 +1,11 @@
 """LowNodeLoadArgs of Koordinator's descheduler."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from mooring.config.descheduler import Names
+from mooring.config.descheduler import Args, Names
 from mooring.config.scheduler import ConfigObject, convert
 from mooring.errors import ConfigError
 from mooring.model.api.meta import LabelSelector
@@ -23,7 +24,7 @@ class PodSelector(ConfigObject):
     selector: LabelSelector | None = None
 
 
-class Pool(ConfigObject):
+class Pool(Args):
     """Nodes with thresholds of their own; what is not given is taken from the top level."""
 
     name: str = ""
@@ -38,6 +39,8 @@ class Pool(ConfigObject):
 
 
 class LowNodeLoadArgs(Pool):
+    api_version: str = ""
+    kind: str = ""
     paused: bool = False
     dry_run: bool = False
     number_of_nodes: int = 0
@@ -47,6 +50,14 @@ class LowNodeLoadArgs(Pool):
     node_metric_expiration_seconds: int = 180
     detector_cache_timeout: str | None = None
     node_pools: list[Pool] = []
+
+    def problems(self) -> Iterable[tuple[str, str, object]]:
+        for pool in self.pools:
+            for name in ("low_thresholds", "high_thresholds", "prod_low_thresholds", "prod_high_thresholds"):
+                field = "".join(part.title() if index else part for index, part in enumerate(name.split("_")))
+                for resource, percent in (getattr(pool, name) or {}).items():
+                    if not 0 <= percent <= 100:
+                        yield f"{field}.{resource}", "a percentage from 0 to 100", f"{percent:g}"
 
     @property
     def pools(self) -> list[Pool]:
@@ -68,14 +79,12 @@ def _filled(pool: Pool, top: Pool) -> Pool:
     return msgspec.structs.replace(pool, **missing)
 
 
+NAME = "LowNodeLoad"
+
+
 def parse_low_node_load(document: Any, source: str) -> LowNodeLoadArgs:
     """Give LowNodeLoadArgs their type; say what is wrong with them if they have none."""
     args = convert(document, LowNodeLoadArgs, source)
-    for pool in args.pools:
-        for name in ("low_thresholds", "high_thresholds", "prod_low_thresholds", "prod_high_thresholds"):
-            for resource, percent in (getattr(pool, name) or {}).items():
-                if not 0 <= percent <= 100:
-                    field = "".join(part.title() if index else part for index, part in enumerate(name.split("_")))
-                    at = f"{field}.{resource}"
-                    raise ConfigError(source, at, expected="a percentage from 0 to 100", found=f"{percent:g}")
+    for field, expected, found in args.problems():
+        raise ConfigError(source, field, expected=expected, found=str(found))
     return args

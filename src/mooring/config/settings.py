@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from mooring.config import (
     colocation,
     descheduler,
     kai_shard,
+    low_node_load,
     queueing,
     rebalance_policy,
     tenant_policy,
@@ -17,6 +19,7 @@ from mooring.config import (
 from mooring.config.colocation import ColocationConfig, holds_colocation, parse_colocation
 from mooring.config.descheduler import DeschedulerPolicy, parse_descheduler_policy
 from mooring.config.kai_shard import KaiShard, parse_kai_shard
+from mooring.config.low_node_load import LowNodeLoadArgs
 from mooring.config.queueing import QueueingSettings, parse_queueing
 from mooring.config.rebalance_policy import RebalancePolicy, Rebalancing, parse_rebalance_policy
 from mooring.config.scheduler import SchedulerConfig, parse_config, suggestion
@@ -75,7 +78,7 @@ _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     volcano_scheduler.NAME: ("volcano", parse_volcano_scheduler),
     YUNIKORN: ("yunikorn", parse_yunikorn),
     kai_shard.KIND: ("kai", parse_kai_shard),
-    descheduler.KIND: ("descheduler", parse_descheduler_policy),
+    descheduler.KIND: ("descheduler", partial(parse_descheduler_policy, more={low_node_load.NAME: LowNodeLoadArgs})),
     rebalance_policy.KIND: ("rebalance", parse_rebalance_policy),
     CONFIG_NAME: ("colocation", parse_colocation),
 }

@@ -197,6 +197,30 @@ class Moves:
             self._times[key] = time
 
 
+class OverloadedNodes:
+    """How often in a row nodes were measured to be overloaded; only the action that rebalances writes it."""
+
+    def __init__(self, log: UndoLog) -> None:
+        self._log = log
+        self._times: dict[tuple[str, str], int] = {}
+
+    def times(self, kind: str, node: str) -> int:
+        """How often a node was found so in a row, for one kind of load."""
+        return self._times.get((kind, node), 0)
+
+    def note(self, kind: str, node: str, times: int) -> None:
+        """Note how often it was; 0 forgets it."""
+        key = (kind, node)
+        before = self._times.get(key, 0)
+        if before == times:
+            return
+        self._log.note(self.note, kind, node, before)
+        if times:
+            self._times[key] = times
+        else:
+            del self._times[key]
+
+
 MOST_KEPT = 4096
 """Older ones are forgotten: an action reads the log in every cycle."""
 

@@ -13,6 +13,8 @@ from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.colocation.profiles import EXTENDED_SPEC_ANNOTATION
+from mooring.model.load.koordinator import from_node_metric
+from mooring.model.load.reports import NodeReport
 from mooring.model.values.quantity import QuantityError, parse_quantity
 from mooring.testing.colocation_conformance import answer_colocation, answer_profile
 from mooring.testing.quota_conformance import answer_quotas
@@ -46,12 +48,12 @@ def _answer_rounds(scenario: Json) -> Json:
         now, msgspec.convert(scenario["nodes"], list[Node]), msgspec.convert(scenario["pods"], list[Pod])
     )
     strategy = LowNodeLoad(parse_low_node_load(scenario["args"], "args"))
-    metrics: dict[str, NodeMetric] = {}
+    metrics: dict[str, NodeReport] = {}
     evicted = []
     for one in scenario["rounds"]:
         if one.get("nodeMetrics") is not None:
             reports = msgspec.convert(one["nodeMetrics"], list[NodeMetric])
-            metrics = {report.metadata.name: report for report in reports}
+            metrics = {report.metadata.name: from_node_metric(report) for report in reports}
         evicted.append(list(strategy.balance(situation, metrics)))
     return {"evicted": evicted}
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from msgspec import structs
 
 from mooring.actions.rebalance.action import Rebalance
+from mooring.actions.rebalance.defragment.strategy import STRATEGY as DEFRAGMENT
 from mooring.actions.rebalance.planned.steps import RebalancePlan
 from mooring.actions.rebalance.situation import situation_of
 from mooring.config.descheduler import KIND, DeschedulerPolicy, LowNodeUtilizationArgs
+from mooring.config.low_node_load import LowNodeLoadArgs
 from mooring.config.rebalance_policy import Rebalancing
 from mooring.config.settings import load_settings
 from mooring.drivers.offline.reading import Inputs, Loaded, read
@@ -52,6 +54,8 @@ def plan_rebalance(inputs: Inputs, policy: Path, *, compatible: bool, progress: 
     running = list(situation_of(scheduler.cluster, offline.now, ended).everywhere())
     plan = action.plan(Cycle(scheduler.cluster, scheduler.queue, offline.now), ended)
     names = list(_strategies(rebalancing.descheduler))
+    if rebalancing.policy.defragment_gpus and not rebalancing.policy.compatible:
+        names.append(DEFRAGMENT)
     bound = sum(isinstance(decision, Bind) for decision in decisions)
     return Planned(loaded, plan, running, names, bound, rebalancing.policy.compatible)
 
@@ -62,8 +66,10 @@ def _read_policy(path: Path, *, has_metrics: bool) -> Rebalancing:
         raise ConfigError(str(path), "kind", expected=KIND, found="other kinds alone")
     for profile in found.descheduler.profiles:
         for name, args in profile.balance:
-            if isinstance(args, LowNodeUtilizationArgs) and args.is_measured and not has_metrics:
-                field = f"profiles[{profile.name}].pluginConfig[{name}].args.metricsUtilization"
+            is_measured = isinstance(args, LowNodeUtilizationArgs) and args.is_measured
+            if (is_measured or isinstance(args, LowNodeLoadArgs)) and not has_metrics:
+                inside = ".args.metricsUtilization" if is_measured else ""
+                field = f"profiles[{profile.name}].pluginConfig[{name}]{inside}"
                 raise ConfigError(str(path), field, expected="--metrics FILE with it", found="none")
     return found
 

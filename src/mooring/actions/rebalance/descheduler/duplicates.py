@@ -4,8 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from mooring.actions.rebalance.descheduler.evictor import Evictor, Outcome
-from mooring.actions.rebalance.descheduler.node_fit import matches_node
+from mooring.actions.rebalance.descheduler.node_fit import matches_node, required_node_affinity
 from mooring.actions.rebalance.descheduler.situation import owner_kinds
 from mooring.config.descheduler import RemoveDuplicatesArgs
 from mooring.model.api.nodes import Node
@@ -60,7 +62,13 @@ def _owners(pod: Pod) -> tuple[Owner, ...]:
 def _target_nodes(pods: Iterable[Pod], nodes: Sequence[Node]) -> set[str]:
     """Where the pods may be; a pod that may be on one node only says nothing of where others go."""
     targets: set[str] = set()
+    known: set[bytes] = set()
     for pod in pods:
+        # Pods of one owner mostly ask for the same nodes: they are matched once.
+        asked = msgspec.json.encode((pod.spec.node_selector, required_node_affinity(pod), pod.spec.tolerations))
+        if asked in known:
+            continue
+        known.add(asked)
         matching = {
             node.metadata.name
             for node in nodes

@@ -153,12 +153,7 @@ class Evictor:
         owners = pod.metadata.owner_references or ()
         if self._args.min_replicas <= 1 or len(owners) != 1:
             return True
-        uid = owners[0].uid
-        replicas = sum(
-            any(owner.uid == uid for owner in other.metadata.owner_references or ())
-            for other in self.situation.everywhere()
-        )
-        return replicas >= self._args.min_replicas
+        return self.situation.replicas(owners[0].uid) >= self._args.min_replicas
 
     def _is_old_enough(self, pod: Pod) -> bool:
         if self._youngest_seconds is None:

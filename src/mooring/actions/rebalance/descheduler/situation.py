@@ -1,5 +1,6 @@
 """The cluster as one cycle of descheduling sees it: nodes, the pods on them, and what pods are protected by."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from mooring.model.values.quantity import NANO
 from mooring.model.values.requests import CPU, Amounts, pod_requests
 from mooring.model.values.selector_text import parse_label_selector
 from mooring.model.values.selectors import compile_label_selector
+from mooring.state.plans import owner_of
 
 QOS_CLASSES = ("BestEffort", "Burstable", "Guaranteed")
 PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
@@ -37,6 +39,10 @@ class Situation:
     """By node, what was measured there."""
     _on_node: dict[str, dict[PodKey, Pod]] = field(default_factory=dict)
     _node_of: dict[PodKey, str] = field(default_factory=dict)
+    _replicas: Counter[str] = field(default_factory=Counter)
+    """How many pods are there of each owner, by its uid."""
+    _places: dict[str, Counter[str]] = field(default_factory=dict)
+    """By controller: how many of its pods are on each node."""
     _allowed: list[int] = field(default_factory=list)
     """How many pods each budget still lets go."""
     _requests: dict[PodKey, Amounts] = field(default_factory=dict)
@@ -67,6 +73,14 @@ class Situation:
         for pods in self._on_node.values():
             yield from pods.values()
 
+    def replicas(self, uid: str) -> int:
+        """How many pods of an owner are there, of whatever phase."""
+        return self._replicas[uid]
+
+    def places(self, pod: Pod) -> Counter[str]:
+        """How many pods of a pod's controller are on each node."""
+        return self._places[owner_of(pod)]
+
     def requests(self, pod: Pod) -> Amounts:
         """What a pod requests, in billionths."""
         if pod.key not in self._requests:
@@ -92,7 +106,9 @@ class Situation:
 
     def remove(self, key: PodKey) -> Pod:
         """Let a pod be gone; return it."""
-        return self._on_node[self._node_of.pop(key)].pop(key)
+        pod = self._on_node[self._node_of.pop(key)].pop(key)
+        self._count(pod, -1)
+        return pod
 
     def move(self, key: PodKey, node: str) -> Pod:
         """Let a pod be on another node; return it as it was."""
@@ -104,6 +120,12 @@ class Situation:
     def _put(self, pod: Pod) -> None:
         self._on_node.setdefault(pod.spec.node_name, {})[pod.key] = pod
         self._node_of[pod.key] = pod.spec.node_name
+        self._count(pod, 1)
+
+    def _count(self, pod: Pod, sign: int) -> None:
+        for uid in {owner.uid for owner in pod.metadata.owner_references or ()}:
+            self._replicas[uid] += sign
+        self._places.setdefault(owner_of(pod), Counter())[pod.spec.node_name] += sign
 
     def budgets_of(self, pod: Pod) -> list[int]:
         """The positions of the budgets that cover a pod."""

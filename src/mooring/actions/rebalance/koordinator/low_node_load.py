@@ -1,7 +1,8 @@
 """LowNodeLoad: pods leave nodes that are measured to be too loaded, while others have room below their thresholds."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
 
@@ -20,13 +21,13 @@ from mooring.actions.rebalance.koordinator.node_load import (
 )
 from mooring.config.descheduler import SYSTEM_CRITICAL
 from mooring.config.low_node_load import AnomalyCondition, LowNodeLoadArgs, Pool
-from mooring.model.api.koordinator import NodeMetric
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.colocation.classes import BE, LS, LSE, LSR, PRIORITY_CLASSES, PROD, SYSTEM, priority_class, qos
 from mooring.model.keys import PodKey
 from mooring.model.kubelet.qos import qos_class
+from mooring.model.load.reports import NodeReport
 from mooring.model.values.selectors import compile_label_selector
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -35,45 +36,60 @@ _LEAST_URGENT_FIRST = {name: rank for rank, name in enumerate(reversed(PRIORITY_
 _LEAST_PROMISED_FIRST = {BE: 0, LS: 1, LSR: 2, LSE: 3, SYSTEM: 3}
 
 
-@dataclass(slots=True)
-class Detectors:
-    """How often each node was found overloaded since it was last found fine: one look alone says little."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-    struck: set[str] = field(default_factory=set)
+class Detector(Protocol):
+    """Tells whether a node that is found overloaded is to be believed to be so: one look alone says little."""
 
     def mark(self, name: str, condition: AnomalyCondition) -> bool:
         """A node is overloaded once more; tell whether that is to be believed."""
-        if name not in self.struck:
-            self.counts[name] = self.counts.get(name, 0) + 1
-            if self.counts[name] > condition.consecutive_abnormalities:
-                self.struck.add(name)
-        return name in self.struck
+
+    def reset(self, name: str) -> None:
+        """A node is not overloaded, or no longer."""
+
+
+@dataclass(slots=True)
+class Detectors:
+    """How often each node was found overloaded since it was last found fine."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def mark(self, name: str, condition: AnomalyCondition) -> bool:
+        most = condition.consecutive_abnormalities
+        self.counts[name] = min(self.counts.get(name, 0), most) + 1
+        return self.counts[name] > most
 
     def reset(self, name: str) -> None:
         self.counts.pop(name, None)
-        self.struck.discard(name)
 
 
 class LowNodeLoad:
     """The strategy, with what it remembers from one round to the next."""
 
-    def __init__(self, args: LowNodeLoadArgs) -> None:
+    def __init__(
+        self, args: LowNodeLoadArgs, detector: Detector | None = None, prod_detector: Detector | None = None
+    ) -> None:
         self._args = args
-        self._detectors, self._prod_detectors = Detectors(), Detectors()
+        self._detectors = detector or Detectors()
+        self._prod_detectors = prod_detector or Detectors()
 
-    def balance(self, situation: Situation, metrics: Mapping[str, NodeMetric]) -> list[PodKey]:
-        """One round: the pods to evict, in order."""
+    def balance(
+        self, situation: Situation, metrics: Mapping[str, NodeReport], evict: Callable[[Pod], bool] | None = None
+    ) -> list[PodKey]:
+        """One round: the pods to evict, in order; `evict` tells whether one could be, the situation if it is absent."""
         if self._args.paused:
             return []
         evicted: list[PodKey] = []
         done: set[str] = set()
         for pool in self._args.pools:
-            evicted += self._balance_pool(pool, situation, metrics, done)
+            evicted += self._balance_pool(pool, situation, metrics, done, evict or situation.evict)
         return evicted
 
     def _balance_pool(
-        self, pool: Pool, situation: Situation, metrics: Mapping[str, NodeMetric], done: set[str]
+        self,
+        pool: Pool,
+        situation: Situation,
+        metrics: Mapping[str, NodeReport],
+        done: set[str],
+        evict: Callable[[Pod], bool],
     ) -> list[PodKey]:
         selector = compile_label_selector(pool.node_selector) if pool.node_selector is not None else None
         nodes = [
@@ -104,12 +120,11 @@ class LowNodeLoad:
             self._prod_detectors.reset(load.name)
         if len(idle) <= self._args.number_of_nodes or len(idle) == len(nodes):
             return []
-        return _Moves(self._args, pool, situation, names, self._detectors, self._prod_detectors).run(
-            busy, prod_busy, groups
-        )
+        moves = _Moves(self._args, pool, situation, names, self._detectors, self._prod_detectors, evict)
+        return moves.run(busy, prod_busy, groups)
 
     def _measured(
-        self, nodes: Sequence[Node], situation: Situation, metrics: Mapping[str, NodeMetric]
+        self, nodes: Sequence[Node], situation: Situation, metrics: Mapping[str, NodeReport]
     ) -> list[NodeLoad]:
         loads = []
         for node in nodes:
@@ -148,7 +163,7 @@ def _classify(loads: Iterable[NodeLoad]) -> _Groups:
     return groups
 
 
-def _believed(loads: Sequence[NodeLoad], detectors: Detectors, condition: AnomalyCondition) -> list[NodeLoad]:
+def _believed(loads: Sequence[NodeLoad], detectors: Detector, condition: AnomalyCondition) -> list[NodeLoad]:
     if condition.consecutive_abnormalities == 1:
         return list(loads)
     return [load for load in loads if detectors.mark(load.name, condition)]
@@ -163,11 +178,13 @@ class _Moves:
         pool: Pool,
         situation: Situation,
         names: Sequence[str],
-        detectors: Detectors,
-        prod_detectors: Detectors,
+        detectors: Detector,
+        prod_detectors: Detector,
+        evict: Callable[[Pod], bool],
     ) -> None:
         self._args, self._situation, self._names = args, situation, names
         self._weights = _weights(pool, names)
+        self._evict = evict
         self._detectors, self._prod_detectors = detectors, prod_detectors
         self._selectors = [
             compile_label_selector(one.selector) for one in args.pod_selectors if one.selector is not None
@@ -202,7 +219,7 @@ class _Moves:
             for pod in self._in_order(pods, load, prod=prod):
                 if not self._goes_on(load, room, prod=prod):
                     break
-                if self._args.dry_run or not self._situation.evict(pod):
+                if self._args.dry_run or not self._evict(pod):
                     continue
                 self.evicted.append(pod.key)
                 usage = load.pod_usage.get(pod.key)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mooring.config.low_node_load import Pool
-from mooring.model.api.koordinator import NodeMetric
-from mooring.model.api.meta import Resources, timestamp_seconds
+from mooring.model.api.meta import Resources
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.colocation.classes import PROD, priority_class
 from mooring.model.keys import PodKey
+from mooring.model.load.reports import NodeReport
 from mooring.model.values.quantity import QuantityError, parse_quantity, to_millis, to_units
 
 RAW_ALLOCATABLE = "node.koordinator.sh/raw-allocatable"
@@ -69,21 +69,25 @@ class NodeLoad:
 
 
 def measure(
-    node: Node, metric: NodeMetric | None, pods: Mapping[PodKey, Pod], now: float, expires: int
+    node: Node, report: NodeReport | None, pods: Mapping[PodKey, Pod], now: float, expires: int
 ) -> NodeLoad | None:
-    """What a node's report says; None without one, or where it is too old."""
-    if metric is None or metric.status.node_metric is None:
+    """What a node's report says; None without one, or where it is too old.
+
+    What was used outside of pods is counted with what they used. A source that does not tell it apart tells of the node
+    as a whole, and may tell of pods on other nodes.
+    """
+    if report is None or report.usage is None or report.at is None or 0 < expires <= now - report.at:
         return None
-    updated = timestamp_seconds(metric.status.update_time)
-    if updated is None or 0 < expires <= now - updated:
-        return None
-    used = read_amounts(metric.status.node_metric.system_usage.resources)
+    is_whole = not report.system
+    used = dict(report.usage if is_whole else report.system)
     prod_used: Amounts = {}
     pod_usage = {}
-    for report in metric.status.pods_metric or ():
-        usage = read_amounts(report.pod_usage.resources)
-        _add(used, usage)
-        key = PodKey(f"{report.namespace}/{report.name}")
+    for key, found in report.pods.items():
+        if is_whole and key not in pods:
+            continue
+        usage = dict(found.amounts)
+        if not is_whole:
+            _add(used, usage)
         pod_usage[key] = usage
         if key in pods and priority_class(pods[key]) == PROD:
             _add(prod_used, usage)

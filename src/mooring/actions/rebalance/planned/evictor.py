@@ -7,8 +7,10 @@ from mooring.actions.rebalance.descheduler.situation import Situation
 from mooring.actions.rebalance.planned.mover import Mover, Why
 from mooring.actions.rebalance.planned.worth import WHOLE
 from mooring.config.descheduler import DefaultEvictorArgs
+from mooring.config.low_node_load import NAME as LOW_NODE_LOAD
+from mooring.model.api.meta import Resources
 from mooring.model.api.pods import Pod
-from mooring.state.plans import owner_of
+from mooring.model.values.quantity import parse_quantity
 from mooring.state.pods import PodRecord
 
 Gain = Callable[[PodRecord, int], float]
@@ -48,6 +50,10 @@ class PlanningEvictor(Evictor):
         elif strategy == DUPLICATES:
             reason = "others of its controller are on the same node"
             why = Why(strategy, self.profile, reason, gain=self._gain_of_spreading(pod))
+        elif strategy == LOW_NODE_LOAD:
+            gain = self._measured_share(pod)
+            reason = f"node {pod.spec.node_name} is measured to be overloaded"
+            why = Why(strategy, self.profile, reason, gain=lambda *_: gain)
         return self._move([pod], why)
 
     def evict_together(
@@ -89,7 +95,7 @@ class PlanningEvictor(Evictor):
         return found is not None and self.may_evict(found)
 
     def _reached(self, pods: Sequence[Pod]) -> Outcome | None:
-        if self._mover.cycle.is_over():
+        if self._mover.cycle.is_over() or not self._mover.left:
             return Outcome.TOTAL_LIMIT
         return self._limits.reached(*pods)
 
@@ -97,14 +103,25 @@ class PlanningEvictor(Evictor):
         row_of = self._mover.cycle.cluster.nodes.row_of
         return frozenset(row for name, row in row_of.items() if name != pod.spec.node_name)
 
+    def _measured_share(self, pod: Pod) -> float:
+        """The largest percentage of its node that a pod was measured to use of any resource."""
+        nodes = self._mover.cycle.cluster.nodes
+        allocatable = nodes.node(nodes.row_of[pod.spec.node_name]).status.allocatable or {}
+        used = self.situation.uses(pod, measured=True)
+        shares = [100.0 * amount / whole for name, amount in used.items() if (whole := _nanos(allocatable, name))]
+        return max(shares, default=0.0)
+
     def _gain_of_spreading(self, pod: Pod) -> Gain:
         """The share of a controller's pods that no longer goes down with one node."""
         nodes = self._mover.cycle.cluster.nodes
-        owner = owner_of(pod)
-        places = [one.spec.node_name for one in self.situation.everywhere() if owner_of(one) == owner]
+        places = self.situation.places(pod)
 
         def gain(record: PodRecord, row: int) -> float:
-            fewer = places.count(record.node_name) - 1 - places.count(nodes.name(row))
-            return WHOLE / len(places) if fewer > 0 else 0.0
+            fewer = places[record.node_name] - 1 - places[nodes.name(row)]
+            return WHOLE / places.total() if fewer > 0 else 0.0
 
         return gain
+
+
+def _nanos(resources: Resources, name: str) -> int:
+    return parse_quantity(resources[name]) if name in resources else 0

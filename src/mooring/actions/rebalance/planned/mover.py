@@ -1,15 +1,17 @@
 """Moves of one run: each is rehearsed with the real plugins, weighed, and adopted as a plan that holds its target."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mooring.actions.gangs.rehearsal import Rehearsal
 from mooring.actions.rebalance.planned.steps import Stay, Step
 from mooring.actions.rebalance.planned.worth import WHOLE, Judged, cost_of, judge
 from mooring.config.rebalance_policy import RebalancePolicy
 from mooring.engine.action import Cycle
-from mooring.engine.disruption import Refusal, Voluntary, as_created, disrupt, successor_of
+from mooring.engine.disruption import Refusal, Voluntary, as_created, disrupt, holds_of, successor_of
 from mooring.engine.profile import Profile
+from mooring.engine.queue.entries import Entry, GangEntry
+from mooring.engine.queue.parked import Turn
 from mooring.engine.queue.shared import SharedQueues
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.pods import Pod
@@ -61,8 +63,17 @@ class Mover:
     steps: list[Step] = field(default_factory=list)
     stays: list[Stay] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
+    nominated: list[tuple[Turn, list[Entry]]] = field(default_factory=list)
+    """Those that wait and have got rows to hold, which are to wait for no turn from now on."""
     _moves: int = 0
     _touched: set[PodKey] = field(default_factory=set)
+    _in_vain: dict[tuple[object, ...], str] = field(default_factory=dict)
+    """Why pods of one shape on one row stay, until something is moved."""
+
+    @property
+    def left(self) -> int:
+        """How many more pods may leave in this run."""
+        return max(0, self.policy.most_moves_per_run - len(self.steps))
 
     def move(self, pods: Sequence[Pod], why: Why, may_evict: Callable[[Pod], bool]) -> dict[PodKey, str] | None:
         """Let pods leave, with the rest of their gangs, if all of them find another place that is worth it.
@@ -70,7 +81,7 @@ class Mover:
         Return the node of each successor, or None if they stay.
         """
         records = self._together(pods)
-        problem = self._movable(records, may_evict)
+        problem = self.why_not_movable(records, may_evict)
         if problem is None:
             found = self._targets(records, {pod.key for pod in pods}, why)
             if isinstance(found, Targets):
@@ -90,7 +101,7 @@ class Mover:
             self._note(pod.key, pod.spec.node_name, "", why, why.reason, WHOLE, 0.0)
             return [pod.key]
         records = self._together([pod])
-        problem = self._movable(records, may_evict, renewed=True)
+        problem = self.why_not_movable(records, may_evict, renewed=True)
         costs = [cost_of(record, self.policy, self.cycle.now) for record in records]
         if problem is None and sum(costs) >= WHOLE:
             problem = _too_little(WHOLE, sum(costs))
@@ -108,6 +119,38 @@ class Mover:
                 return [record.key for record in records]
         self._stay([pod], why, problem)
         return None
+
+    def make_room(
+        self,
+        turn: Turn,
+        hosted: Sequence[tuple[Entry, int]],
+        leaving: Sequence[PodRecord],
+        targets: Mapping[PodKey, int],
+        why: Why,
+    ) -> None:
+        """Let pods leave for their targets, and hold the rows that others who wait get by that, all or none.
+
+        The queue does not know of it yet: see `nominated`.
+        """
+        found = Targets(targets, WHOLE * len(hosted), why.reason)
+        cluster = self.cycle.cluster
+        with cluster.what_if() as trial:
+            problem = self._adopt(leaving, found, why)
+            if problem is None:
+                entries, rows = [entry for entry, _ in hosted], [row for _, row in hosted]
+                leaves = tuple(record.leaving for record in leaving if record.leaving is not None)
+                gang = turn.root.key if isinstance(turn, GangEntry) else NO_GANG
+                plan = Plan(Reason.MOVE, holds_of(entries, rows), leaves, gang, message=why.reason)
+                cluster.adopt(replace(plan, subject=turn.turn_name))
+                self.nominated.append((turn, entries))
+                trial.keep()
+        if problem is not None:
+            self._stay([record.pod for record in leaving], why, problem)
+
+    def place_again(self, key: PodKey, row: int) -> str:
+        """Let a pod that was released for a trial be on a row; return why not, if the scheduler would refuse it."""
+        cluster = self.cycle.cluster
+        return self.rehearsal.place(cluster, [as_created(cluster.pods.records[key].pod)], [row]).problem
 
     # Which pods.
 
@@ -129,11 +172,13 @@ class Mover:
         part = gangs.of(record.key)
         return None if part is None or part.gang is None else gangs.root_of(part)
 
-    def _movable(
+    def why_not_movable(
         self, records: Sequence[PodRecord], may_evict: Callable[[Pod], bool], *, renewed: bool = False
     ) -> str | None:
         """Why one of the pods cannot be moved at all."""
         cluster, now = self.cycle.cluster, self.cycle.now
+        if len(records) > self.left:
+            return f"more than {self.policy.most_moves_per_run} pods would move in one run"
         for record in records:
             who = "it" if len(records) == 1 else f"pod {record.key}, which would move with it,"
             owner = controller_of(record.pod.metadata)
@@ -170,6 +215,15 @@ class Mover:
 
     def _targets(self, records: Sequence[PodRecord], chosen: set[PodKey], why: Why) -> Targets | str:
         """Where the scheduler would put the pods, had they no places; why they stay, if they do."""
+        alike = (why.strategy, why.rows, records[0].shape.id, records[0].row) if len(records) == 1 else ()
+        if alike in self._in_vain:
+            return self._in_vain[alike]
+        found = self._rehearse(records, chosen, why)
+        if alike and isinstance(found, str):
+            self._in_vain[alike] = found
+        return found
+
+    def _rehearse(self, records: Sequence[PodRecord], chosen: set[PodKey], why: Why) -> Targets | str:
         cluster = self.cycle.cluster
         home = {record.key: (record.row, record.node_name) for record in records}
         pods = [as_created(record.pod) for record in records]
@@ -183,7 +237,7 @@ class Mover:
                     judged[record.key] = judge(profile, cluster, cluster.shape_for(pod), home[record.key][0])
             placed = self.rehearsal.place(cluster, pods)
         if placed.problem:
-            return placed.problem
+            return _of_one(placed.problem, records)
         returning = next((key for key in chosen if placed.rows[key] == home[key][0]), None)
         if returning is not None and not why.elsewhere:
             return f"it would return to node {home[returning][1]}"
@@ -193,7 +247,7 @@ class Mover:
                     cluster.release(record.key)
                 placed = self.rehearsal.place(cluster, pods, why.rows)
             if placed.problem:
-                return placed.problem
+                return _of_one(placed.problem, records)
         if why.gain is not None:
             gain = sum(why.gain(record, placed.rows[record.key]) for record in records)
         else:
@@ -248,10 +302,19 @@ class Mover:
 
     def _note(self, pod: PodKey, node: str, target: str, why: Why, reason: str, gain: float, cost: float) -> None:
         self._touched.add(pod)
+        self._in_vain.clear()
         self.steps.append(Step(pod, node, target, why.strategy, why.profile, reason, gain, cost, self._moves))
 
     def _stay(self, pods: Sequence[Pod], why: Why, problem: str | None) -> None:
-        self.stays += [Stay(pod.key, pod.spec.node_name, why.strategy, problem or "") for pod in pods]
+        records = self.cycle.cluster.pods.records
+        self.stays += [
+            Stay(pod.key, pod.spec.node_name or records[pod.key].node_name, why.strategy, problem or "") for pod in pods
+        ]
+
+
+def _of_one(problem: str, records: Sequence[PodRecord]) -> str:
+    """Why pods cannot be placed; one by itself is not named."""
+    return problem if len(records) > 1 else problem.replace(f"pod {records[0].key}", "it", 1)
 
 
 def _too_little(gain: float, cost: float) -> str:
