@@ -13,6 +13,7 @@ from mooring.actions.move_back.action import MoveBack
 from mooring.actions.partition import PartitionGpus
 from mooring.actions.place.action import Place
 from mooring.actions.preempt.action import Preempt, Preemption
+from mooring.actions.resize.action import ResizePods
 from mooring.actions.shares.action import Share
 from mooring.actions.shares.elastic_quota.families import (
     ElasticQuotaFamily,
@@ -105,6 +106,8 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
         Preempt(preemption),
         # Pods that spilled over back to their node pools, where a pool asks for that.
         *(MoveBack(name, args, rehearsal, shared) for name, args in settings.node_pools.items() if args.moves_back),
+        # Pods that run get other amounts where they are; room for those that grow.
+        ResizePods(settings.profiles, settings.preemption_costs),
         # GPUs that are cut on demand, as those need them who got a place.
         PartitionGpus(),
     )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from mooring.model.api.autoscaling import VerticalPodAutoscaler
 from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
 from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from mooring.model.api.elastic_quota import ElasticQuota
@@ -159,6 +160,7 @@ Related: TypeAlias = (
     | LocalQueue
     | ResourceFlavor
     | AdmissionCheck
+    | VerticalPodAutoscaler
 )
 Event: TypeAlias = (
     NodeSeen
