@@ -177,3 +177,45 @@ def test_a_pod_that_is_resized_as_its_node_goes_is_placed_once(write: Call) -> N
     assert [decision for decision in after.decisions if isinstance(decision, Bind)] == [Bind("default/p", "n2")]
     assert [lost.node for lost in after.offline.lost] == ["n1"]
     assert after.offline.scheduler.cluster.nodes.requested("cpu").sum() == 2000
+
+
+AUTOSCALED = """
+{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: "4", memory: 8Gi, pods: "20"}}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: p
+  ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: s, uid: "1", controller: true}]
+spec: {nodeName: n1, priority: 5, containers: [{name: m, image: i, resources: {requests: {cpu: "1", memory: 1Gi}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: batch}
+spec: {nodeName: n1, containers: [{name: m, image: i, resources: {requests: {cpu: "2", memory: 1Gi}}}]}
+"""
+AUTOSCALER = """
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: s}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: StatefulSet, name: s}
+  updatePolicy: {updateMode: InPlaceOrRecreate, minReplicas: 1}
+status:
+  recommendation:
+    containerRecommendations:
+      - {containerName: m, target: {cpu: "%s"}, lowerBound: {cpu: "%s"}, upperBound: {cpu: "%s"}}
+"""
+
+
+@pytest.mark.parametrize(("cpu", "evicted", "used"), [("2", [], 100), ("3", ["batch"], 75), ("500m", [], 62.5)])
+def test_an_autoscaler_resizes_its_pods_and_room_is_made_for_it(
+    mooring: Call, write: Call, cpu: str, evicted: list[str], used: float
+) -> None:
+    found = one_node(mooring, write, AUTOSCALER % (cpu, cpu, cpu), first=AUTOSCALED)
+
+    assert (found.code, found.err) == (0, "")
+    result = json.loads(found.out)["steps"][1]["result"]
+    assert [(one["pod"], one["outcome"]) for one in result["resized"]] == [("p", "Done")]
+    assert [one["pod"] for one in result["evicted"]] == evicted
+    assert result["pools"][0]["resources"]["cpu"]["percent"] == pytest.approx(used)

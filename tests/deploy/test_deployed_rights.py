@@ -29,6 +29,7 @@ WRITTEN = {
     ("", "pods", "patch"),
     ("", "pods/binding", "create"),
     ("", "pods/status", "patch"),
+    ("", "pods/resize", "patch"),
     ("", "persistentvolumes", "patch"),
     ("", "persistentvolumeclaims", "patch"),
     ("", "pods/eviction", "create"),

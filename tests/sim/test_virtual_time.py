@@ -335,3 +335,39 @@ def test_a_job_makes_pods_until_all_its_completions_are_there(run: Simulate) -> 
 
     assert found.stays.bound.tolist() == [0.0, 0.0, 10.0]
     assert times(found) == {"work-0": (0.0, 20.0)}
+
+
+def test_what_shrinks_in_place_leaves_room_for_what_waits(run: Simulate) -> None:
+    container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "6"}}}
+    template = {
+        "metadata": {"annotations": {"mooring.dev/duration": "100s"}},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+    document = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "$(name)"},
+        "spec": {"template": template},
+    }
+    amounts = {"cpu": "2"}
+    recommended = {"containerName": "main", "target": amounts, "lowerBound": amounts, "upperBound": amounts}
+    autoscaler = {
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
+        "metadata": {"name": "idle"},
+        "spec": {
+            "targetRef": {"apiVersion": "batch/v1", "kind": "Job", "name": "idle-0"},
+            "updatePolicy": {"updateMode": "InPlace", "minReplicas": 1},
+        },
+        "status": {"recommendation": {"containerRecommendations": [recommended]}},
+    }
+
+    found = run(
+        horizon="300s",
+        cluster=cluster(),
+        work=[{"name": "idle", "at": ["0s"], "objects": [document]}, job("b", at="10s", cpu=6, duration="50s")],
+        changes=[{"at": "30s", "objects": [autoscaler]}],
+    )
+
+    assert times(found)["idle-0"] == (0.0, 100.0)
+    assert times(found)["b-0"][0] == pytest.approx(30.0, abs=20.0)

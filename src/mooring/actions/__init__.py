@@ -14,6 +14,7 @@ from mooring.actions.partition import PartitionGpus
 from mooring.actions.place.action import Place
 from mooring.actions.preempt.action import Preempt, Preemption
 from mooring.actions.rebalance.action import Rebalance
+from mooring.actions.resize.action import ResizePods
 from mooring.actions.shares.action import Share
 from mooring.actions.shares.elastic_quota.families import (
     ElasticQuotaFamily,
@@ -123,6 +124,8 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
             if settings.rebalancing is not None
             else []
         ),
+        # Pods that run get other amounts where they are; room for those that grow.
+        ResizePods(settings.profiles, settings.preemption_costs),
         # GPUs that are cut on demand, as those need them who got a place.
         PartitionGpus(),
     )

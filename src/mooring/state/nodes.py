@@ -190,6 +190,15 @@ class NodeTable:
     def requested(self, name: str) -> NDArray[np.int64]:
         return self.amounts("requested", name)
 
+    def crowded_rows(self, names: Sequence[str]) -> list[int]:
+        """The rows whose pods ask for more of some resource than there is, as after a resize that waits for room."""
+        rows = self.live_rows()
+        over = np.zeros(len(rows), np.bool_)
+        for name in names:
+            over |= self.requested(name)[rows] > self.allocatable(name)[rows]
+        found: list[int] = rows[over].tolist()
+        return found
+
     def has_everywhere(self, name: str) -> bool:
         """Whether every node has some of a resource, so that nobody needs to guard against dividing by none."""
         known = self._everywhere.get(name)

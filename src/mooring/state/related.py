@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from mooring.model.api.autoscaling import VerticalPodAutoscaler
 from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
 from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from mooring.model.api.elastic_quota import ElasticQuota, QuotaIndex
@@ -68,6 +69,7 @@ class RelatedObjects:
         self.volcano_queues: dict[str, Queue] = {}
         self.kai_queues: dict[str, KaiQueue] = {}
         self.elastic_quotas: dict[str, ElasticQuota] = {}
+        self.autoscalers: dict[str, VerticalPodAutoscaler] = {}
         self.yunikorn: dict[str, YuniKornQueues] = {}
         """The queues of YuniKorn's configuration, if there is one."""
         self._quotas: tuple[int, QuotaIndex] | None = None
@@ -98,6 +100,7 @@ class RelatedObjects:
             "Queue": self.volcano_queues,
             KAI_QUEUE: self.kai_queues,
             "ElasticQuota": self.elastic_quotas,
+            "VerticalPodAutoscaler": self.autoscalers,
             YUNIKORN: self.yunikorn,
         }
 

@@ -15,7 +15,8 @@ from mooring.drivers.live.pods.binder import Outcome
 from mooring.drivers.live.pods.event_recorder import EventRecorder
 from mooring.drivers.live.pods.executor import PodExecutor
 from mooring.model.api.pods import Pod
-from mooring.model.decisions import Bind, Decision, Evict, Wait
+from mooring.model.decisions import Bind, Decision, Evict, Resize, Wait
+from mooring.model.pod_patch import ContainerResources
 from mooring.testing.builders import make_pod
 
 UNBOUND = b'{"metadata": {"uid": "u"}, "spec": {}}'
@@ -320,3 +321,42 @@ def test_a_refused_bind_is_a_condition_of_the_pod() -> None:
     (found,) = written
     assert (found["type"], found["status"], found["reason"]) == ("PodScheduled", "False", "SchedulerError")
     assert found["message"].startswith("binding rejected: ")
+
+
+class ResizeClient(BrokenClient):
+    """Answers resizes, and keeps what was sent."""
+
+    def __init__(self, refusal: ApiError | None = None) -> None:
+        super().__init__(ON_N1)
+        self.sent: list[tuple[str, str, object, object]] = []
+        self._refusal = refusal
+
+    async def request(self, method: str, path: str, *more: object) -> bytes:
+        if "/events" in path:
+            return b"{}"
+        body, content_type = more
+        assert isinstance(body, bytes)
+        self.sent.append((method, path, msgspec.json.decode(body), content_type))
+        if self._refusal is not None:
+            raise self._refusal
+        return b"{}"
+
+
+@pytest.mark.parametrize("refusal", [None, ApiError(422, "Invalid", "another QoS class")], ids=["done", "refused"])
+def test_a_resize_is_written_to_the_subresource_of_the_pod(refusal: ApiError | None) -> None:
+    decision = Resize("default/p", (ContainerResources("main", (("cpu", "2"),), (("cpu", "4"),)),))
+    client, failed = ResizeClient(refusal), list[Decision]()
+
+    async def play() -> None:
+        dispatcher = Dispatcher()
+        executor, one = carrier_of(client, dispatcher, failed, [])
+        executor.resize(decision, one)
+        await dispatcher.drain(5)
+
+    asyncio.run(play())
+
+    resources = {"requests": {"cpu": "2"}, "limits": {"cpu": "4"}}
+    body = {"metadata": {"uid": "u"}, "spec": {"containers": [{"name": "main", "resources": resources}]}}
+    path = "/api/v1/namespaces/default/pods/p/resize"
+    assert client.sent == [("PATCH", path, body, "application/strategic-merge-patch+json")]
+    assert failed == ([] if refusal is None else [decision])

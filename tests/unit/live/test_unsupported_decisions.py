@@ -21,7 +21,7 @@ NO_PROVIDER = "there is no provider of nodes: nodes are neither launched nor ter
     [
         (Launch("large-0", NodeOffer(make_node("large"))), NO_PROVIDER),
         (Terminate("a", "consolidation"), NO_PROVIDER),
-        (Resize("default/p", ()), "running pods are not resized yet"),
+        (Resize("default/p", ()), "the pod is gone"),
     ],
 )
 def test_a_decision_that_is_not_supported_is_reported_as_failed(decision: Decision, message: str) -> None:

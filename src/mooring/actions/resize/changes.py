@@ -80,7 +80,7 @@ class Sizer:
     def changes(self, sizing: Sizing, records: Sequence[PodRecord]) -> list[PodChange]:
         """What becomes of the pods of an autoscaler, the most urgent first, then those that stay as they are."""
         vpa, rows = sizing.vpa, dict[int, Rows]()
-        fitted = {record.key: self._fit(sizing, record, rows) for record in records}
+        fitted = {record.key: self.fit(sizing, record, rows) for record in records}
         due = pods_to_update(
             vpa, [record.pod for record in records], lambda pod: fitted[pod.key].recommendations, self._now
         )
@@ -100,7 +100,8 @@ class Sizer:
                 made.append(PodChange(record, record.pod, Outcome.NOTHING, reason, own, PodPatch()))
         return made
 
-    def _fit(self, sizing: Sizing, record: PodRecord, known: dict[int, Rows]) -> Fitted:
+    def fit(self, sizing: Sizing, record: PodRecord, known: dict[int, Rows]) -> Fitted:
+        """What is recommended for one pod, cut down to the nodes that it may use; `known` keeps these by shape."""
         policy = sizing.vpa.spec.resource_policy
         capped = cap_for_pod(sizing.recommendations, policy, record.pod, sizing.container_bounds, sizing.pod_bounds)
         profile = self._profiles.get(record.pod.spec.scheduler_name)

@@ -365,8 +365,11 @@ class Live(Driver):
                 self._pod_executor.cut(decision)
             case Launch() | Terminate():
                 return "there is no provider of nodes: nodes are neither launched nor terminated"
-            case Resize():
-                return "running pods are not resized yet"
+            case Resize(key):
+                running = self.find(key)
+                if running is None:
+                    return "the pod is gone"
+                self._pod_executor.resize(decision, running)
         return ""
 
     def _is_anothers(self, decision: Decision) -> bool:

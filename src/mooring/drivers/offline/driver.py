@@ -9,7 +9,16 @@ from mooring.drivers.driver import Driver
 from mooring.drivers.offline.differences import differences
 from mooring.drivers.rounds import Rounds
 from mooring.drivers.world.ends import KnownEnds
-from mooring.drivers.world.pods import is_for_its_node, made_anew, on_node, over, started, with_what_was_written
+from mooring.drivers.world.pods import (
+    RESIZE_DEFERRED,
+    is_for_its_node,
+    made_anew,
+    on_node,
+    over,
+    resize_pending,
+    started,
+    with_what_was_written,
+)
 from mooring.drivers.world.taints import TaintEvictions
 from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
@@ -55,6 +64,8 @@ class Offline(Driver):
         """The pods that ended by themselves since then."""
         self.resized: list[ResizedPod] = []
         """The pods that were given other amounts of CPU or memory since then."""
+        self._deferred: dict[PodKey, None] = {}
+        """The pods whose kubelets have no room for their new amounts yet."""
         self._returning: list[Pod] = []
         """Those that are made anew as soon as it has been seen that the ones before them are gone."""
         self._over: set[str] = set()
@@ -101,7 +112,7 @@ class Offline(Driver):
         self._rounds.note(self.now, decisions, len(self.scheduler.queue), [pod.key for pod in returning])
         if at_most >= SLICE:  # fewer may be too few for a gang
             self._rounds.check()
-        is_left = bool(self._returning) or bool(returning)
+        is_left = bool(self._returning) or bool(returning) or (bool(self._deferred) and self._try_deferred())
         return decisions, is_left or any(isinstance(found, LEADS_TO_MORE) for found in decisions)
 
     def carry_out(self, decision: Decision) -> str:
@@ -169,11 +180,33 @@ class Offline(Driver):
         self.resized.append(ResizedPod(pod, record.node_name, outcome))
         if outcome == INFEASIBLE:
             return f"node {record.node_name} could never hold that much"
-        self.scheduler.handle(PodSeen(pod))
+        self.scheduler.handle(PodSeen(self._as_resized(pod, outcome)))
         return ""
 
     def _has_controller(self, pod: str) -> bool:
         return controller_of(self.given[PodKey(pod)].metadata) is not None
+
+    def _as_resized(self, pod: Pod, outcome: str) -> Pod:
+        """A pod whose amounts have changed, with what its kubelet says of that."""
+        self._deferred.pop(pod.key, None)
+        if outcome == DEFERRED:
+            self._deferred[pod.key] = None
+        return replace(pod, status=resize_pending(pod.status, RESIZE_DEFERRED if outcome == DEFERRED else ""))
+
+    def _try_deferred(self) -> bool:
+        """Let kubelets try deferred resizes again; return whether there was room for any."""
+        records, was_done = self.scheduler.cluster.pods.records, False
+        for key in list(self._deferred):
+            record = records.get(key)
+            if record is None or not record.node_name:
+                del self._deferred[key]
+                continue
+            outcome = self._resize_outcome(record.pod, record)
+            if outcome != DEFERRED:
+                was_done = True
+                self.resized.append(ResizedPod(record.pod, record.node_name, outcome))
+                self.scheduler.handle(PodSeen(self._as_resized(record.pod, outcome)))
+        return was_done
 
     def _is_suspended(self, pod: str) -> bool:
         return self.scheduler.cluster.tenants.workload_of.get(PodKey(pod)) in self._suspended
@@ -328,15 +361,17 @@ class Offline(Driver):
         node = self.placed.get(pod.key) or ("" if record.assumed else record.node_name)
         is_elsewhere = spec.node_name not in ("", before.spec.node_name, node)
         if node and not pod.is_terminal and not is_elsewhere:
-            spec = self._updated(pod, before, record, node)
+            spec, outcome = self._updated(pod, before, record, node)
             status = replace(status, start_time=status.start_time or record.pod.status.start_time)
+            status = self._as_resized(replace(pod, status=status), outcome).status
         metadata = replace(pod.metadata, uid=record.pod.metadata.uid)
         if node:
             metadata = with_what_was_written(metadata, before.metadata, record.pod.metadata)
         return PodSeen(replace(pod, metadata=metadata, spec=spec, status=status))
 
-    def _updated(self, pod: Pod, before: Pod, record: PodRecord, node: str) -> PodSpec:
-        """The spec of a pod on a node after its manifest changed, by as much as the API server lets an update change.
+    def _updated(self, pod: Pod, before: Pod, record: PodRecord, node: str) -> tuple[PodSpec, str]:
+        """The spec of a pod on a node after its manifest changed, by as much as the API server lets an update change,
+        and what its kubelet says of that.
 
         The kubelet resizes the pod. Where the node could never hold that much, the pod runs on with what it has."""
         problem = forbidden_change(before.spec, pod.spec)
@@ -345,12 +380,12 @@ class Offline(Driver):
         running = record.pod.spec
         spec = replace(updated_spec(running, before.spec, pod.spec), node_name=node)
         if all(getattr(spec, part) == getattr(running, part) for part in RESIZED_PARTS):
-            return spec
+            return spec, DEFERRED if record.key in self._deferred else DONE
         outcome = self._resize_outcome(replace(pod, spec=spec), record)
         self.resized.append(ResizedPod(pod, node, outcome))
         if outcome == INFEASIBLE:
             spec = replace(spec, **{part: getattr(running, part) for part in RESIZED_PARTS})
-        return spec
+        return spec, outcome
 
     def _resize_outcome(self, pod: Pod, record: PodRecord) -> str:
         """What a kubelet says of other amounts of CPU and memory for a pod that it runs."""
@@ -359,7 +394,8 @@ class Offline(Driver):
         if row is None:
             return DONE
         allocatable = cluster.nodes.node(row).status.allocatable or {}
-        others = [pod_requests(other.pod) for other in cluster.pods.on(row) if other is not record]
+        there = (other for other in cluster.pods.on(row) if other is not record and other.leaving is None)
+        others = [pod_requests(other.pod) for other in there]  # pods that are evicted are gone at once
         outcome = DONE
         for name in sorted(RESIZABLE):
             room, wanted = parse_quantity(allocatable.get(name, "0")), asked.get(name, 0)

@@ -116,7 +116,9 @@ class Simulation(Driver):
 
     def _may_lead_to_more(self, decision: Decision) -> bool:
         """Whether somebody may be decided on because of it: who waits may wait for a pod to be seen on its node."""
-        return isinstance(decision, Evict | Suspend) or (isinstance(decision, Bind) and self._recorder.pods_waiting > 0)
+        return isinstance(decision, Evict | Suspend | Resize) or (
+            isinstance(decision, Bind) and self._recorder.pods_waiting > 0
+        )
 
     def carry_out(self, decision: Decision) -> str:
         match decision:
@@ -130,8 +132,8 @@ class Simulation(Driver):
                 return self.world.launch(offer.node_named(node), offer.slices_named(node))
             case Terminate(node):
                 return self.world.terminate(node)
-            case Resize():
-                return "pods are not resized in simulations"
+            case Resize(pod):
+                return self.world.resize(pod)
         return ""
 
     def take_faults(self, faults: list[Fault]) -> None:

@@ -406,6 +406,17 @@ class World:
         self._live(pod)
         return ""
 
+    def resize(self, key: str) -> str:
+        """A kubelet gives a pod the amounts that it is to have; why not, if it cannot.
+
+        What a pod holds in the results stays what its job asked for.
+        """
+        pod = self.pods.get(key)
+        if pod is None or pod.machine is None or pod.machine.is_dead:
+            return "the pod is gone"
+        self._confirm(pod)
+        return ""
+
     def _lose(self, pod: SimulatedPod, outcome: str) -> None:
         """A pod is gone from its node, and its controller makes it anew."""
         machine = pod.machine

@@ -9,6 +9,8 @@ from mooring.model.jobs.expansion import controller_of
 
 READY, NOT_READY = ([Condition(type="Ready", status=said)] for said in ("True", "False"))
 DAEMON_KINDS = ("DaemonSet", "Node")
+RESIZE_PENDING, RESIZE_DEFERRED = "PodResizePending", "Deferred"
+"""What a kubelet says of a pod whose new amounts it has no room for yet."""
 
 
 def is_for_its_node(pod: Pod) -> bool:
@@ -53,3 +55,11 @@ def started(pod: Pod, at: float) -> PodStatus:
 def over(pod: Pod, node: str, phase: str) -> Pod:
     """A pod that has ended on its node."""
     return on_node(pod, node, replace(pod.status, phase=phase))
+
+
+def resize_pending(status: PodStatus, reason: str) -> PodStatus:
+    """A status that says why a resize has to wait; an empty reason if none has to."""
+    conditions = [one for one in status.conditions or () if one.type != RESIZE_PENDING]
+    if reason:
+        conditions.append(Condition(type=RESIZE_PENDING, status="True", reason=reason))
+    return replace(status, conditions=conditions or None)

@@ -36,6 +36,8 @@ class Kubelets(Controller):
         self._lives: dict[str, PodLife] = {}
         self._addresses = PodAddresses()
         self._allotments = Allotments()
+        self._deferred: dict[str, dict[str, tuple[int, float, Key]]] = {}
+        """By node and uid, the pods whose new amounts have no room yet: their priority (negative), since when, key."""
         self._images: dict[str, set[str]] = {}
         self._container_events = ContainerEvents(context.recorder)
 
@@ -76,6 +78,27 @@ class Kubelets(Controller):
         self._lives.pop(uid, None)
         self._addresses.give_back(uid)
         self._allotments.forget(node, uid)
+        self._deferred.get(node, {}).pop(uid, None)
+        self._try_deferred(node)
+
+    def _try_deferred(self, node: str) -> None:
+        """Something left a node or became smaller there: resizes that wait for room are tried again, urgent ones first,
+        then those that have waited longest."""
+        for _, _, key in sorted(self._deferred.get(node, {}).values()):
+            self.enqueue(key)
+
+    def _note_resize(self, node: str, pod: Object, condition: Object | None, *, was_granted: bool) -> None:
+        """Remember a pod whose resize has to wait; once it is granted, what it gave up may serve others."""
+        metadata = pod["metadata"]
+        waiting = self._deferred.setdefault(node, {})
+        if condition is not None and condition["reason"] == "Deferred":
+            since = waiting.get(metadata["uid"], (0, self.now))[1]
+            key = (metadata["namespace"], metadata["name"])
+            waiting[metadata["uid"]] = (-(pod["spec"].get("priority") or 0), since, key)
+            return
+        waiting.pop(metadata["uid"], None)
+        if was_granted:
+            self._try_deferred(node)
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
         """A node that comes back takes its pods up again; those of one that lost power have ended meanwhile."""
@@ -165,6 +188,8 @@ class Kubelets(Controller):
         on_host = pod["spec"].get("hostNetwork")
         pod_ip = host_ip if on_host else self._addresses.of(pod["metadata"]["uid"])
         allocated, resize, restarts = self._allotments.resize(node, pod) if not life.is_over else (None, None, [])
+        if resize is not None or node["metadata"]["name"] in self._deferred:
+            self._note_resize(node["metadata"]["name"], pod, resize, was_granted=allocated is None and not life.is_over)
         for container in restarts:
             life.restart(container, self.now)
         status = status_of(life, pod, self.now, host_ip=host_ip, pod_ip=pod_ip, allocated=allocated, resize=resize)

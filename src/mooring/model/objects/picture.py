@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 from mooring.errors import ManifestError
+from mooring.model.api.autoscaling import VerticalPodAutoscaler
 from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
 from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from mooring.model.api.elastic_quota import ElasticQuota
@@ -151,6 +152,7 @@ Related: TypeAlias = (
     | LocalQueue
     | ResourceFlavor
     | AdmissionCheck
+    | VerticalPodAutoscaler
 )
 """Everything that scheduling reads besides nodes, pods and gangs."""
 
@@ -186,6 +188,7 @@ RELATED_TYPES: tuple[type[Any], ...] = (
     ClusterQueue,
     LocalQueue,
     AdmissionCheck,
+    VerticalPodAutoscaler,
 )
 """The kinds that the engine is shown as they are, what others refer to first."""
 

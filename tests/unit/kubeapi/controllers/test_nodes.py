@@ -155,6 +155,39 @@ def test_a_resize_is_acknowledged_when_there_is_room() -> None:
     assert resize("64") == ({"cpu": "2"}, ["Infeasible"])
 
 
+def test_a_deferred_resize_is_granted_when_another_pod_leaves() -> None:
+    world = make_world()
+    capacity = int(world.api.get("nodes", None, "node-0")["status"]["allocatable"]["cpu"])
+
+    def create(name: str, cpu: int) -> None:
+        asked = {"requests": {"cpu": str(cpu)}, "limits": {"cpu": str(cpu)}}
+        spec = {"containers": [{"name": "main", "image": "web", "resources": asked}]}
+        world.create(
+            "pods", pod(name) | {"metadata": {"name": name, "generation": 1}, "spec": pod(name)["spec"] | spec}
+        )
+
+    def grow(found: Object) -> None:
+        cpu = str(capacity - 1)
+        found["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}
+
+    def resize_state() -> tuple[Object, list[str]]:
+        status = world.get("pods", "web")["status"]
+        pending = [one["reason"] for one in status["conditions"] if one["type"] == "PodResizePending"]
+        return status["containerStatuses"][0]["allocatedResources"], pending
+
+    create("web", 1)
+    create("batch", 2)
+    world.run(1)
+    world.change("pods", "web", grow)
+    world.run(1)
+    before = resize_state()
+    world.api.delete("pods", "default", "batch")
+    world.run(60)
+
+    assert before == ({"cpu": "1"}, ["Deferred"])
+    assert resize_state() == ({"cpu": str(capacity - 1)}, [])
+
+
 def test_a_pod_waits_for_its_config_map() -> None:
     world = make_world()
     world.create("pods", pod("web", volumes=[{"name": "settings", "configMap": {"name": "settings"}}]))

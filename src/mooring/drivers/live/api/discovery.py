@@ -7,16 +7,14 @@ from typing import Any
 import msgspec
 
 from mooring.drivers.live.api.client import ApiError, Client
-from mooring.model.api.autoscaling import VerticalPodAutoscaler
 from mooring.model.api.colocation_profile import ClusterColocationProfile
 from mooring.model.objects.kinds import KINDS, Kind
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 ACCEPTED = f"{AGGREGATED},application/json;q=0.5"
-NOT_WATCHED = (CoreResourceQuota, LimitRange, ClusterColocationProfile, VerticalPodAutoscaler)
-"""What the API server itself holds pods to: those that exist have passed. VerticalPodAutoscalers have a controller of
-their own on a cluster; `mooring recommend` reads them there once."""
+NOT_WATCHED = (CoreResourceQuota, LimitRange, ClusterColocationProfile)
+"""What the API server itself holds pods to: those that exist have passed."""
 REQUIRED = frozenset({("", "Node"), ("", "Pod")})
 """Without these there is nothing to do."""
 

@@ -6,7 +6,7 @@ import msgspec
 
 from mooring.model.api.meta import timestamp_text
 from mooring.model.api.pods import Pod
-from mooring.model.decisions import Bind, Partition
+from mooring.model.decisions import Bind, Partition, Resize
 
 encode = msgspec.json.encode
 POD_SCHEDULED = "PodScheduled"
@@ -39,6 +39,18 @@ def binding(pod: Pod, decision: Bind) -> bytes:
 def cut_gpu(decision: Partition) -> bytes:
     """The annotations of a node that say how one of its GPUs is to be cut; what is empty is taken away."""
     return encode({"metadata": {"annotations": {key: value or None for key, value in decision.annotations}}})
+
+
+def resizing(pod: Pod, decision: Resize) -> bytes:
+    """Other amounts for the containers of this very pod, as a strategic merge patch of its `resize` subresource."""
+    init = {container.name for container in pod.spec.init_containers or ()}
+    changed: dict[str, list[dict[str, Any]]] = {}
+    for one in decision.resources:
+        amounts = {"requests": dict(one.requests), "limits": dict(one.limits)}
+        resources = {name: found for name, found in amounts.items() if found}
+        kind = "initContainers" if one.container in init else "containers"
+        changed.setdefault(kind, []).append({"name": one.container, "resources": resources})
+    return encode({"metadata": {"uid": pod.metadata.uid}, "spec": changed})
 
 
 def deletion(pod: Pod) -> bytes:

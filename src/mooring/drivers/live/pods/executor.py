@@ -21,6 +21,7 @@ from mooring.drivers.live.api.requests import (
     eviction,
     pod_path,
     preempted_status,
+    resizing,
     waiting_status,
 )
 from mooring.drivers.live.pods.binder import BOUND, Answer, Outcome, Tried, bind, decode_pod, find_out
@@ -34,7 +35,7 @@ from mooring.drivers.live.watching.informer import decode_head
 from mooring.engine.profile import Profile
 from mooring.model.api.pods import Pod
 from mooring.model.api.volumes import PersistentVolumeClaim
-from mooring.model.decisions import Bind, Decision, Evict, Partition, Wait
+from mooring.model.decisions import Bind, Decision, Evict, Partition, Resize, Wait
 from mooring.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
 
 MOST_TRIES = 8
@@ -104,7 +105,7 @@ class PodExecutor:
         self._preparing.add(task)
         task.add_done_callback(self._preparing.discard)
 
-    async def _answered_for(self, decision: Bind | Evict, work: Awaitable[None]) -> None:
+    async def _answered_for(self, decision: Bind | Evict | Resize, work: Awaitable[None]) -> None:
         """A fault of ours must not leave the scheduler to wait for something that nobody does."""
         try:
             await work
@@ -348,6 +349,25 @@ class PodExecutor:
                 "GPU %d of node %s could not be told to be cut: %s", decision.gpu, decision.node, problem.message
             )
             self._failed(decision, problem.message)
+
+    # Resizing.
+
+    def resize(self, decision: Resize, pod: Pod) -> None:
+        """Give the containers of a running pod other amounts; its kubelet says what becomes of that."""
+        self._dispatcher.submit(Lane.EVICT, lambda: self._answered_for(decision, self._resize(decision, pod)))
+
+    async def _resize(self, decision: Resize, pod: Pod) -> None:
+        problem = await self._insist("PATCH", pod_path(pod, "resize"), resizing(pod, decision), STRATEGIC_PATCH)
+        scheduler = pod.spec.scheduler_name
+        if problem is None:
+            note = f"Resized in place on {pod.spec.node_name}"
+            self._recorder.record(pod, "Resized", "Resizing", note, scheduler=scheduler)
+            return
+        _log.warning("pod %s was not resized: %s", decision.pod, problem.message)
+        if problem.code != 404:
+            note = f"resize rejected: {problem.message}"
+            self._recorder.record(pod, "ResizeRefused", "Resizing", note, scheduler=scheduler, warning=True)
+        self._failed(decision, problem.message)
 
     # Waiting.
 
