@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from mooring.actions.preempt.gangs.pool import NOBODY, Numbers, Pool
 from mooring.actions.preempt.pods.candidates import Amount, Shares, SupposedRows, share_of
 from mooring.actions.preempt.pods.reprieve import AskedFilter
-from mooring.actions.preempt.running import Matrix
 from mooring.engine.asking import ask_passes
 from mooring.engine.plugin import Mask
 from mooring.engine.profile import Profile
 from mooring.engine.shortcuts import ForeseenRoom, room_by
 from mooring.state.pods import PodRecord
 from mooring.state.rows import NodeRows, Rows
+from mooring.state.running import Matrix
 from mooring.state.shapes import Shape
 
 MOST = 1 << 40

@@ -14,9 +14,9 @@ from mooring.actions.preempt.gangs.pool import Numbers, Pool
 from mooring.actions.preempt.pods.candidates import Amount, Shares, SupposedRows
 from mooring.actions.preempt.pods.choice import LOWEST_PRIORITY, NOBODY
 from mooring.actions.preempt.pods.reprieve import AskedFilter, passes_all
-from mooring.actions.preempt.running import NOT_STARTED, Matrix
 from mooring.engine.plugin import Mask
 from mooring.state.rows import NodeRows, Rows
+from mooring.state.running import NOT_STARTED, Matrix
 from mooring.state.shapes import Shape
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.preempt.cost import Cost
-from mooring.actions.preempt.running import Matrix, RunningPods
 from mooring.engine.plugin import Mask
 from mooring.engine.shortcuts import Gone
 from mooring.model.devices.cards import GPU, Sharing
@@ -21,6 +20,7 @@ from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects
 from mooring.state.nodes import PLACES
 from mooring.state.rows import NodeRows, Rows
+from mooring.state.running import Matrix, RunningPods
 from mooring.state.shapes import Shape
 
 Amount: TypeAlias = tuple[str, str]

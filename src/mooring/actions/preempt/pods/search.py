@@ -20,7 +20,6 @@ from mooring.actions.preempt.pods.relevance import Relevance
 from mooring.actions.preempt.pods.reprieve import AskedFilter, mark_violating, passes_all, reprieve
 from mooring.actions.preempt.pods.victims import Victims, relied_on
 from mooring.actions.preempt.pods.what_if import WhatIf
-from mooring.actions.preempt.running import RunningPods, importance, preemptor_priority
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.answers.answers import is_by_amounts
 from mooring.engine.answers.settled import SettledCache, is_settled
@@ -35,6 +34,7 @@ from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.state.rows import Rows
+from mooring.state.running import importance, preemptor_priority
 from mooring.state.shapes import Shape
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -95,7 +95,7 @@ class VictimSearch:
     def __init__(self, cluster: Cluster, *, with_costs: bool = False) -> None:
         """`with_costs` is for profiles that say what preemption may cost."""
         self.cluster = cluster
-        self.running = RunningPods(cluster, with_costs=with_costs)
+        self.running = cluster.running_pods(with_costs=with_costs)
         self.shares = Shares(cluster)
         self.settled = SettledCache()
         self.relevance = Relevance(cluster)
