@@ -122,9 +122,9 @@ class FlavorAssigner:
 
         `position` is where the last search stopped; `now_at` (cycle, generation) is noted with the new one.
         """
-        search = _Search(self, pending, queue, position, pins)
+        search = _FlavorSearch(self, pending, queue, position, pins)
         given = tuple(counts) if counts is not None else tuple([pod_set.count for pod_set in pending.pod_sets])
-        parts = list[_Part]()
+        parts = list[_FlavorsTogether]()
         usage = dict[int, int]()
         for quota_request in self._quota_requests.of(pending, queue, given, is_whole=counts is None):
             part = search.assign_together(quota_request, given, usage)
@@ -204,7 +204,7 @@ class FlavorAssigner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _FlavorsTogether:
     """The flavors of a pod set, or of a group that must have the same; none if they were not found."""
 
     flavors: tuple[PodSetFlavors, ...] = ()
@@ -217,12 +217,12 @@ class _Part:
     is_first_choice: bool = True
 
 
-def _tried(parts: Sequence[_Part]) -> Iterator[Mapping[str, int]]:
+def _tried(parts: Sequence[_FlavorsTogether]) -> Iterator[Mapping[str, int]]:
     return chain.from_iterable(part.tried for part in parts)
 
 
 def _put_together(
-    parts: Sequence[_Part], usage: dict[int, int], counts: tuple[int, ...], position: ScanPosition
+    parts: Sequence[_FlavorsTogether], usage: dict[int, int], counts: tuple[int, ...], position: ScanPosition
 ) -> Assignment:
     """The assignment that the parts of a workload make up."""
     taken = [found for part in parts for found in part.taken]
@@ -247,7 +247,7 @@ def _put_together(
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class _FlavorSearch:
     """What is looked for: flavors for one workload."""
 
     assigner: FlavorAssigner
@@ -256,7 +256,9 @@ class _Search:
     position: ScanPosition | None
     pins: Pins | None
 
-    def assign_together(self, quota_request: QuotaRequest, counts: Sequence[int], usage: Mapping[int, int]) -> _Part:
+    def assign_together(
+        self, quota_request: QuotaRequest, counts: Sequence[int], usage: Mapping[int, int]
+    ) -> _FlavorsTogether:
         """Find flavors for a pod set, or for a group that must have the same, besides what is in use by column."""
         pod_sets = self.pending.pod_sets
         together = [pod_sets[index] for index in quota_request.members]
@@ -272,7 +274,7 @@ class _Search:
                 choice = self._find_flavor(quota_request.members, resource, group, wanted, in_the_way, usage)
             if isinstance(choice, Reason):
                 named_notes = tuple((pod_set.name, in_the_way) for pod_set in together)
-                return _Part(notes=named_notes, reason=choice, is_first_choice=is_first_choice)
+                return _FlavorsTogether(notes=named_notes, reason=choice, is_first_choice=is_first_choice)
             for name in wanted:
                 chosen[name] = choice
             is_first_choice &= choice.is_first
@@ -292,7 +294,7 @@ class _Search:
             named = {resource: choice.option.flavor for resource, choice in own.items()}
             flavors.append(PodSetFlavors(pod_sets[index].name, counts[index], named))
             tried.append({resource: choice.tried for resource, choice in own.items()})
-        return _Part(
+        return _FlavorsTogether(
             tuple(flavors),
             tuple(tried),
             tuple(taken),

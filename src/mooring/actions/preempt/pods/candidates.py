@@ -29,7 +29,7 @@ Share: TypeAlias = Amount | ShapeEffects
 """Of which each pod has a share: an amount, or what pods count for to some filter."""
 
 
-class Shares:
+class ShapeAmounts:
     """What a pod of each shape takes of a resource, as columns over shapes; kept between decisions."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -102,7 +102,7 @@ class Candidates:
     def __init__(
         self,
         running: RunningPods,
-        shares: Shares,
+        shares: ShapeAmounts,
         rows: Rows,
         index: Matrix,
         gone: Mask,
@@ -238,7 +238,7 @@ Spared: TypeAlias = Callable[[Matrix], Mask]
 
 def gather_crowd(
     running: RunningPods,
-    shares: Shares,
+    shares: ShapeAmounts,
     rows: Rows,
     priority: int,
     spared: Spared | None = None,

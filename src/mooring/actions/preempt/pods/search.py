@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mooring.actions.preempt.cost import Cost
 from mooring.actions.preempt.gangs.whole_gangs import Asking, cheapest_with_gangs
-from mooring.actions.preempt.pods.candidates import Candidates, Shares
+from mooring.actions.preempt.pods.candidates import Candidates, ShapeAmounts
 from mooring.actions.preempt.pods.choice import Key, cheapest, key_of, least_costs
 from mooring.actions.preempt.pods.eligible import NOT_HELPFUL, potential_rows, why_not
 from mooring.actions.preempt.pods.relevance import Relevance
@@ -96,7 +96,7 @@ class VictimSearch:
         """`with_costs` is for profiles that say what preemption may cost."""
         self.cluster = cluster
         self.running = cluster.running_pods(with_costs=with_costs)
-        self.shares = Shares(cluster)
+        self.shares = ShapeAmounts(cluster)
         self.settled = SettledCache()
         self.relevance = Relevance(cluster)
 

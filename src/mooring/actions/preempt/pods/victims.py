@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mooring.actions.preempt.cost import Cost
 from mooring.actions.preempt.gangs.pool import Pool, gather_pool
-from mooring.actions.preempt.pods.candidates import Candidates, Shares, Spared, gather_crowd
+from mooring.actions.preempt.pods.candidates import Candidates, ShapeAmounts, Spared, gather_crowd
 from mooring.engine.asking import faults_of
 from mooring.engine.plugin import FilterAnswers, Mask
 from mooring.engine.shortcuts import Reliance, SpoiledByOthers
@@ -33,7 +33,7 @@ class Victims:
     def __init__(
         self,
         running: RunningPods,
-        shares: Shares,
+        shares: ShapeAmounts,
         priority: int,
         rows: Rows,
         pod_key: PodKey,
