@@ -11,7 +11,7 @@ from mooring.engine.answers.answers import ShapeAnswers, to_keys
 from mooring.engine.answers.kept import MOST_BYTES, KeptAnswers
 from mooring.engine.binding import needs_steps, take_steps
 from mooring.engine.evaluate import NodeLimit, evaluate
-from mooring.engine.permits import Hold
+from mooring.engine.permits import PermitHold
 from mooring.engine.profile import Profile
 from mooring.engine.queue.queue import Entry
 from mooring.engine.ranking.classes import ClassRanking, can_classify
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
     untried: list[Entry]
     rejected: Sequence[tuple[Entry, Verdict]] = ()
     """Those that a node would take, and that a plugin refused once it was chosen."""
-    hold: Hold | None = None
+    hold: PermitHold | None = None
     """The last of these, if a permit plugin lets it wait."""
 
 
@@ -191,7 +191,7 @@ class Batches:
             else:
                 rejected.append((entry, verdict))
                 if verdict.hold_seconds is not None:  # the others are to see that its room is held
-                    return Outcome(placed, [], batch[index + 1 :], rejected, Hold((entry,), (row,), verdict))
+                    return Outcome(placed, [], batch[index + 1 :], rejected, PermitHold((entry,), (row,), verdict))
             if deadline is not None and self._is_late(deadline):
                 return Outcome(placed, [], batch[index + 1 :], rejected)
         return Outcome(placed, [], [], rejected)

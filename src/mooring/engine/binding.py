@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from mooring.engine.asking import ask_pre_filter, faults_of
-from mooring.engine.permits import Hold
+from mooring.engine.permits import PermitHold
 from mooring.engine.plugin import SKIP, AfterChoice, Permit, Plugin, PreFilter, Reserve
 from mooring.engine.profile import Profile
 from mooring.engine.queue.queue import Entry
@@ -206,7 +206,7 @@ class Steps:
 
     cluster: Cluster
     is_rehearsal: bool = False
-    holds: list[Hold] = field(default_factory=list)
+    holds: list[PermitHold] = field(default_factory=list)
     """Whoever was let wait: filled in by who tries them together."""
     _chosen: dict[str, Chosen] = field(default_factory=dict)
 

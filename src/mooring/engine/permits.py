@@ -17,7 +17,7 @@ from mooring.state.plans import Plan, PlanId, Reason
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class PermitHold:
     """Pods that a permit plugin lets wait together, and the rows to be held for them meanwhile."""
 
     entries: tuple[Entry, ...]
@@ -25,7 +25,7 @@ class Hold:
     verdict: Verdict
 
 
-def hold_room(cycle: Cycle, hold: Hold, gang: GangKey = NO_GANG) -> list[Decision]:
+def hold_room(cycle: Cycle, hold: PermitHold, gang: GangKey = NO_GANG) -> list[Decision]:
     """Let pods wait where they are to run."""
     cluster = cycle.cluster
     plan = nominate(cluster, cycle.queue, hold.entries, hold.rows, gang=gang, reason=Reason.PERMIT)

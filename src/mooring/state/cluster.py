@@ -68,6 +68,7 @@ from mooring.state.related import object_key, selected_pod_keys
 from mooring.state.remembered import GangStarts, Moves, OverloadedNodes, PartitionsTold, Preemptions, RefusedDecisions
 from mooring.state.row_facts import Compute, RowFacts
 from mooring.state.rows import NodeRows
+from mooring.state.running import RunningPods
 from mooring.state.shapes import Shape, ShapeTable, selected_keys
 from mooring.state.shares import ShareRecords
 from mooring.state.tenants import TenantTable
@@ -120,6 +121,7 @@ class Cluster(Plans):
         self._effects = EffectStore(self.shapes)
         self._partial_usages: dict[Hashable, PartialUsage] = {}
         self._row_facts: dict[Hashable, RowFacts] = {}
+        self._running: RunningPods | None = None
         self._bound: tuple[tuple[int, int], NDArray[np.int32], NDArray[np.int32]] | None = None
         self.pod_updates = PodChanges()
         """Bound pods that were seen anew where they are, as the same shape: when they started, what they are called."""
@@ -688,6 +690,12 @@ class Cluster(Plans):
         if found is None:
             found = self._row_facts[key] = RowFacts(self, width, compute)
         return found
+
+    def running_pods(self, *, with_costs: bool = False) -> RunningPods:
+        """All bound pods by row, the most important first; `with_costs` also with what evicting each would cost."""
+        if self._running is None or (with_costs and not self._running.with_costs):
+            self._running = RunningPods(self, with_costs=with_costs)
+        return self._running
 
     def bound_pods(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The shapes and the rows of all bound pods, as two columns."""

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from preemption_builders import make_budget, make_gang, make_member, make_running
 
-from mooring.actions.preempt.running import RunningPods
 from mooring.model.api.policies import PodDisruptionBudget
 from mooring.model.events import GangSeen, ObjectSeen, PodLost, PodSeen
 from mooring.model.keys import PodKey
 from mooring.state.budgets import split_one_by_one
 from mooring.state.cluster import Cluster
+from mooring.state.running import RunningPods
 from mooring.testing.builders import make_cluster, make_node, make_scheduler
 
 HOURS = 100_000.0

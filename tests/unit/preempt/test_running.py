@@ -3,7 +3,7 @@
 import numpy as np
 from preemption_builders import make_running
 
-from mooring.actions.preempt.running import RunningPods
+from mooring.state.running import RunningPods
 from mooring.testing.builders import HOSTNAME, make_cluster, make_node, make_pod, make_spread
 
 

@@ -24,7 +24,7 @@ from mooring.actions.gangs.search import PlacementSearch, domain_keys, wants_oth
 from mooring.actions.gangs.topology.located import Located
 from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.binding import Steps, decisions_to_bind, needs_steps
-from mooring.engine.permits import Hold
+from mooring.engine.permits import PermitHold
 from mooring.engine.plugin import Change
 from mooring.engine.queue.queue import Entry, GangEntry, Queue
 from mooring.engine.queue.shared import SharedQueues
@@ -49,7 +49,7 @@ class GangOutcome:
     message: str = ""
     helped_by: Change = Change.ANY
     moved_by: Callable[[Shape], bool] = lambda shape: True
-    hold: Hold | None = None
+    hold: PermitHold | None = None
     """Set if there is room for them, and a permit plugin lets them wait in it."""
 
 
@@ -174,7 +174,7 @@ class GangPlacer:
             refused = steps.bind(stepping)
             if refused is not None and refused.hold_seconds is not None:
                 members = [entry for group in groups for entry in group.entries]
-                steps.holds.append(Hold(tuple(members), tuple(entry.record.row for entry in members), refused))
+                steps.holds.append(PermitHold(tuple(members), tuple(entry.record.row for entry in members), refused))
                 return f"one of them {'; '.join(refused.reasons)}"
             if refused is not None:
                 return f"{refused.plugin} refuses one of them: {'; '.join(refused.reasons)}"

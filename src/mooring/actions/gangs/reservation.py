@@ -23,15 +23,14 @@ from mooring.model.keys import NO_GANG, GangKey
 from mooring.model.values.durations import duration_seconds
 from mooring.state.cluster import Cluster
 from mooring.state.forecasts import GangForecast
-from mooring.state.plans import Held as HeldRow
-from mooring.state.plans import Plan, PlanId, Reason
+from mooring.state.plans import Held, Plan, PlanId, Reason
 from mooring.state.waiting import Where
 
 T = TypeVar("T")
 
 
 @dataclass
-class Held:
+class GangReservation:
     """What is held for a gang just now."""
 
     gang: GangEntry
@@ -52,7 +51,7 @@ class Reservation:
         self._placer = placer
         self._after = after_seconds
         self._forecast = Forecast(placer)
-        self.held: Held | None = None
+        self.held: GangReservation | None = None
 
     def begin(self, cycle: Cycle) -> None:
         """Give the gang that is to get the reservation its turn, if there is anybody to keep the room from."""
@@ -91,9 +90,9 @@ class Reservation:
             forecast = self._forecast.plan(cluster, gang, now)
             if forecast is not None:
                 # The members have their rows, though others may still be there: no other pod fits in then.
-                holds = tuple(HeldRow(key, row) for key, row in zip(forecast.members, forecast.rows, strict=True))
+                holds = tuple(Held(key, row) for key, row in zip(forecast.members, forecast.rows, strict=True))
                 plan_id = cluster.adopt(Plan(Reason.RESERVATION, holds, subject=gang.root.key))
-                self.held = Held(gang, gang.priority, gang.may_preempt, forecast, plan_id)
+                self.held = GangReservation(gang, gang.priority, gang.may_preempt, forecast, plan_id)
 
     def end(self, cluster: Cluster) -> None:
         """Let go of everything that is held."""
@@ -168,5 +167,5 @@ class Reservation:
         return Verdict(PLUGIN, Rejection((_kept_for(held),)))
 
 
-def _kept_for(held: Held) -> str:
+def _kept_for(held: GangReservation) -> str:
     return f"room is kept for gang {held.gang.name}, which is ahead"

@@ -17,18 +17,17 @@ from mooring.actions.preempt.gangs.search import BEFORE, GangFound
 from mooring.actions.preempt.gangs.turn import is_being_made_room_for, make_room_for_gang
 from mooring.actions.preempt.pods.eligible import ALREADY, why_not
 from mooring.actions.preempt.pods.search import Found, InVain, VictimSearch, refusals
-from mooring.actions.preempt.resumed import resume
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.action import Action, Cycle
 from mooring.engine.asking import faults_of
-from mooring.engine.disruption import Disrupted, Forced, check_progress, disrupt, holds_of
+from mooring.engine.disruption import Disrupted, Forced, check_progress, disrupt, holds_of, nominate
 from mooring.engine.evaluate import Evaluation
-from mooring.engine.follow_up import follow_up
+from mooring.engine.follow_up import all_fit, follow_up
 from mooring.engine.plugin import PostFilter
 from mooring.engine.queue.entries import PLUGIN as GANGS
 from mooring.engine.queue.queue import Entry, GangEntry, Parked, Queue, Turn
 from mooring.model.decisions import Decision, Evict, Wait
-from mooring.model.keys import PodKey
+from mooring.model.keys import NO_GANG, GangKey, PodKey
 from mooring.state.gangs import GangRecord
 from mooring.state.plans import Plan, Reason
 from mooring.state.views import PodView
@@ -296,3 +295,34 @@ def _ask_others(plugins: Sequence[PostFilter], entry: Entry, answer: Evaluation)
         if node is not None:
             return Wait(entry.record.key, answer.message(), answer.refusing_plugins(), node)
     return None
+
+
+# Room that was being made before this scheduler saw it: the world says which pods are nominated where, and which are
+# leaving. So a scheduler that was started anew goes on where another stopped.
+
+
+def resume(
+    search: VictimSearch, queue: Queue, entries: Sequence[Entry], priority: int, gang: GangKey = NO_GANG
+) -> Plan | None:
+    """Nominate pods to where the world has nominated them, if all fit there once those have left who are leaving."""
+    cluster = search.cluster
+    found = [cluster.nodes.row_of.get(entry.record.pod.status.nominated_node_name) for entry in entries]
+    rows = [row for row in found if row is not None]
+    leaving = [
+        other
+        for row in sorted(set(rows))
+        for other in cluster.pods.on(row)
+        if other.priority < priority and other.shape.terminating
+    ]
+    if not rows or len(rows) < len(entries) or not leaving:
+        return None
+    with search.running.supposing():
+        for other in leaving:
+            cluster.release(other.key)
+        for entry, row in zip(entries, rows, strict=True):
+            cluster.assume(entry.record.key, row)
+        if not all_fit(cluster, entries):
+            return None
+    for other in leaving:
+        cluster.mark_leaving(other.key)
+    return nominate(cluster, queue, entries, rows, leaving, gang)

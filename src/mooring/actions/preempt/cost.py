@@ -8,11 +8,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.preempt.running import NOT_STARTED, Matrix, RunningPods
 from mooring.actions.preempt.tolerations import scheduled_at, toleration_of
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.plugin import Mask
 from mooring.state.remembered import Preemptions
+from mooring.state.running import NOT_STARTED, Matrix, RunningPods
 
 SECOND = 1_000_000
 """Times are in microseconds."""

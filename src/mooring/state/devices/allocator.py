@@ -53,7 +53,7 @@ def allocate(
 ) -> Solution | str:
     """What claims get of a row in some state; a text, in kube-scheduler's words, if they cannot be met there."""
     try:
-        return _Search(state, claims, most_steps, packs).run()
+        return _DeviceSearch(state, claims, most_steps, packs).run()
     except Unanswerable as error:
         found: str = error.args[0]
         return found
@@ -72,7 +72,7 @@ class _Wanted:
     """By position, whether it is selected."""
 
 
-class _Search:
+class _DeviceSearch:
     def __init__(self, state: DeviceState, claims: Sequence[ClaimRequests], most_steps: int, packs: bool) -> None:
         self._inventory = state.inventory
         self._claims = claims

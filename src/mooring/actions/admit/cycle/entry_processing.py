@@ -23,14 +23,14 @@ from mooring.model.api.kueue import ANY
 from mooring.model.keys import WorkloadKey
 
 
-class Refusal(NamedTuple):
+class StartRefusal(NamedTuple):
     """Why a workload may not start although there is quota for it."""
 
     why: Requeue
     message: str
 
 
-MayStart = Callable[[Entry], Refusal | None]
+MayStart = Callable[[Entry], StartRefusal | None]
 """Asked of each entry that has quota, or will have once its victims are gone, last of all: a refusal is final."""
 
 

@@ -5,8 +5,9 @@ enough for the queue's policy; otherwise the best one seen is taken. Where the s
 workload that could not start with that flavor tries the ones behind it next time.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from mooring.actions.admit.cycle.conditions import Note, Shortage, TooMuch, pod_sets_message
 from mooring.actions.admit.cycle.flavor_modes import (
@@ -44,6 +45,8 @@ class Choice:
     option: FlavorOption
     flavor_modes: dict[str, FlavorMode] = field(default_factory=dict)
     tried: int = -1
+    is_first: bool = True
+    """Whether no other was looked at."""
     fits: bool = True
     """Whether all of it is free."""
 
@@ -119,12 +122,18 @@ class FlavorAssigner:
 
         `position` is where the last search stopped; `now_at` (cycle, generation) is noted with the new one.
         """
-        search = _Search(self, pending, queue, position, pins)
+        search = _FlavorSearch(self, pending, queue, position, pins)
         given = tuple(counts) if counts is not None else tuple([pod_set.count for pod_set in pending.pod_sets])
+        parts = list[_FlavorsTogether]()
+        usage = dict[int, int]()
         for quota_request in self._quota_requests.of(pending, queue, given, is_whole=counts is None):
-            if not search.assign_together(quota_request, given):
+            part = search.assign_together(quota_request, given, usage)
+            parts.append(part)
+            for column, amount, _ in part.taken:
+                usage[column] = usage.get(column, 0) + amount
+            if not part.flavors:
                 break
-        assignment = search.result(given, now_at)
+        assignment = _put_together(parts, usage, given, ScanPosition(*now_at, tuple(_tried(parts))))
         if queue.topology_flavors and assignment.mode != Mode.NO_FIT:
             self._assign_topology(pending, queue, assignment)
         return assignment
@@ -194,68 +203,104 @@ class FlavorAssigner:
         return self._matcher.mismatch(flavor, pod_set.selection, pod_set.spec)
 
 
-class _Search:
-    """One assignment in the making."""
+@dataclass(frozen=True, slots=True)
+class _FlavorsTogether:
+    """The flavors of a pod set, or of a group that must have the same; none if they were not found."""
 
-    def __init__(
-        self,
-        assigner: FlavorAssigner,
-        pending: PendingWorkload,
-        queue: Queue,
-        position: ScanPosition | None,
-        pins: Pins | None,
-    ) -> None:
-        self._assigner = assigner
-        self._pending = pending
-        self._queue = queue
-        self._position = position
-        self._pins = pins
-        self._usage: dict[int, int] = {}
-        self._short: set[int] = set()
-        self._tried: list[Mapping[str, int]] = []
-        self._flavors: list[PodSetFlavors] = []
-        self._mode = Mode.FIT
-        self._borrow_height = 0
-        self._heights: set[int] = set()
-        self._is_first_choice = True
-        self._reason = Reason.NONE
-        self._notes: list[tuple[str, list[Note]]] = []
+    flavors: tuple[PodSetFlavors, ...] = ()
+    tried: tuple[Mapping[str, int], ...] = ({},)
+    """By pod set: where the next search goes on, by resource."""
+    taken: tuple[tuple[int, int, FlavorMode], ...] = ()
+    """What is used of each column, and what that takes."""
+    notes: tuple[tuple[str, list[Note]], ...] = ()
+    reason: Reason = Reason.NONE
+    is_first_choice: bool = True
 
-    def assign_together(self, quota_request: QuotaRequest, counts: Sequence[int]) -> bool:
-        """Find flavors for a pod set, or for a group that must have the same; False if there are none."""
-        pod_sets = self._pending.pod_sets
+
+def _tried(parts: Sequence[_FlavorsTogether]) -> Iterator[Mapping[str, int]]:
+    return chain.from_iterable(part.tried for part in parts)
+
+
+def _put_together(
+    parts: Sequence[_FlavorsTogether], usage: dict[int, int], counts: tuple[int, ...], position: ScanPosition
+) -> Assignment:
+    """The assignment that the parts of a workload make up."""
+    taken = [found for part in parts for found in part.taken]
+    flavors = tuple(chain.from_iterable(part.flavors for part in parts))
+    short_columns = frozenset(column for column, _, found in taken if found.possibility != Possibility.FIT)
+    heights = {found.borrow_height for _, _, found in taken}
+    # Pod sets are looked at one after another: what is theirs by right is so of each; else there must be one.
+    is_of_one_height = len(heights) < 2 and (len(flavors) == 1 or not any(heights))
+    is_found = all(part.flavors for part in parts)
+    return Assignment(
+        mode=Mode.NO_FIT if not is_found else Mode.PREEMPT if short_columns else Mode.FIT,
+        counts=counts,
+        pod_sets=flavors,
+        usage=usage,
+        short_columns=short_columns,
+        borrow_height=max(heights, default=0),
+        position=position,
+        reason=parts[-1].reason if parts else Reason.NONE,
+        notes=[note for part in parts for note in part.notes],
+        is_first_choice=is_of_one_height and all(part.is_first_choice for part in parts),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _FlavorSearch:
+    """What is looked for: flavors for one workload."""
+
+    assigner: FlavorAssigner
+    pending: PendingWorkload
+    queue: Queue
+    position: ScanPosition | None
+    pins: Pins | None
+
+    def assign_together(
+        self, quota_request: QuotaRequest, counts: Sequence[int], usage: Mapping[int, int]
+    ) -> _FlavorsTogether:
+        """Find flavors for a pod set, or for a group that must have the same, besides what is in use by column."""
+        pod_sets = self.pending.pod_sets
         together = [pod_sets[index] for index in quota_request.members]
         chosen: dict[str, Choice] = {}
         notes: list[Note] = []
+        is_first_choice = True
         for resource, group, wanted in quota_request.groups:
-            if group is None:
-                return self._give_up(together, [f"resource {resource} unavailable in ClusterQueue"])
             in_the_way: list[Note] = []
-            choice = self._find_flavor(quota_request.members, resource, group, wanted, in_the_way)
-            if choice is None:
-                return self._give_up(together, in_the_way)
+            choice: Choice | Reason = Reason.NoMatchingFlavor
+            if group is None:
+                in_the_way.append(f"resource {resource} unavailable in ClusterQueue")
+            else:
+                choice = self._find_flavor(quota_request.members, resource, group, wanted, in_the_way, usage)
+            if isinstance(choice, Reason):
+                named_notes = tuple((pod_set.name, in_the_way) for pod_set in together)
+                return _FlavorsTogether(notes=named_notes, reason=choice, is_first_choice=is_first_choice)
             for name in wanted:
                 chosen[name] = choice
+            is_first_choice &= choice.is_first
             if not choice.fits:
                 notes += in_the_way
-        if notes:
-            self._notes += [(pod_set.name, notes) for pod_set in together]
+        tried = list[Mapping[str, int]]()
+        taken = list[tuple[int, int, FlavorMode]]()
+        flavors = list[PodSetFlavors]()
         for index, total in zip(quota_request.members, quota_request.totals, strict=True):
             # Of a group each has what it asks for itself; who asks for nothing goes where the others go.
-            own = (
-                {name: chosen[name] for name in chosen if name in total}
-                if total and len(quota_request.members) > 1
-                else chosen
-            )
-            self._take(pod_sets[index], counts[index], total, own)
-        return True
-
-    def _give_up(self, together: Sequence[PodSetRequest], in_the_way: list[Note]) -> bool:
-        self._notes += [(pod_set.name, in_the_way) for pod_set in together]
-        self._mode = Mode.NO_FIT
-        self._tried.append({})
-        self._reason = self._reason or Reason.NoMatchingFlavor
-        return False
+            is_one_of_several = total and len(quota_request.members) > 1
+            own = {name: chosen[name] for name in chosen if name in total} if is_one_of_several else chosen
+            taken += [
+                (choice.option.columns[resource], total.get(resource, 0), choice.flavor_modes[resource])
+                for resource, choice in own.items()
+            ]
+            named = {resource: choice.option.flavor for resource, choice in own.items()}
+            flavors.append(PodSetFlavors(pod_sets[index].name, counts[index], named))
+            tried.append({resource: choice.tried for resource, choice in own.items()})
+        return _FlavorsTogether(
+            tuple(flavors),
+            tuple(tried),
+            tuple(taken),
+            tuple((pod_set.name, notes) for pod_set in together) if notes else (),
+            is_first_choice=is_first_choice,
+        )
 
     def _find_flavor(
         self,
@@ -264,14 +309,16 @@ class _Search:
         group: FlavorGroup,
         wanted: Mapping[str, int],
         in_the_way: list[Note],
-    ) -> Choice | None:
-        start = self._position.next_flavor(members[0], resource) if self._position is not None else 0
+        usage: Mapping[int, int],
+    ) -> Choice | Reason:
+        """The best flavor of a group, or why there is none."""
+        start = self.position.next_flavor(members[0], resource) if self.position is not None else 0
         best, best_grade = None, WORST
         least = Reason.NONE
         tried = -1
         for tried in range(start, len(group.options)):
             option = group.options[tried]
-            if self._pins is not None and all(self._pins[index].get(resource) != option.flavor for index in members):
+            if self.pins is not None and all(self.pins[index].get(resource) != option.flavor for index in members):
                 continue
             mismatch = self._mismatch(option.flavor, group, members)
             if mismatch:
@@ -279,82 +326,49 @@ class _Search:
                 least = milder(least, Reason.NoMatchingFlavor)
                 continue
             choice = Choice(option)
-            flavor_mode, reason = self._grade_option(choice, wanted, in_the_way)
+            flavor_mode, reason = self._grade_option(choice, wanted, in_the_way, usage)
             if flavor_mode.possibility == Possibility.NO_FIT:
                 least = milder(least, reason)
-            if not tries_next(flavor_mode, self._queue):
+            if not tries_next(flavor_mode, self.queue):
                 best = choice
                 break
-            if is_preferred(flavor_mode, best_grade, self._queue.prefers_preemption):
+            if is_preferred(flavor_mode, best_grade, self.queue.prefers_preemption):
                 best, best_grade = choice, flavor_mode
         if best is None:
-            self._reason = least
-            return None
-        self._is_first_choice &= tried == 0
+            return least or Reason.NoMatchingFlavor
+        best.is_first = tried == 0
         best.tried = -1 if tried == len(group.options) - 1 else tried
         return best
 
     def _mismatch(self, flavor: str, group: FlavorGroup, members: tuple[int, ...]) -> str:
         for index in members:
-            wrong = self._assigner.mismatch(self._queue, flavor, group.resources, self._pending.pod_sets[index])
+            wrong = self.assigner.mismatch(self.queue, flavor, group.resources, self.pending.pod_sets[index])
             if wrong:
                 return wrong
         return ""
 
     def _grade_option(
-        self, choice: Choice, wanted: Mapping[str, int], in_the_way: list[Note]
+        self, choice: Choice, wanted: Mapping[str, int], in_the_way: list[Note], usage: Mapping[int, int]
     ) -> tuple[FlavorMode, Reason]:
         """The worst grade over the resources that the group must provide."""
-        queue, worst, reason = self._queue, BEST, Reason.NONE
+        queue, worst, reason = self.queue, BEST, Reason.NONE
         for resource, amount in wanted.items():
             column = choice.option.columns[resource]
-            before = self._usage.get(column, 0)
+            before = usage.get(column, 0)
             total = amount + before
             if worst.possibility == Possibility.NO_FIT:
                 # Settled; all that the others can add is a more telling reason.
-                reason = max(reason, self._assigner.lasting_reason(queue, column, total))
-                if (note := self._assigner.note(queue, column, before, amount)) is not None:
+                reason = max(reason, self.assigner.lasting_reason(queue, column, total))
+                if (note := self.assigner.note(queue, column, before, amount)) is not None:
                     in_the_way.append(note)
                 continue
-            flavor_mode, why = self._assigner.flavor_mode(self._pending, queue, column, total)
+            flavor_mode, why = self.assigner.flavor_mode(self.pending, queue, column, total)
             if flavor_mode.possibility != Possibility.FIT:
                 choice.fits = False
                 reason = max(reason, why)
-                if (note := self._assigner.note(queue, column, before, amount)) is not None:
+                if (note := self.assigner.note(queue, column, before, amount)) is not None:
                     in_the_way.append(note)
             if is_preferred(worst, flavor_mode, queue.prefers_preemption):
                 worst = flavor_mode
             choice.flavor_modes[resource] = flavor_mode
         return worst, reason
-
-    def _take(self, pod_set: PodSetRequest, count: int, requests: Mapping[str, int], chosen: dict[str, Choice]) -> None:
-        for resource, choice in chosen.items():
-            flavor_mode, column = choice.flavor_modes[resource], choice.option.columns[resource]
-            self._usage[column] = self._usage.get(column, 0) + requests.get(resource, 0)
-            if flavor_mode.borrow_height > self._borrow_height:
-                self._borrow_height = flavor_mode.borrow_height
-            self._heights.add(flavor_mode.borrow_height)
-            if flavor_mode.possibility != Possibility.FIT:
-                self._short.add(column)
-                self._mode = Mode.PREEMPT
-        self._tried.append({resource: choice.tried for resource, choice in chosen.items()})
-        flavors = {resource: choice.option.flavor for resource, choice in chosen.items()}
-        self._flavors.append(PodSetFlavors(pod_set.name, count, flavors))
-
-    def result(self, counts: tuple[int, ...], now_at: tuple[int, int]) -> Assignment:
-        return Assignment(
-            mode=self._mode,
-            counts=counts,
-            pod_sets=tuple(self._flavors),
-            usage=self._usage,
-            short_columns=frozenset(self._short),
-            borrow_height=self._borrow_height,
-            position=ScanPosition(now_at[0], now_at[1], tuple(self._tried)),
-            reason=self._reason,
-            notes=self._notes,
-            is_first_choice=self._is_first_choice and self._is_of_one_height(),
-        )
-
-    def _is_of_one_height(self) -> bool:
-        """Pod sets are looked at one after another: what is theirs by right is so of each; else there must be one."""
-        return len(self._heights) < 2 and (len(self._flavors) == 1 or not self._borrow_height)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager, suppress
 
 from mooring.actions.admit.cycle.conditions import PODS_NOT_READY
-from mooring.actions.admit.cycle.entry_processing import Refusal
+from mooring.actions.admit.cycle.entry_processing import StartRefusal
 from mooring.actions.admit.cycle.nominate import Entry
 from mooring.actions.admit.cycle.pending_queue import Requeue
 from mooring.actions.admit.lifecycle.lifecycle import Lifecycle
@@ -87,13 +87,13 @@ class Gate:
         self._ahead: list[tuple[WorkloadRecord, tuple[PodSetFlavors, ...]]] = []
         """Workloads whose pods will be placed first, as far as they can be, and are not in the what-if yet."""
 
-    def may_start(self, entry: Entry) -> Refusal | None:
+    def may_start(self, entry: Entry) -> StartRefusal | None:
         if entry.victims:
             return self._may_preempt(entry)
         cycle = self._lifecycle.admission.cycle
         has_let_through = self._keeper.lets_through_one_a_cycle and self._passed_in == cycle
         if has_let_through or self._keeper.blocks(self._lifecycle):
-            return Refusal(Requeue.PODS_NOT_READY, PODS_NOT_READY)
+            return StartRefusal(Requeue.PODS_NOT_READY, PODS_NOT_READY)
         workload = self._lifecycle.workloads[entry.pending.key]
         if not self._keeper.checks(workload):
             self._ahead.append((workload, entry.assignment.pod_sets))
@@ -101,11 +101,11 @@ class Gate:
             problem = self._place(workload, entry)
             self._keeper.note_placement(workload.key, problem is None)
             if problem is not None:
-                return Refusal(Requeue.NO_PLACE, problem)
+                return StartRefusal(Requeue.NO_PLACE, problem)
         self._passed_in = cycle
         return None
 
-    def _may_preempt(self, entry: Entry) -> Refusal | None:
+    def _may_preempt(self, entry: Entry) -> StartRefusal | None:
         """Refuse a workload whose pods could not be placed even without its victims: they would go in vain, get their
         quota back, and be preempted again."""
         workload, cluster = self._lifecycle.workloads[entry.pending.key], self._pods.cluster
@@ -124,7 +124,7 @@ class Gate:
         finally:
             self._was_asked, self._ahead, self._placed = before
         self._keeper.note_placement(workload.key, problem is None)
-        return None if problem is None else Refusal(Requeue.NO_PLACE, problem)
+        return None if problem is None else StartRefusal(Requeue.NO_PLACE, problem)
 
     def end_cycle(self) -> None:
         """Turns are tried out, and these are over: let the pods of those who start have their places again."""

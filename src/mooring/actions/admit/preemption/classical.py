@@ -46,7 +46,7 @@ class Candidate(NamedTuple):
 _Entry = tuple[tuple[bool, float, int, float, str], int, int, AdmittedWorkload]
 
 
-class Ranking:
+class VictimRanking:
     """The candidates of several queues in one list, in the order in which they would go."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Ranking:
 class _Others:
     """The workloads of other queues that a preemptor may take quota from."""
 
-    def __init__(self, ledger: Ledger, preemptor: Preemptor, ranking: Ranking) -> None:
+    def __init__(self, ledger: Ledger, preemptor: Preemptor, ranking: VictimRanking) -> None:
         self._ledger = ledger
         self._preemptor = preemptor
         self._ranking = ranking
@@ -148,7 +148,7 @@ class ClassicalPreemption:
     """Finds victims by rank."""
 
     def __init__(self) -> None:
-        self._kept: KeptCandidates[Ranking] = KeptCandidates(lambda ledger: Ranking())
+        self._kept: KeptCandidates[VictimRanking] = KeptCandidates(lambda ledger: VictimRanking())
 
     def find_victims(self, ledger: Ledger, preemptor: Preemptor) -> list[Victim]:
         """Find a set of victims none of which could stay; empty if there is none. The ledger is left as it was."""
@@ -157,7 +157,7 @@ class ClassicalPreemption:
         if queue.within_queue != NEVER:
             own = candidates_in(ledger, queue.node, preemptor, queue.within_queue)
         takes_from_others = queue.reclaim != NEVER and queue.has_cohort
-        ranking = self._kept.of(ledger, preemptor) if takes_from_others else Ranking()
+        ranking = self._kept.of(ledger, preemptor) if takes_from_others else VictimRanking()
         others = _Others(ledger, preemptor, ranking)
         has_hierarchy = others.has_any(by_right=True)
         are_all_own = not has_hierarchy and not others.has_any(by_right=False)

@@ -65,7 +65,7 @@ class FairPreemption:
         with ledger.what_if():
             # The shares to compare are those with the preemptor admitted.
             ledger.add_usage(preemptor.queue.node, preemptor.usage)
-            attempt = _Attempt(ledger, self._shares, preemptor)
+            attempt = _VictimsSoFar(ledger, self._shares, preemptor)
             left = attempt.run_first(_ShareOrder(ledger, self._shares, preemptor, others, own), self._first_rule)
             if not attempt.has_room and self._has_second_rule:
                 attempt.run_second(left)
@@ -99,7 +99,7 @@ def _own_candidates(ledger: Ledger, preemptor: Preemptor) -> list[AdmittedWorklo
     return candidates_in(ledger, queue.node, preemptor, queue.within_queue)
 
 
-class _Attempt:
+class _VictimsSoFar:
     """Victims as they are chosen; they leave the ledger at once, so that every share is the current one."""
 
     def __init__(self, ledger: Ledger, shares: Shares, preemptor: Preemptor) -> None:

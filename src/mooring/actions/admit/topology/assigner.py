@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from mooring.actions.admit.topology.balanced import place_balanced
 from mooring.actions.admit.topology.counts import LevelCounts, Numbers, Slicing, count_leaves, count_up
 from mooring.actions.admit.topology.flavor import FlavorTopology, Matching
-from mooring.actions.admit.topology.messages import layers_message, not_fit_message
 from mooring.actions.admit.topology.placement import Need, NoRoom, place
-from mooring.actions.admit.topology.request import PodSetTopologyRequest
+from mooring.actions.admit.topology.request import PodSetTopologyRequest, SliceLayer
 from mooring.actions.admit.topology.usage import DomainUsage, DomainUse, TopologyUse, sum_up
 from mooring.model.api.pods import PodSpec
 from mooring.model.decisions import TopologyAssignment, TopologyDomain
@@ -76,7 +75,7 @@ class TopologyAssigner:
             flavor, first = self.flavors[name], len(found.uses)
             for together in _groups(by_flavor[name]):
                 assumed = sum_up(found.uses)
-                given = _Attempt(flavor, together, assumed, is_empty).run(balanced=self._balanced)
+                given = _FlavorPlacement(flavor, together, assumed, is_empty).run(balanced=self._balanced)
                 if isinstance(given, str):
                     message = self._message(given, flavor, together, found.uses[first:] if first else None, is_empty)
                     return Found(failed=together.workers.name, message=message)
@@ -94,7 +93,7 @@ class TopologyAssigner:
         """
         if uses is None:
             return message
-        alone = _Attempt(flavor, together, sum_up(uses), is_empty).run(balanced=self._balanced)
+        alone = _FlavorPlacement(flavor, together, sum_up(uses), is_empty).run(balanced=self._balanced)
         return alone if isinstance(alone, str) else message
 
     def fits(self, flavors: Iterable[str], uses: Sequence[DomainUse]) -> bool:
@@ -132,7 +131,7 @@ def _groups(needs: Sequence[PodSetNeed]) -> list[_Together]:
     return found
 
 
-class _Attempt:
+class _FlavorPlacement:
     """One pod set, or a leader and its workers, in one flavor."""
 
     def __init__(
@@ -277,3 +276,44 @@ def _count(left: Mapping[str, Numbers], wanted: Mapping[str, int]) -> Numbers:
     counts = [left[name] // amount for name, amount in wanted.items()]
     found: Numbers = np.maximum(np.minimum.reduce(counts), 0)
     return found
+
+
+# Why a topology has no place for a pod set, in Kueue's words.
+
+
+def not_fit_message(topology: str, fitting: int, wanted: int, size: int) -> str:
+    """Say how many of the pods, or of the slices, would fit.
+
+    >>> not_fit_message("dc", 8, 10, 1), not_fit_message("dc", 0, 3, 4)
+    ('topology "dc" allows to fit only 8 out of 10 pod(s)', 'topology "dc" doesn\\'t allow to fit any of 3 slice(s)')
+    """
+    unit = "pod(s)" if size == 1 else "slice(s)"
+    if not fitting:
+        return f'topology "{topology}" doesn\'t allow to fit any of {wanted} {unit}'
+    return f'topology "{topology}" allows to fit only {fitting} out of {wanted} {unit}'
+
+
+def layers_message(
+    flavor: FlavorTopology, levels: Sequence[LevelCounts], layers: Sequence[SliceLayer], count: int, depth: int
+) -> str:
+    """Say of each layer of slices how many would fit in the best domain of the depth that was searched last."""
+    tree = flavor.tree
+    best = _best_domain(flavor, levels, depth)
+    text = f'topology "{flavor.topology}" doesn\'t allow to fit'
+    for layer in layers:
+        at = flavor.levels.index(layer.level) + 1
+        domains = np.array([best], np.intp)
+        for above in range(depth, at):
+            domains = tree.children(above, domains)[0]
+        fitting = int((levels[at].pods[domains] // layer.size).sum()) if at >= depth else 0
+        text += f"; {fitting}/{count // layer.size} slice(s) fit on level {layer.level}"
+    return text
+
+
+def _best_domain(flavor: FlavorTopology, levels: Sequence[LevelCounts], depth: int) -> int:
+    """The domain with most slices; among equals the one whose name, as Kueue writes it, comes first."""
+    slices = levels[depth].slices
+    most = np.flatnonzero(slices == slices.max()).tolist()
+    is_node = depth == flavor.tree.leaf and flavor.has_nodes_as_leaves
+    paths = {domain: flavor.tree.path(depth, domain) for domain in most}
+    return int(min(most, key=lambda domain: paths[domain][-1] if is_node else ",".join(paths[domain])))

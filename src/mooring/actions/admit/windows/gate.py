@@ -7,7 +7,7 @@ be stopped at any time is not kept from anything.
 
 from collections.abc import Iterable, Iterator
 
-from mooring.actions.admit.cycle.entry_processing import Refusal
+from mooring.actions.admit.cycle.entry_processing import StartRefusal
 from mooring.actions.admit.cycle.nominate import Entry
 from mooring.actions.admit.cycle.pending_queue import Requeue
 from mooring.actions.admit.lifecycle.known_ends import is_preemptible, known_seconds
@@ -30,7 +30,7 @@ class WindowGate:
         """What queues hold, those included that were let through in this cycle; rows of cohorts mean nothing."""
         self._gone: dict[tuple[int, float], dict[tuple[int, int], int]] = {}
 
-    def may_use(self, entry: Entry) -> Refusal | None:
+    def may_use(self, entry: Entry) -> StartRefusal | None:
         watched = self._keeper.watched().get(entry.queue.root)
         if watched is None:
             return None
@@ -41,7 +41,7 @@ class WindowGate:
                 self._usage[entry.queue.node, column] += amount
         return refusal
 
-    def _will_lose(self, entry: Entry, watched: WatchedTree, usage: dict[int, int]) -> Refusal | None:
+    def _will_lose(self, entry: Entry, watched: WatchedTree, usage: dict[int, int]) -> StartRefusal | None:
         workload = self._keeper.lifecycle.workloads[entry.pending.key]
         if is_preemptible(workload):
             return None
@@ -55,7 +55,7 @@ class WindowGate:
             if not self._keeps(entry, usage, tree, at):
                 when = timestamp_text(at)
                 runs = "and nobody says how long it runs" if seconds is None else f"before its {seconds:.0f}s are over"
-                return Refusal(Requeue.QUOTA_ENDS, f"the quota that it would use is taken back at {when}, {runs}")
+                return StartRefusal(Requeue.QUOTA_ENDS, f"the quota that it would use is taken back at {when}, {runs}")
         return None
 
     def _switches(self, watched: WatchedTree, seconds: float | None) -> Iterator[float]:

@@ -5,7 +5,7 @@ a domain. All are pure: how many members fit on each row comes in as a column, r
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,53 +143,59 @@ def _tightest(room: Room, depth: int, enough: Mask) -> int:
 def _assign(room: Room, depth: int, domain: int, need: int) -> Assignment:
     """Spread the members inside one domain, level by level, down to rows."""
     tree = room.tree
-    descent = Descent(room, depth, domain, need)
-    positions, counts = descent.to_rows()
+    positions, counts, leader = Descent.begin(room, depth, domain, need).to_rows()
     used = counts > 0
     return Assignment(
         tree.levels[depth - 1] if depth else "",
         tree.name(depth, domain),
         tree.rows[positions[used]],
         counts[used],
-        leader=int(tree.rows[descent.leader]) if room.loss is not None else NO_LEADER,
+        leader=int(tree.rows[leader]) if room.loss is not None else NO_LEADER,
     )
 
 
 # From one domain down to rows: level by level, as few domains as possible at each.
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Descent:
     """Members on their way down: which domains of one depth take how many units."""
 
-    def __init__(self, room: Room, depth: int, domain: int, need: int) -> None:
-        self.room, self.depth, self.need = room, depth, need
-        self.domains: Domains = np.array([domain])
-        self.leader = domain
-        self.last_slice = -1
-        """The domain whose leftover takes the last, smaller slice; -1 if it has a whole slice's place."""
-        self._fits_whole = bool(room.held(depth)[domain] >= room.wanted(need))
-        units = room.wanted(need) if self._fits_whole else need // room.slice_size
-        self.amounts: Counts = np.array([units], np.int64)
-        if depth == room.slice_depth:
-            self._to_members()
+    room: Room
+    need: int
+    fits_whole: bool
+    """Whether all slices have a whole slice's place; else the leftover of a domain takes the last, smaller one."""
+    depth: int
+    domains: Domains
+    amounts: Counts
+    leader: int
+    last_slice: int = -1
+    """The domain whose leftover takes the last slice, once it is known."""
 
-    def to_rows(self) -> tuple[Domains, Counts]:
-        """Go all the way down: the positions of the rows, in rank order, and how many members each takes."""
-        tree = self.room.tree
-        while self.depth <= tree.leaf:
-            self._step()
-        if self.last_slice < 0:
-            return self.domains, self.amounts
-        order = _put_last(tree, self.domains, self.room.slice_depth, self.last_slice)
-        return self.domains[order], self.amounts[order]
+    @classmethod
+    def begin(cls, room: Room, depth: int, domain: int, need: int) -> "Descent":
+        fits_whole = bool(room.held(depth)[domain] >= room.wanted(need))
+        units = room.wanted(need) if fits_whole else need // room.slice_size
+        begun = cls(room, need, fits_whole, depth, np.array([domain]), np.array([units], np.int64), domain)
+        return begun._in_members() if depth == room.slice_depth else begun
 
-    def _step(self) -> None:
+    def to_rows(self) -> tuple[Domains, Counts, int]:
+        """Go all the way down: the positions of the rows, in rank order, how many members each takes, the leader's."""
+        tree, at = self.room.tree, self
+        while at.depth <= tree.leaf:
+            at = at._step()
+        if at.last_slice < 0:
+            return at.domains, at.amounts, at.leader
+        order = _put_last(tree, at.domains, at.room.slice_depth, at.last_slice)
+        return at.domains[order], at.amounts[order], at.leader
+
+    def _step(self) -> "Descent":
         """Go down one level.
 
         Above the slices' level all that was chosen is one pool, as what matters is how many domains are used in all;
         below it each domain keeps what it got, or slices would be torn.
         """
-        room, depth = self.room, self.depth
+        room, depth, leader = self.room, self.depth, self.leader
         children, owner = room.tree.children(depth, self.domains)
         wanted = self.amounts
         if depth < room.slice_depth:
@@ -197,18 +203,20 @@ class Descent:
         if room.loss is None:
             amounts = fill(owner, wanted, room.units[depth + 1][children], room.members[depth + 1][children])
         else:
-            amounts = self._seat_and_fill(children, owner, wanted, room.loss[depth + 1][children])
+            amounts, leader = self._seat_and_fill(children, owner, wanted, room.loss[depth + 1][children])
         used = amounts > 0
         if room.loss is not None:
-            used |= children == self.leader
-        if not self._fits_whole and depth < room.slice_depth:
+            used |= children == leader
+        if not self.fits_whole and depth < room.slice_depth:
             used[:] = True  # every unit is taken; the leftover may be in a domain that has none
-        self.domains, self.amounts, self.depth = children[used], amounts[used], depth + 1
-        if self.depth == room.slice_depth:
-            self._to_members()
+        below = replace(self, depth=depth + 1, domains=children[used], amounts=amounts[used], leader=leader)
+        return below._in_members() if below.depth == room.slice_depth else below
 
-    def _seat_and_fill(self, children: Domains, owner: Domains, wanted: Counts, loss: Counts) -> Counts:
-        """The leader chooses first, and its domain keeps the members that fit beside it; then the others."""
+    def _seat_and_fill(self, children: Domains, owner: Domains, wanted: Counts, loss: Counts) -> tuple[Counts, int]:
+        """The leader chooses first, and its domain keeps the members that fit beside it; then the others.
+
+        Return how many each domain takes, and the leader's.
+        """
         units, members = self.room.units[self.depth + 1][children], self.room.members[self.depth + 1][children]
         is_pool = self.depth < self.room.slice_depth
         mine = np.flatnonzero(is_pool | (self.domains[owner] == self.leader))
@@ -220,26 +228,24 @@ class Descent:
         wanted[group] -= beside
         amounts = fill(owner, wanted, left, members)
         amounts[chosen] = beside
-        self.leader = int(children[chosen])
-        return amounts
+        return amounts, int(children[chosen])
 
-    def _to_members(self) -> None:
+    def _in_members(self) -> "Descent":
         """At the slices' level, turn slices into members; the last slice may be smaller than the others."""
         room = self.room
-        self.amounts = self.amounts * room.slice_size
+        amounts = self.amounts * room.slice_size
         rest = self.need % room.slice_size
         if not rest:
-            return
-        if self._fits_whole:
-            last = np.flatnonzero(self.amounts)[-1]
-            self.amounts[last] -= room.slice_size - rest
-            return
+            return replace(self, amounts=amounts)
+        if self.fits_whole:
+            amounts[np.flatnonzero(amounts)[-1]] -= room.slice_size - rest
+            return replace(self, amounts=amounts)
         assert room.spare is not None
         spare = room.spare[room.slice_depth][self.domains]
         enough = np.flatnonzero(spare >= rest)
         last = enough[spare[enough].argmin()]
-        self.amounts[last] += rest
-        self.last_slice = int(self.domains[last])
+        amounts[last] += rest
+        return replace(self, amounts=amounts, last_slice=int(self.domains[last]))
 
 
 def _put_last(tree: TopologyTree, positions: Domains, depth: int, domain: int) -> Domains:

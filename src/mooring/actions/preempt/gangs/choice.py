@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from mooring.actions.preempt.gangs.demand import Board, CandidateLines, Want
 from mooring.actions.preempt.gangs.pool import Numbers
-from mooring.actions.preempt.gangs.units import ALONE
 from mooring.actions.preempt.pods.candidates import Amount, SupposedRows
 from mooring.actions.preempt.pods.choice import LOWEST_PRIORITY
-from mooring.actions.preempt.running import Matrix
 from mooring.engine.plugin import Mask
+from mooring.state.gang_units import ALONE
+from mooring.state.running import Matrix
 
 Costs: TypeAlias = tuple[NDArray[np.float64], ...]
 """What the going of each unit costs, the first criterion first."""

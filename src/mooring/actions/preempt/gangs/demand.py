@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.preempt.gangs.pool import NOBODY, Numbers, Pool
-from mooring.actions.preempt.pods.candidates import Amount, Shares, SupposedRows, share_of
+from mooring.actions.preempt.pods.candidates import Amount, ShapeAmounts, SupposedRows, share_of
 from mooring.actions.preempt.pods.reprieve import AskedFilter
-from mooring.actions.preempt.running import Matrix
 from mooring.engine.asking import ask_passes
 from mooring.engine.plugin import Mask
 from mooring.engine.profile import Profile
 from mooring.engine.shortcuts import ForeseenRoom, room_by
 from mooring.state.pods import PodRecord
 from mooring.state.rows import NodeRows, Rows
+from mooring.state.running import Matrix
 from mooring.state.shapes import Shape
 
 MOST = 1 << 40
@@ -62,7 +62,7 @@ class Want:
 class Board:
     """Some rows, and what they would be like without some units of a pool and with some members of a gang."""
 
-    def __init__(self, pool: Pool, shares: Shares, rows: Rows, wants: Sequence[Want]) -> None:
+    def __init__(self, pool: Pool, shares: ShapeAmounts, rows: Rows, wants: Sequence[Want]) -> None:
         self.pool = pool
         self.rows = rows
         self.wants = wants

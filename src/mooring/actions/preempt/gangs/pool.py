@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.preempt.cost import Cost
-from mooring.actions.preempt.gangs.units import ALONE
-from mooring.actions.preempt.running import NOT_STARTED, RunningPods, importance
+from mooring.state.gang_units import ALONE
 from mooring.state.pods import PodRecord
+from mooring.state.running import NOT_STARTED, RunningPods, importance
 
 Numbers = NDArray[np.int64]
 NOBODY = -1

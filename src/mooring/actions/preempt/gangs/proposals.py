@@ -16,9 +16,9 @@ from mooring.actions.preempt.gangs.choice import Chooser
 from mooring.actions.preempt.gangs.demand import Board, Want
 from mooring.actions.preempt.gangs.pool import NOBODY, Numbers, Pool
 from mooring.actions.preempt.gangs.spare import spare, spare_by_total
-from mooring.actions.preempt.gangs.units import ALONE
-from mooring.actions.preempt.pods.candidates import Shares
+from mooring.actions.preempt.pods.candidates import ShapeAmounts
 from mooring.engine.plugin import Mask
+from mooring.state.gang_units import ALONE
 from mooring.state.pods import PodRecord
 from mooring.state.rows import Rows
 
@@ -42,7 +42,7 @@ class Asked:
 class Proposals:
     """All proposals for one gang, at one moment."""
 
-    def __init__(self, pool: Pool, shares: Shares, asked: Asked, cost: Cost | None) -> None:
+    def __init__(self, pool: Pool, shares: ShapeAmounts, asked: Asked, cost: Cost | None) -> None:
         self.pool = pool
         self.wants = wants = asked.wants
         self.board = Board(pool, shares, asked.rows, wants)

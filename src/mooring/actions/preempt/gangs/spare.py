@@ -7,9 +7,9 @@ import numpy as np
 from mooring.actions.preempt.gangs.choice import Choice
 from mooring.actions.preempt.gangs.demand import Board, CandidateLines, Want
 from mooring.actions.preempt.gangs.pool import NOBODY, Numbers
-from mooring.actions.preempt.gangs.units import ALONE
 from mooring.actions.preempt.pods.candidates import Amount, SupposedRows
 from mooring.engine.plugin import Mask
+from mooring.state.gang_units import ALONE
 
 Back = Callable[[Amount], Numbers]
 """How much of an amount each row gets back."""

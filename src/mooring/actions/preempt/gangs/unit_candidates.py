@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from mooring.actions.preempt.gangs.pool import NOBODY as NO_UNIT
 from mooring.actions.preempt.gangs.pool import Numbers, Pool
-from mooring.actions.preempt.pods.candidates import Amount, Shares, SupposedRows
+from mooring.actions.preempt.pods.candidates import Amount, ShapeAmounts, SupposedRows
 from mooring.actions.preempt.pods.choice import LOWEST_PRIORITY, NOBODY
 from mooring.actions.preempt.pods.reprieve import AskedFilter, passes_all
-from mooring.actions.preempt.running import NOT_STARTED, Matrix
 from mooring.engine.plugin import Mask
 from mooring.state.rows import NodeRows, Rows
+from mooring.state.running import NOT_STARTED, Matrix
 from mooring.state.shapes import Shape
 
 
@@ -43,7 +43,7 @@ def pair_up(pool: Pool, rows: Rows) -> Pairs:
 class UnitCandidates:
     """(lines, rows) of units, all of them gone at first."""
 
-    def __init__(self, pool: Pool, shares: Shares, rows: Rows) -> None:
+    def __init__(self, pool: Pool, shares: ShapeAmounts, rows: Rows) -> None:
         self.pool = pool
         self.rows = rows
         self._shares = shares
@@ -140,7 +140,7 @@ class UnitCandidates:
         return needed
 
 
-def without_all(pool: Pool, shares: Shares, rows: Rows) -> SupposedRows:
+def without_all(pool: Pool, shares: ShapeAmounts, rows: Rows) -> SupposedRows:
     """Some rows as they would be without anybody of the pool."""
 
     def given_back(amount: Amount) -> NDArray[np.int64]:

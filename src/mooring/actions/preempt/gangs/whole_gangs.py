@@ -11,12 +11,12 @@ import numpy as np
 
 from mooring.actions.preempt.gangs.pool import Pool
 from mooring.actions.preempt.gangs.unit_candidates import UnitCandidates, without_all
-from mooring.actions.preempt.gangs.units import ALONE
-from mooring.actions.preempt.pods.candidates import Shares
+from mooring.actions.preempt.pods.candidates import ShapeAmounts
 from mooring.actions.preempt.pods.reprieve import AskedFilter, passes_all
 from mooring.actions.preempt.pods.what_if import WhatIf
 from mooring.engine.plugin import Mask
 from mooring.engine.verdict import Rejection
+from mooring.state.gang_units import ALONE
 from mooring.state.pods import PodRecord
 from mooring.state.rows import Rows
 from mooring.state.shapes import Shape
@@ -45,7 +45,7 @@ class Asking:
 
 
 def cheapest_with_gangs(
-    pool: Pool, shares: Shares, rows: Rows, asking: Asking
+    pool: Pool, shares: ShapeAmounts, rows: Rows, asking: Asking
 ) -> tuple[GangsGone | None, dict[int, Rejection]]:
     """The cheapest of some rows on which whole gangs run, and why rows that were tried will not do."""
     refused: dict[int, Rejection] = {}

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.preempt.cost import Cost
-from mooring.actions.preempt.running import Matrix, RunningPods
 from mooring.engine.plugin import Mask
 from mooring.engine.shortcuts import Gone
 from mooring.model.devices.cards import GPU, Sharing
@@ -21,6 +20,7 @@ from mooring.state.cluster import Cluster
 from mooring.state.effects import ShapeEffects
 from mooring.state.nodes import PLACES
 from mooring.state.rows import NodeRows, Rows
+from mooring.state.running import Matrix, RunningPods
 from mooring.state.shapes import Shape
 
 Amount: TypeAlias = tuple[str, str]
@@ -29,7 +29,7 @@ Share: TypeAlias = Amount | ShapeEffects
 """Of which each pod has a share: an amount, or what pods count for to some filter."""
 
 
-class Shares:
+class ShapeAmounts:
     """What a pod of each shape takes of a resource, as columns over shapes; kept between decisions."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -102,7 +102,7 @@ class Candidates:
     def __init__(
         self,
         running: RunningPods,
-        shares: Shares,
+        shares: ShapeAmounts,
         rows: Rows,
         index: Matrix,
         gone: Mask,
@@ -238,7 +238,7 @@ Spared: TypeAlias = Callable[[Matrix], Mask]
 
 def gather_crowd(
     running: RunningPods,
-    shares: Shares,
+    shares: ShapeAmounts,
     rows: Rows,
     priority: int,
     spared: Spared | None = None,

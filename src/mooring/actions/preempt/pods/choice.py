@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from mooring.actions.preempt.pods.candidates import Candidates
 from mooring.actions.preempt.pods.reprieve import AskedFilter, asked_in_all, passes_all, reprieve
-from mooring.actions.preempt.running import NO_POD, NOT_STARTED
 from mooring.engine.plugin import Mask
+from mooring.state.running import NO_POD, NOT_STARTED
 from mooring.state.shapes import Shape
 
 LOWEST_PRIORITY = 1 << 31

@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.actions.preempt.pods.candidates import Candidates, SupposedRows
-from mooring.actions.preempt.running import RunningPods
 from mooring.engine.asking import ask_filter_without, ask_passes
 from mooring.engine.plugin import FilterAnswers, Mask
 from mooring.engine.shortcuts import CountedRoom, SupposingFilter
 from mooring.state.budgets import split_one_by_one
 from mooring.state.rows import NodeRows
+from mooring.state.running import RunningPods
 from mooring.state.shapes import Shape
 
 AskedFilter = tuple[FilterAnswers, Any]

@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from mooring.actions.preempt.cost import NEVER_SECONDS, Cost
 from mooring.actions.preempt.gangs.whole_gangs import Asking, cheapest_with_gangs
-from mooring.actions.preempt.pods.candidates import Candidates, Shares
+from mooring.actions.preempt.pods.candidates import Candidates, ShapeAmounts
 from mooring.actions.preempt.pods.choice import Key, cheapest, key_of, least_costs
 from mooring.actions.preempt.pods.eligible import NOT_HELPFUL, potential_rows, why_not
 from mooring.actions.preempt.pods.relevance import Relevance
 from mooring.actions.preempt.pods.reprieve import AskedFilter, mark_violating, passes_all, reprieve
 from mooring.actions.preempt.pods.victims import Victims, relied_on
 from mooring.actions.preempt.pods.what_if import WhatIf
-from mooring.actions.preempt.running import RunningPods, importance, preemptor_priority
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.answers.answers import is_by_amounts
 from mooring.engine.answers.settled import SettledCache, is_settled
@@ -35,6 +34,7 @@ from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 from mooring.state.rows import Rows
+from mooring.state.running import importance, preemptor_priority
 from mooring.state.shapes import Shape
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -101,8 +101,8 @@ class VictimSearch:
     def __init__(self, cluster: Cluster, *, with_costs: bool = False) -> None:
         """`with_costs` is for profiles that say what preemption may cost."""
         self.cluster = cluster
-        self.running = RunningPods(cluster, with_costs=with_costs)
-        self.shares = Shares(cluster)
+        self.running = cluster.running_pods(with_costs=with_costs)
+        self.shares = ShapeAmounts(cluster)
         self.settled = SettledCache()
         self.relevance = Relevance(cluster)
 

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from mooring.actions.preempt.cost import Cost
 from mooring.actions.preempt.gangs.pool import Pool, gather_pool
-from mooring.actions.preempt.gangs.units import ALONE
-from mooring.actions.preempt.pods.candidates import Candidates, Shares, Spared, gather_crowd
-from mooring.actions.preempt.running import NO_POD, Matrix, RunningPods, preemptor_priority
+from mooring.actions.preempt.pods.candidates import Candidates, ShapeAmounts, Spared, gather_crowd
 from mooring.engine.asking import faults_of
 from mooring.engine.plugin import FilterAnswers, Mask
 from mooring.engine.shortcuts import Reliance, SpoiledByOthers
 from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
+from mooring.state.gang_units import ALONE
 from mooring.state.plans import Plan, Reason
 from mooring.state.pods import UNBOUND, PodRecord
 from mooring.state.rows import Rows
+from mooring.state.running import NO_POD, Matrix, RunningPods, preemptor_priority
 from mooring.state.views import GuardedPod
 
 NOBODY = np.zeros(0, np.int64)
@@ -33,7 +33,7 @@ class Victims:
     def __init__(
         self,
         running: RunningPods,
-        shares: Shares,
+        shares: ShapeAmounts,
         priority: int,
         rows: Rows,
         pod_key: PodKey,

@@ -19,7 +19,7 @@ from mooring.state.workloads import HeldQuota, Logged
 ROOM_HELD_MESSAGE = "the quota that it would take is held for {others}, for whose sake other workloads were preempted"
 
 
-class Hold(NamedTuple):
+class QuotaHold(NamedTuple):
     """What is held for one workload, and whose going makes it free."""
 
     key: WorkloadKey
@@ -35,16 +35,16 @@ class HeldRoom:
     def __init__(self, ledger: Ledger, structure: Structure, kept: Logged[WorkloadKey, HeldQuota]) -> None:
         self._ledger = ledger
         self._kept = kept
-        self._by_root: dict[int, dict[WorkloadKey, Hold]] = {}
+        self._by_root: dict[int, dict[WorkloadKey, QuotaHold]] = {}
         for key, found in kept.items():
             queue = structure.queues.get(found.queue)
             if queue is not None:
                 usage = {
                     structure.column_of[at]: amount for at, amount in found.usage.items() if at in structure.column_of
                 }
-                self._put(Hold(key, queue, usage, found.victims, found.queue_order))
+                self._put(QuotaHold(key, queue, usage, found.victims, found.queue_order))
 
-    def _put(self, hold: Hold) -> None:
+    def _put(self, hold: QuotaHold) -> None:
         self._by_root.setdefault(hold.queue.root, {})[hold.key] = hold
 
     def __contains__(self, key: object) -> bool:
@@ -55,7 +55,7 @@ class HeldRoom:
         pending, queue, columns = entry.pending, entry.queue, self._ledger.tree.columns
         victims = tuple(victim.admitted for victim in entry.victims)
         usage = dict(entry.assignment.usage)
-        self._put(Hold(pending.key, queue, usage, victims, pending.queue_order))
+        self._put(QuotaHold(pending.key, queue, usage, victims, pending.queue_order))
         named = {columns[column]: amount for column, amount in usage.items()}
         self._kept[pending.key] = HeldQuota(queue.name, named, victims, pending.queue_order)
 
@@ -102,6 +102,6 @@ class HeldRoom:
         return [] if fits else [hold.key for hold in holds]
 
 
-def _comes_first(entry: Entry, hold: Hold) -> bool:
+def _comes_first(entry: Entry, hold: QuotaHold) -> bool:
     """Nobody passes the head of a strict queue, not even one for whom others had to go."""
     return entry.queue is hold.queue and entry.queue.is_strict and entry.pending.queue_order < hold.queue_order

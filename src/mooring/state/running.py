@@ -8,17 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.actions.preempt.gangs.units import GangUnits
 from mooring.model.api.pods import Pod
 from mooring.model.jobs.expansion import controller_of
 from mooring.model.validation.checkpoints import LAST_CHECKPOINT
-from mooring.state.cluster import Cluster
 from mooring.state.columns import Interner
+from mooring.state.gang_units import GangUnits
 from mooring.state.pods import PodChanges, PodRecord
+
+if TYPE_CHECKING:
+    from mooring.state.cluster import Cluster
 
 Matrix = NDArray[np.int64]
 
@@ -56,7 +59,7 @@ def importance(record: PodRecord) -> tuple[int, int, str]:
     return -record.priority, start_of(record.pod), record.key
 
 
-def preemptor_priority(cluster: Cluster, pod: Pod) -> int:
+def preemptor_priority(cluster: "Cluster", pod: Pod) -> int:
     """What a pod preempts with: its gang's own priority, if it is in one that has any."""
     part = cluster.gangs.of(pod.key)
     gang = None if part is None else cluster.gangs.root_of(part).gang
@@ -69,7 +72,7 @@ class RunningPods:
     ALWAYS = ("slots", "priorities", "starts", "shapes", "budget_sets")
     FOR_COSTS = ("saved", "workloads", "classes")
 
-    def __init__(self, cluster: Cluster, *, with_costs: bool = False) -> None:
+    def __init__(self, cluster: "Cluster", *, with_costs: bool = False) -> None:
         """`with_costs` reads of each pod what policies about the cost of preemption ask for."""
         self.cluster = cluster
         self.budgets = cluster.budgets

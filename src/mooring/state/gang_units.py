@@ -8,6 +8,7 @@ out already counts for nothing here.
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,11 @@ from numpy.typing import NDArray
 from mooring.model.gangs.gang import Gang
 from mooring.model.keys import GangKey, PodKey
 from mooring.model.priorities import is_preemptible
-from mooring.state.cluster import Cluster
 from mooring.state.gangs import GangRecord
 from mooring.state.pods import UNBOUND, PodRecord
+
+if TYPE_CHECKING:
+    from mooring.state.cluster import Cluster
 
 ALONE = -1
 """Instead of a unit's code: the pod goes by itself."""
@@ -61,7 +64,7 @@ MOST_TOUCHED = 1 << 12
 class GangUnits:
     """All units of the running pods; `refresh` before reading."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: "Cluster") -> None:
         self._cluster = cluster
         self.units: dict[int, Unit] = {}
         """By code."""
