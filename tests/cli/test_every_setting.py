@@ -20,6 +20,7 @@ from mooring.config.batching import BatchingArgs
 from mooring.config.kai_shard import ShardSpec
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.config.queueing import QueueingConfig
+from mooring.config.rebalance_policy import RebalancePolicy
 from mooring.config.scheduler import PluginSet, SchedulerConfig
 from mooring.config.tenant_policy import TenantPolicy
 from mooring.config.volcano_scheduler import VolcanoScheduler
@@ -36,6 +37,7 @@ DOCUMENTS: dict[str, Any] = {
     "YuniKorn": Partition,
     "Batching": BatchingArgs,
     "PreemptionCost": PreemptionCostArgs,
+    "RebalancePolicy": RebalancePolicy,
     **{plugin.__name__: plugin.args_type for plugin in [*(found for found, _ in DEFAULT_PLUGINS), *OPTIONAL_PLUGINS]},
     **PLANNED_PLUGINS,
 }
