@@ -132,6 +132,14 @@ def test_half_of_the_pods_of_a_controller_change_at_a_time() -> None:
     assert then == [resized("web-2"), resized("web-3")]
 
 
+def test_a_pod_without_room_does_not_keep_others_from_theirs() -> None:
+    pods = [web("web-0", node="full"), web("web-1"), make_pod("other", cpu=1, node="full")]
+    nodes = [make_node("a", cpu=4), make_node("full", cpu=2)]
+    found = make_scheduler(nodes=nodes, pods=pods, related=[autoscaler()])
+
+    assert decided(found, 0) == [resized("web-1")]
+
+
 def gang(*pods: Pod) -> list[Pod]:
     return [
         replace(pod, metadata=replace(pod.metadata, labels={"scheduling.x-k8s.io/pod-group": "web"})) for pod in pods
@@ -212,3 +220,19 @@ def test_offline_a_deferred_resize_is_done_when_there_is_room() -> None:
     record = found.cluster.pods.records[PodKey("default/web-0")]
     offline.run_cycle(1)
     assert not record.pod.status.conditions
+
+
+def test_an_action_that_is_made_anew_in_every_cycle_decides_the_same() -> None:
+    def story(*, is_rebuilt: bool) -> list[list[Decision]]:
+        pods = [web(f"web-{number}") for number in range(4)]
+        found = make_scheduler(nodes=[make_node("a", cpu=16)], pods=pods, related=[autoscaler()])
+        made, told = list[list[Decision]](), list[Resize]()
+        for now in range(0, 100, 4):
+            if is_rebuilt:
+                found.rebuild()
+            made.append(decided(found, float(now), *(confirmed(found, one) for one in told if now % 3 == 0)))
+            told = [one for one in made[-1] if isinstance(one, Resize)] or ([] if now % 3 == 0 else told)
+        return made
+
+    assert story(is_rebuilt=True) == story(is_rebuilt=False)
+    assert sum(len(decisions) for decisions in story(is_rebuilt=True)) == 4

@@ -62,28 +62,33 @@ class ResizePods(Action):
         self._profiles, self._costs = profiles, costs
         self._looked_at: tuple[object, ...] = ()
         """The version of the cluster at the last run: as long as it is the same, nothing else is decided."""
-        self._last, self._due = -math.inf, math.inf
-        """When the last run was, and when a pod becomes due by its age."""
+        self._due = math.inf
+        """When a pod becomes due by its age."""
 
     def is_idle(self, cycle: Cycle) -> bool:
         cluster = cycle.cluster
         if not cluster.related.autoscalers and not cluster.nodes.crowded_rows(CONTROLLED):
             return True
         is_same = self._looked_at == _what_decides(cluster, cycle.now) and cycle.now < self._due
-        return is_same or self._last <= cycle.now < self._last + EVERY_SECONDS
+        return is_same or cycle.now < self._again_at(cluster)
 
     def next_wake(self, cluster: Cluster, now: float) -> float | None:
         if not cluster.related.autoscalers:
             return None
         is_same = self._looked_at == _what_decides(cluster, now)
         times = [time for time in (self._due, *_ends_of_backoffs(cluster)) if now < time < math.inf]
-        return min(times, default=None) if is_same else max(now, self._last + EVERY_SECONDS)
+        return min(times, default=None) if is_same else self._again_at(cluster)
+
+    def _again_at(self, cluster: Cluster) -> float:
+        """When the next run may be."""
+        return cluster.last_runs.get(self.name, -math.inf) + EVERY_SECONDS
 
     def run(self, cycle: Cycle) -> list[Decision]:
         cluster, now = cycle.cluster, cycle.now
         if self.is_idle(cycle):
             return []
-        self._last, self._due = now, math.inf
+        cluster.note_run(self.name, now)
+        self._due = math.inf
         search = VictimSearch(cluster, with_costs=bool(self._costs))
         # 1. Room for pods that their kubelets have deferred.
         decisions = [found for record in deferred_pods(cluster) for found in self._relieve(cycle, search, record)]
@@ -94,28 +99,40 @@ class ResizePods(Action):
         for vpa in autoscalers:
             records = [record for record in targets.get(target_of(vpa), ()) if record.key not in seen]
             seen.update(record.key for record in records)
-            for unit in self._units(cycle, vpa, records):
-                decisions += self._resize(cycle, search, unit)
+            decisions += self._resize_units(cycle, search, vpa, records)
         self._looked_at = _what_decides(cluster, now)
         return decisions
 
     # Which pods to resize, to what.
 
-    def _units(self, cycle: Cycle, vpa: VerticalPodAutoscaler, records: Sequence[PodRecord]) -> list[Unit]:
-        """The pods and gangs of an autoscaler that are due, the most urgent first, as many as may change at a time."""
+    def _resize_units(
+        self, cycle: Cycle, search: VictimSearch, vpa: VerticalPodAutoscaler, records: Sequence[PodRecord]
+    ) -> list[Decision]:
+        """Resize the pods and gangs of an autoscaler that are due, as many as may change at a time."""
+        settled = [record for record in records if _is_settled(cycle.cluster, record)]
+        may = disruptable(len(records), len(settled)) if len(records) >= min_replicas(vpa) else 0
+        decisions: list[Decision] = []
+        for unit in self._units(cycle, vpa, records, settled) if may > 0 else ():
+            made = self._resize(cycle, search, unit)
+            decisions += made
+            may -= bool(made)
+            if may <= 0:
+                break
+        return decisions
+
+    def _units(
+        self, cycle: Cycle, vpa: VerticalPodAutoscaler, records: Sequence[PodRecord], settled: Sequence[PodRecord]
+    ) -> list[Unit]:
+        """The pods and gangs of an autoscaler that are due, the most urgent first."""
         cluster, now = cycle.cluster, cycle.now
         sizing = Sizing(vpa, read_recommendations(vpa.status.recommendation) or [])
-        settled = [record for record in records if _is_settled(cluster, record)]
-        may = disruptable(len(records), len(settled)) if len(records) >= min_replicas(vpa) else 0
-        if may <= 0:
-            return []
         sizer, rows = Sizer(cluster, cycle.queue, self._profiles, now), dict[int, Rows]()
         fitted = {record.key: sizer.fit(sizing, record, rows) for record in settled}
         due = pods_to_update(vpa, [one.pod for one in settled], lambda pod: fitted[pod.key].recommendations, now)
         self._due = min(self._due, _next_due(settled, now))
         by_key, done, units = {record.key: record for record in settled}, set[PodKey](), list[Unit]()
         for pod in due:
-            if pod.key in done or may <= 0:
+            if pod.key in done:
                 continue
             gang, members = _together(cluster, by_key[pod.key], records)
             done.update(record.key for record in members)
@@ -125,7 +142,6 @@ class ResizePods(Action):
             amends = _amends(sizing, members, fitted)
             if amends:
                 units.append(Unit(subject, amends))
-                may -= 1
         return units
 
     def _resize(self, cycle: Cycle, search: VictimSearch, unit: Unit) -> list[Decision]:
