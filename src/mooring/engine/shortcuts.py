@@ -105,9 +105,9 @@ class SpoiledByOthers(PreFilter):
         """The rows of the table on which such a pod would make this filter refuse a held pod its row; None for none."""
         return None
 
-    def relies_on(self, held: GuardedPod, cluster: ClusterView) -> Sequence[Reliance]:
-        """The pods without which this filter would refuse a held pod its row."""
-        return ()
+    def relies_on(self, held: GuardedPod, cluster: ClusterView) -> Sequence[Reliance] | None:
+        """The pods without which this filter would refuse a held pod its row; None if no pod of its shape needs any."""
+        return None
 
     def rows_in_doubt(self, pod: Shape, tentative: Sequence[tuple[Shape, int]], cluster: ClusterView) -> Mask | None:
         """The rows of the table that this filter refuses without some other pods, by shape and row; None for none."""

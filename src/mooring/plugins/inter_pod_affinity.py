@@ -190,12 +190,12 @@ class InterPodAffinity(SupposingFilter, SpoiledByOthers, QuickMask, PreScore):
             codes[np.where(may_be_first, domains == MISSING, part.at(domains) <= less)] = NO_AFFINITY
         return codes
 
-    def relies_on(self, held: GuardedPod, cluster: ClusterView) -> list[Reliance]:
+    def relies_on(self, held: GuardedPod, cluster: ClusterView) -> list[Reliance] | None:
         if not self._terms_in(cluster).of(held.shape).affinity:
-            return []
+            return None
         prepared = self.pre_filter(held.shape, cluster)
         if not isinstance(prepared, RequiredCounts):
-            return []
+            return None
         found = []
         for part in prepared.affinity:
             domains = part.domains()

@@ -227,10 +227,10 @@ class PodTopologySpread(SupposingFilter, SpoiledByOthers, QuickMask, PreScore):
                 spoiled |= domains[: cluster.end] == own
         return spoiled
 
-    def relies_on(self, held: GuardedPod, cluster: ClusterView) -> list[Reliance]:
+    def relies_on(self, held: GuardedPod, cluster: ClusterView) -> list[Reliance] | None:
         prepared = self.pre_filter(held.shape, cluster)
         if not isinstance(prepared, HardCounts):
-            return []
+            return None
         for shape_id, row in ((held.shape.id, held.row), *held.leaving):
             prepared.update_one(shape_id, row, -1)
         found = []

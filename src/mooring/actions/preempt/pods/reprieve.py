@@ -1,6 +1,7 @@
 """Who may stay after all: for all rows at once, victim by victim, those a budget protects first."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from mooring.engine.plugin import FilterAnswers, Mask
 from mooring.engine.shortcuts import CountedRoom, SupposingFilter
 from mooring.state.budgets import split_one_by_one
 from mooring.state.rows import NodeRows
-from mooring.state.running import RunningPods
+from mooring.state.running import Matrix, RunningPods
 from mooring.state.shapes import Shape
 
 AskedFilter = tuple[FilterAnswers, Any]
@@ -56,7 +57,7 @@ def reprieve(candidates: Candidates, filters: Sequence[AskedFilter], shape: Shap
     gone = candidates.gone.copy()
     positions = np.arange(len(candidates))
     trial = candidates.with_gone(candidates.gone.copy())
-    slack = Slack(candidates, asked)
+    slack = Slack.of(candidates, asked)
     for victim in range(len(gone)):
         has = candidates.gone[victim, positions]
         if not has.any():
@@ -65,41 +66,48 @@ def reprieve(candidates: Candidates, filters: Sequence[AskedFilter], shape: Shap
             # Most rows have no victim so late: go on with the others.
             gone[: len(trial.gone), positions] = trial.gone
             positions, trial = positions[has], trial.at(np.flatnonzero(has))
-            slack.narrow(has)
+            slack = slack.at(has)
             has = has[has]
         stays = slack.has_room_for(victim) & has
         if others and stays.any():
             stays &= passes_all(others, shape, trial.with_back(victim))
-        slack.take(victim, stays)
+        slack = slack.without(victim, stays)
         trial.bring_back(victim, stays)
     gone[: len(trial.gone), positions] = trial.gone
     return gone
 
 
+@dataclass(frozen=True, slots=True)
 class Slack:
-    """What is free on rows beyond what is asked, by resource, as victims are brought back."""
+    """What is free on some rows beyond what is asked, resource by resource."""
 
-    def __init__(self, candidates: Candidates, asked: dict[str, int]) -> None:
+    rows: int
+    left: Sequence[NDArray[np.int64]]
+    each: Sequence[Matrix]
+    """What each victim has."""
+
+    @classmethod
+    def of(cls, candidates: Candidates, asked: dict[str, int]) -> "Slack":
         supposed = candidates.supposed()
-        self._left = [supposed.free(name) - amount for name, amount in asked.items()]
-        self._each = [candidates.share_of_each(("requested", name)) for name in asked]
-        self._rows = len(candidates)
+        left = [supposed.free(name) - amount for name, amount in asked.items()]
+        return cls(len(candidates), left, [candidates.share_of_each(("requested", name)) for name in asked])
 
-    def narrow(self, kept: Mask) -> None:
-        self._left = [left[kept] for left in self._left]
-        self._each = [each[:, kept] for each in self._each]
-        self._rows = int(np.count_nonzero(kept))
+    def at(self, kept: Mask) -> "Slack":
+        """The same for some of the rows."""
+        left, each = [left[kept] for left in self.left], [each[:, kept] for each in self.each]
+        return Slack(int(np.count_nonzero(kept)), left, each)
 
     def has_room_for(self, victim: int) -> Mask:
         """Where the victim of this number could stay."""
-        fits = np.ones(self._rows, np.bool_)
-        for left, each in zip(self._left, self._each, strict=True):
+        fits = np.ones(self.rows, np.bool_)
+        for left, each in zip(self.left, self.each, strict=True):
             fits &= left >= each[victim]
         return fits
 
-    def take(self, victim: int, where: Mask) -> None:
-        for left, each in zip(self._left, self._each, strict=True):
-            left -= np.where(where, each[victim], 0)
+    def without(self, victim: int, where: Mask) -> "Slack":
+        """What is left once the victim of this number is back on some rows."""
+        parts = zip(self.left, self.each, strict=True)
+        return Slack(self.rows, [left - np.where(where, each[victim], 0) for left, each in parts], self.each)
 
 
 def mark_violating(candidates: Candidates, running: RunningPods) -> Candidates:

@@ -157,31 +157,44 @@ def relied_on(running: RunningPods, filters: Sequence[FilterAnswers], priority: 
         return np.zeros(0, np.int64)
     asked = [plugin for plugin in filters if isinstance(plugin, SpoiledByOthers)]
     spared = [np.zeros(0, np.int64)]
+    needs_none = set[int]()
     seen = set[tuple[int, int, Plan]]()
-    for record, plan in _holders(cluster, priority):
+    for record, plan in _holders(cluster):
         alike = (record.shape.id, record.row, plan)
-        if alike in seen:
+        if record.shape.id in needs_none or alike in seen or preemptor_priority(cluster, record.pod) < priority:
             continue
         seen.add(alike)
-        held = GuardedPod.of(cluster, record, plan)
+        found = _relied_on_by(cluster, asked, record, plan)
+        if found is None:
+            needs_none.add(record.shape.id)
+            continue
         own = {each.key for each in plan.holds}
-        for plugin in asked:
-            with faults_of(plugin, "relies_on"):
-                found = plugin.relies_on(held, cluster.view)
-            spared += [_slots(running, reliance, own, record) for reliance in found]
+        spared += [_slots(running, reliance, own, record) for reliance in found]
     return np.unique(np.concatenate(spared))
 
 
-def _holders(cluster: Cluster, priority: int) -> Iterator[tuple[PodRecord, Plan]]:
-    """The pods of at least this priority that hold rows until others have left, or until nodes are there."""
+def _relied_on_by(
+    cluster: Cluster, asked: Sequence[SpoiledByOthers], record: PodRecord, plan: Plan
+) -> list[Reliance] | None:
+    """On which pods a holder relies; None if no pod of its shape does on any."""
+    held = GuardedPod.of(cluster, record, plan)
+    found: list[Reliance] | None = None
+    for plugin in asked:
+        with faults_of(plugin, "relies_on"):
+            reliances = plugin.relies_on(held, cluster.view)
+        if reliances is not None:
+            found = [*(found or ()), *reliances]
+    return found
+
+
+def _holders(cluster: Cluster) -> Iterator[tuple[PodRecord, Plan]]:
+    """The pods that hold rows until others have left, or until nodes are there."""
     for _, plan in cluster.plans():
         if plan.reason in (Reason.PERMIT, Reason.RESERVATION):
             continue  # as good as bound, or over with the cycle
         for held in plan.holds:
             record = cluster.pods.records.get(held.key)
-            if record is None or record.row == UNBOUND or not record.nominated:
-                continue
-            if preemptor_priority(cluster, record.pod) >= priority:
+            if record is not None and record.row != UNBOUND and record.nominated:
                 yield record, plan
 
 
