@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from mooring.cli.output import VERSION
+from mooring.report.capacity import CapacityResult
 from mooring.report.explain.data import PodExplanation
 from mooring.report.queues.data import QueuesResult
 from mooring.report.schedule import Result
@@ -22,8 +23,9 @@ PRINTED: dict[str, Any] = {
     "Queues": QueuesResult,
     "QueuesStory": Story[QueuesResult],
     "Explanation": PodExplanation,
+    "Capacity": CapacityResult,
 }
-"""By kind, what `mooring schedule`, `queues` and `explain` print; stories with --then."""
+"""By kind, what `mooring schedule`, `queues`, `explain` and `capacity` print; stories with --then."""
 
 
 def schema(kind: str) -> dict[str, Any]:

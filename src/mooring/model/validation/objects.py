@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.errors import ManifestError
+from mooring.model.api.karpenter import NodeClaim, NodePool
 from mooring.model.api.meta import LabelSelector
 from mooring.model.api.node_resource_topology import NodeResourceTopology
 from mooring.model.api.nodes import Node
@@ -37,6 +38,7 @@ from mooring.model.validation.devices import DEVICE_CHECKS
 from mooring.model.validation.jobs import JOB_CHECKS
 from mooring.model.validation.kueue import QUEUEING_CHECKS
 from mooring.model.validation.names import check_names
+from mooring.model.validation.node_pools import check_node_claim, check_node_pool
 from mooring.model.validation.numa import check_node_topology
 from mooring.model.validation.pods import PREEMPTION_POLICIES, check_pod_spec
 from mooring.model.validation.templates import check_count, check_job_spec, check_replicas, check_template
@@ -202,5 +204,7 @@ _CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     **GANG_CHECKS,
     CoreResourceQuota: check_resource_quota,
     LimitRange: check_limit_range,
+    NodePool: check_node_pool,
+    NodeClaim: check_node_claim,
 }
 """Kinds that are not here have nothing that could be wrong beyond their types and their name."""

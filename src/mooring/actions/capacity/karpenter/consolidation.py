@@ -115,6 +115,26 @@ class Consolidation:
                 return command
         return None
 
+    def why_not(self, candidate: Candidate) -> str:
+        """Why a candidate is not taken by itself: what to change, if it should go."""
+        if not budgets_left(self._snapshot, UNDERUTILIZED)[candidate.pool.name]:
+            return f"the budgets of NodePool {candidate.pool.name} let no more nodes go"
+        if not can_pass(candidate, self._totals):
+            return "it would save too little for what it disrupts (policy Balanced)"
+        placed = self.simulate([candidate], avoids_new=True)
+        if placed is None:
+            return "its pods would find no place"
+        if len(placed.new_nodes) > 1:
+            return f"without it, its pods and those that wait would need {len(placed.new_nodes)} new nodes"
+        command = self._consolidate([candidate])
+        if command is None and candidate.capacity_type == SPOT and not self._snapshot.situation.settings.spot_to_spot:
+            return "it would be replaced by another spot node, which is not enabled"
+        if command is None:
+            return "no node that its pods fit on is cheaper"
+        if not is_worth_it(command.candidates, command.savings, self._totals):
+            return "it would save too little for what it disrupts (policy Balanced)"
+        return "another node goes first"
+
     def simulate(self, candidates: Sequence[Candidate], *, avoids_new: bool) -> Placed | None:
         """Where pods would go without these nodes; None if one of those that must move finds no place."""
         snapshot = self._snapshot

@@ -7,13 +7,15 @@ from typing import Any
 import msgspec
 
 from mooring.drivers.live.api.client import ApiError, Client
+from mooring.model.api.karpenter import NodeClaim, NodePool, Provisioner
 from mooring.model.loading.kinds import KINDS, Kind
 from mooring.model.quotas.objects import CoreResourceQuota, LimitRange
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 ACCEPTED = f"{AGGREGATED},application/json;q=0.5"
-NOT_WATCHED = (CoreResourceQuota, LimitRange)
-"""What the API server itself holds pods to: those that exist have passed."""
+NOT_WATCHED = (CoreResourceQuota, LimitRange, NodePool, NodeClaim, Provisioner)
+"""What the API server itself holds pods to: those that exist have passed. And what nodes are bought by, which a running
+scheduler does not do."""
 REQUIRED = frozenset({("", "Node"), ("", "Pod")})
 """Without these there is nothing to do."""
 
