@@ -3,7 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mooring.actions.capacity.karpenter.candidates import blocked_by, unconsolidatable
+from mooring.actions.capacity.karpenter.candidates import Candidate, blocked_by, unconsolidatable
 from mooring.actions.capacity.karpenter.consolidation import Command, Consolidation
 from mooring.actions.capacity.karpenter.drift import drifted, is_expired, replace_drifted
 from mooring.actions.capacity.karpenter.evictions import Evictions
@@ -183,15 +183,14 @@ def _kept(snapshot: Snapshot, methods: Consolidation, moves: list[Move]) -> list
             reason = blocked_by(snapshot, machine, evictions) or ""
             kept.append(Kept(machine.name, None, reason))
             continue
-        reason = unconsolidatable(candidate, snapshot.situation.now) or _why_not(methods, row, waiting)
+        reason = unconsolidatable(candidate, snapshot.situation.now) or _why_not(methods, candidate, waiting)
         kept.append(Kept(machine.name, candidate.price, reason))
     return kept
 
 
-def _why_not(methods: Consolidation, row: int, waiting: dict[int, str]) -> str:
-    if row in waiting:
-        return f"{waiting[row]}: it waits for its turn or for its NodePool's budget"
-    candidate = next(each for each in methods.all_candidates if each.row == row)
+def _why_not(methods: Consolidation, candidate: Candidate, waiting: dict[int, str]) -> str:
+    if candidate.row in waiting:
+        return f"{waiting[candidate.row]}: it waits for its turn or for its NodePool's budget"
     if candidate.is_empty:
         return f"the budgets of NodePool {candidate.pool.name} let no more nodes go"
     return methods.why_not(candidate)
