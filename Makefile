@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 # Fields of other projects' kinds and files, of results and of pages' data, what `testing` and `bench` ship, and what NumPy, asyncio, httptools, plugins or tests reach by name.
-NOT_DEAD := src/mooring/(model/(api|devices/dialects|gangs/dialects|jobs)|config|report/simulation|bench|testing)/|topology_match|reads_pod_|writeable|__call__|is_trying|open_row|close_row|SCALE_UP|CONSOLIDATION|RESIZE|unload|Arranged|pod_disruption_budgets|should_exit|num_tickets|capture_signals|compact|data_received|connection_lost|on_(header|body|message_begin|message_complete)|log_errors|taken_at
+NOT_DEAD := src/mooring/(model/(api|devices/dialects|gangs/dialects|jobs)|config|report/simulation|bench|testing)/|topology_match|reads_pod_|writeable|__call__|is_trying|open_row|close_row|SCALE_UP|CONSOLIDATION|RESIZE|unload|Arranged|pod_disruption_budgets|should_exit|num_tickets|capture_signals|compact|data_received|connection_lost|on_(header|body|message_begin|message_complete)|log_errors|taken_at|pods_to
 
 .DEFAULT_GOAL := help
 .PHONY: help install test test-live test-e2e versus versus-running fuzz demo screenshot image lock sbom lint format

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from mooring.cli.output import VERSION
+from mooring.report.capacity import CapacityResult
 from mooring.report.explain.data import PodExplanation
 from mooring.report.queues.data import QueuesResult
 from mooring.report.rebalance import RebalanceResult
@@ -26,8 +27,9 @@ PRINTED: dict[str, Any] = {
     "Explanation": PodExplanation,
     "Rebalance": RebalanceResult,
     "Recommendations": Recommendations,
+    "Capacity": CapacityResult,
 }
-"""By kind, what `mooring schedule`, `queues`, `explain`, `rebalance` and `recommend` print; stories with --then."""
+"""By kind, what `schedule`, `queues`, `explain`, `rebalance`, `recommend` and `capacity` print; stories with --then."""
 
 
 def schema(kind: str) -> dict[str, Any]:

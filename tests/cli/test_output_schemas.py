@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
+CAPACITY = str(ROOT / "examples" / "capacity")
 EXAMPLE = str(ROOT / "examples" / "tenants" / "two-teams" / "1-cluster.yaml")
 
 
@@ -25,6 +26,7 @@ def printed(*arguments: str) -> dict[str, Any]:
         ("Schedule", ("schedule", "-f", EXAMPLE)),
         ("Queues", ("queues", "-f", EXAMPLE)),
         ("Explanation", ("explain", "production/job/serve", "-f", EXAMPLE)),
+        ("Capacity", ("capacity", "-f", f"{CAPACITY}/cluster.yaml", "--catalogue", f"{CAPACITY}/catalogue.yaml")),
     ],
 )
 def test_what_is_printed_has_its_version_and_all_fields_of_its_schema(kind: str, arguments: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from mooring.cli.bench.command import bench
+from mooring.cli.capacity.command import capacity
 from mooring.cli.dashboard.command import dashboard
 from mooring.cli.explain.command import explain
 from mooring.cli.failures import describe_failure
@@ -39,6 +40,7 @@ app.command(short_help="Why a pod is where it is, or what would make it fit.")(e
 app.command(short_help="Who has quota, who waits, and who would have to give back.")(queues)
 app.command(short_help="Which running pods to move, where, why, and what it is worth.")(rebalance)
 app.command(short_help="What containers need, by what they used, and what would change.")(recommend)
+app.command(short_help="Which nodes to buy, and which could go.")(capacity)
 app.command(short_help="What is read of a cluster, as a file.")(snapshot)
 app.command(name="run", cls=RunCommand, short_help="Schedule a real cluster.")(run_command)
 app.command(short_help="A cluster to try: control plane, simulated nodes, Mooring.")(up)

@@ -10,6 +10,7 @@ CLUSTER_SCOPED = frozenset(
     {"Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
     | {"VolumeAttachment", "ResourceSlice", "DeviceClass", "DeviceTaintRule", "NodeResourceTopology", "Device"}
     | {"ResourceFlavor", "ClusterQueue", "Cohort", "WorkloadPriorityClass", "Topology", "AdmissionCheck"}
+    | {"NodePool", "NodeClaim", "Provisioner"}
     | {
         "HyperNode",
         "Queue",

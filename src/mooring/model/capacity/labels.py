@@ -51,6 +51,8 @@ OLD_NAMES = {
 
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 DISRUPTION_COST = "karpenter.sh/disruption-cost"
+NODE_POOL_HASH = "karpenter.sh/nodepool-hash"
+NODE_POOL_HASH_VERSION = "karpenter.sh/nodepool-hash-version"
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 DISRUPTED = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")

@@ -9,6 +9,7 @@ from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate, unify
 from mooring.model.api.devices import ResourceSlice, unify_slice
 from mooring.model.api.kai_queue import KIND as KAI_QUEUE
 from mooring.model.api.kai_queue import KaiQueue
+from mooring.model.api.karpenter import NodePool, unify_pool
 from mooring.model.api.kueue import QUEUEING_KINDS, default_queueing
 from mooring.model.api.meta import Namespace
 from mooring.model.api.nodes import Node
@@ -56,6 +57,8 @@ def complete(kind: Kind, found: Any, place: Place, *, checks: bool = True) -> Ma
         unify_requests(found.spec)
     elif isinstance(found, ResourceClaimTemplate):
         unify_requests(found.spec.spec)
+    elif isinstance(found, NodePool):
+        unify_pool(found)
     errors = validate(found, place) if checks else ()
     if (template := template_of(found)) is not None:
         default_pod_spec(template.spec)

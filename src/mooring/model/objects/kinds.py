@@ -12,6 +12,7 @@ from mooring.model.api.autoscaling import VerticalPodAutoscaler
 from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
 from mooring.model.api.colocation_profile import PROFILE_GROUP, ClusterColocationProfile
 from mooring.model.api.devices import RESOURCE_GROUP, DeviceClass, DeviceTaintRule, ResourceSlice
+from mooring.model.api.karpenter import NodeClaim, NodePool, Provisioner
 from mooring.model.api.kueue import QUEUEING_KINDS, Topology
 from mooring.model.api.meta import KubeObject, Namespace
 from mooring.model.api.node_resource_topology import GROUP as NODE_TOPOLOGY_GROUP
@@ -120,6 +121,9 @@ KINDS = (
     Kind("workload.codeflare.dev", "AppWrapper", AppWrapper),
     *(Kind(group, name, type_) for group, name, type_ in GANG_KINDS),
     Kind("kai.scheduler", "Topology", Topology),
+    Kind("karpenter.sh", "NodePool", NodePool),
+    Kind("karpenter.sh", "NodeClaim", NodeClaim),
+    Kind("karpenter.sh", "Provisioner", Provisioner),
 )
 _BY_GROUP_AND_NAME = {(kind.group, kind.name): kind for kind in KINDS}
 _BY_NAME = {kind.name: kind for kind in reversed(KINDS)}  # of two with one name the first listed is meant

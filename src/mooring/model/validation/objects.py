@@ -11,6 +11,7 @@ from typing import Any
 from mooring.errors import ManifestError
 from mooring.model.api.autoscaling import VerticalPodAutoscaler
 from mooring.model.api.colocation_profile import ClusterColocationProfile
+from mooring.model.api.karpenter import NodeClaim, NodePool
 from mooring.model.api.meta import LabelSelector
 from mooring.model.api.node_resource_topology import NodeResourceTopology
 from mooring.model.api.nodes import Node
@@ -40,6 +41,7 @@ from mooring.model.validation.devices import DEVICE_CHECKS
 from mooring.model.validation.jobs import JOB_CHECKS
 from mooring.model.validation.kueue import QUEUEING_CHECKS
 from mooring.model.validation.names import check_names
+from mooring.model.validation.node_pools import check_node_claim, check_node_pool
 from mooring.model.validation.numa import check_node_topology
 from mooring.model.validation.pods import PREEMPTION_POLICIES, check_pod_spec
 from mooring.model.validation.rightsizing import check_vertical_pod_autoscaler
@@ -220,5 +222,7 @@ _CHECKS: dict[type, Callable[[Subject, Any], None]] = {
     CoreResourceQuota: check_resource_quota,
     LimitRange: check_limit_range,
     VerticalPodAutoscaler: check_vertical_pod_autoscaler,
+    NodePool: check_node_pool,
+    NodeClaim: check_node_claim,
 }
 """Kinds that are not here have nothing that could be wrong beyond their types and their name."""

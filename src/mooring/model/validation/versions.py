@@ -36,6 +36,7 @@ _OWN: dict[str, tuple[str, ...]] = {
     "resource.nvidia.com": ("v1beta1",),
     "kueue.x-k8s.io": ("v1beta2", "v1beta1", "v1alpha1"),
     "kai.scheduler": ("v1", "v1alpha1"),
+    "karpenter.sh": ("v1", "v1beta1", "v1alpha5"),
 }
 """Likewise for the groups of Kubernetes and Kueue. Old versions are read: what scheduling reads of them is the same."""
 OWN_VERSIONS = frozenset({"", *(f"{group}/{each}".lstrip("/") for group, known in _OWN.items() for each in known)})

@@ -66,6 +66,7 @@ class Consolidation:
         ]
         self.all_candidates = find_candidates(snapshot, self._evictions)
         self._totals = pool_totals(snapshot, self.all_candidates)
+        self._budgets = budgets_left(snapshot, UNDERUTILIZED)
 
     def candidates(self, reason: str) -> list[Candidate]:
         """Those that the methods with this reason may take, the best first."""
@@ -106,14 +107,33 @@ class Consolidation:
 
     def single(self) -> Command | None:
         """Delete or replace the first candidate for which that is possible, taking the pools in turn."""
-        left = budgets_left(self._snapshot, UNDERUTILIZED)
         for candidate in _in_turn(self.candidates(UNDERUTILIZED)):
-            if not left[candidate.pool.name] or not can_pass(candidate, self._totals):
+            if not self._budgets[candidate.pool.name] or not can_pass(candidate, self._totals):
                 continue
             command = self._consolidate([candidate])
             if command is not None and is_worth_it(command.candidates, command.savings, self._totals):
                 return command
         return None
+
+    def why_not(self, candidate: Candidate) -> str:
+        """Why a candidate is not taken by itself: what to change, if it should go."""
+        if not self._budgets[candidate.pool.name]:
+            return f"the budgets of NodePool {candidate.pool.name} let no more nodes go"
+        if not can_pass(candidate, self._totals):
+            return "it would save too little for what it disrupts (policy Balanced)"
+        placed = self.simulate([candidate], avoids_new=True)
+        if placed is None:
+            return "its pods would find no place"
+        if len(placed.new_nodes) > 1:
+            return f"without it, its pods and those that wait would need {len(placed.new_nodes)} new nodes"
+        command = self._command([candidate], placed)
+        if command is None and candidate.capacity_type == SPOT and not self._snapshot.situation.settings.spot_to_spot:
+            return "it would be replaced by another spot node, which is not enabled"
+        if command is None:
+            return "no node that its pods fit on is cheaper"
+        if not is_worth_it(command.candidates, command.savings, self._totals):
+            return "it would save too little for what it disrupts (policy Balanced)"
+        return "another node goes first"
 
     def simulate(self, candidates: Sequence[Candidate], *, avoids_new: bool) -> Placed | None:
         """Where pods would go without these nodes; None if one of those that must move finds no place."""
@@ -144,7 +164,11 @@ class Consolidation:
 
     def _consolidate(self, candidates: Sequence[Candidate]) -> Command | None:
         placed = self.simulate(candidates, avoids_new=True)
-        if placed is None or len(placed.new_nodes) > 1:
+        return None if placed is None else self._command(candidates, placed)
+
+    def _command(self, candidates: Sequence[Candidate], placed: Placed) -> Command | None:
+        """What to do with candidates, given where their pods would go; None if nothing is gained."""
+        if len(placed.new_nodes) > 1:
             return None
         if not placed.new_nodes:
             return Command(tuple(candidates), placed)
