@@ -5,7 +5,8 @@ that wait come before pods that have a place. Each move is a plan that holds its
 real plugins; with `compatible`, pods are evicted as the descheduler evicts them, and nothing is held.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from mooring.actions.gangs.rehearsal import Rehearsal
@@ -23,7 +24,7 @@ from mooring.actions.rebalance.situation import situation_of
 from mooring.config.descheduler import DefaultEvictorArgs
 from mooring.config.low_node_load import NAME as LOW_NODE_LOAD
 from mooring.config.rebalance_policy import Rebalancing
-from mooring.engine.action import Action, Cycle
+from mooring.engine.action import Action, Cycle, Section
 from mooring.engine.disruption import Refusal, Voluntary, disrupt
 from mooring.engine.profile import Profile
 from mooring.engine.queue.entries import GangEntry
@@ -37,6 +38,14 @@ PLANNED: Mapping[str, Strategy] = {**STRATEGIES, LOW: relieve_busy_nodes, HIGH: 
 """The strategies that know where pods go, where they differ from the descheduler's."""
 AS_TOLD = "the descheduler would evict it"
 """Why a pod leaves in the compatible mode, which weighs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceSection(Section):
+    """What rebalancing shows of itself: its name, and what it would do now."""
+
+    name: str
+    plan: Callable[[Cycle, Iterable[Pod]], RebalancePlan]
 
 
 class Rebalance(Action):
@@ -68,6 +77,9 @@ class Rebalance(Action):
             for entry in entries:
                 cycle.queue.set_aside(entry)
         return mover.decisions
+
+    def report(self, cycle: Cycle) -> RebalanceSection:
+        return RebalanceSection(self.name, self.plan)
 
     def plan(self, cycle: Cycle, ended: Iterable[Pod] = ()) -> RebalancePlan:
         """Return what the strategies would do now, and change nothing.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from mooring.actions.rebalance.action import Rebalance
+from mooring.actions.rebalance.action import RebalanceSection
 from mooring.actions.rebalance.defragment.strategy import STRATEGY as DEFRAGMENT
 from mooring.actions.rebalance.planned.steps import RebalancePlan
 from mooring.actions.rebalance.situation import situation_of
@@ -45,14 +45,14 @@ def plan_rebalance(inputs: Inputs, policy: Path, *, compatible: bool, progress: 
     loaded = replace(loaded, assembly=replace(loaded.assembly, rebalancing=rebalancing))
     offline = loaded.begin()
     scheduler = offline.scheduler
-    action = next(action for action in scheduler.actions if isinstance(action, Rebalance))
+    (section,) = scheduler.sections(RebalanceSection, offline.now)
     # Pods that wait are placed before any pod is moved for less than that.
-    scheduler.cluster.note_run(action.name, offline.now)
+    scheduler.cluster.note_run(section.name, offline.now)
     decisions = offline.decide(progress)
     progress.phase("planning moves")
     ended = [pod for pod in loaded.manifests.pods if pod.is_terminal and pod.spec.node_name]
     running = list(situation_of(scheduler.cluster, offline.now, ended).everywhere())
-    plan = action.plan(Cycle(scheduler.cluster, scheduler.queue, offline.now), ended)
+    plan = section.plan(Cycle(scheduler.cluster, scheduler.queue, offline.now), ended)
     names = list(_strategies(rebalancing.descheduler))
     if rebalancing.policy.defragment_gpus and not rebalancing.policy.compatible:
         names.append(DEFRAGMENT)
