@@ -33,6 +33,7 @@ NOT_APPLIED = {
 OTHER_FOLDERS = {
     "simulations": "for `mooring simulate`",
     "ai-platform": "a test of its own",
+    "capacity": "for `mooring capacity`: its nodes are those that Karpenter would have launched",
     "rebalance": "for `mooring rebalance`",
     "rightsizing": "for `mooring recommend`: its pods run before their controller is there",
 }

@@ -131,25 +131,22 @@ def test_a_snapshot_stands_for_its_cluster(cluster: Kube, tmp_path: Path) -> Non
 
 
 def test_an_object_that_cannot_be_read_is_left_out_of_what_is_asked(embedded: EmbeddedPlane, tmp_path: Path) -> None:
-    """A RayJob that queues and keeps its cluster: nothing refuses it there, and it is no reason to say nothing."""
+    """A Job that queues for less than a second: nothing refuses it there, and it is no reason to say nothing."""
     with Kube(embedded.kubeconfig, tmp_path) as cluster:
         cluster.clean()
-        ray = pod("head")["spec"]
         cluster.create(node("n0", cpu=2), pod("large", cpu="9"))
+        labels = {"kueue.x-k8s.io/queue-name": "team", "kueue.x-k8s.io/max-exec-time-seconds": "0"}
+        template = {"spec": {**pod("one")["spec"], "restartPolicy": "Never"}}
         cluster.create(
             {
-                "apiVersion": "ray.io/v1",
-                "kind": "RayJob",
-                "metadata": {
-                    "name": "kept",
-                    "namespace": "default",
-                    "labels": {"kueue.x-k8s.io/queue-name": "team"},
-                },
-                "spec": {"suspend": True, "rayClusterSpec": {"headGroupSpec": {"template": {"spec": ray}}}},
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": {"name": "kept", "namespace": "default", "labels": labels},
+                "spec": {"suspend": True, "template": template},
             }
         )
         explained = mooring("explain", "large", kubeconfig=cluster.kubeconfig)
-        cluster.call("DELETE", "/apis/ray.io/v1/namespaces/default/rayjobs/kept")
+        cluster.call("DELETE", "/apis/batch/v1/namespaces/default/jobs/kept")
 
     assert "1 Insufficient cpu" in explained.stdout, explained.stderr
-    assert "left out: RayJob default/kept" in explained.stderr
+    assert "left out: Job default/kept" in explained.stderr

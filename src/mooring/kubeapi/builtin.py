@@ -139,4 +139,5 @@ autoscaling.k8s.io/v1 verticalpodautoscalers VerticalPodAutoscaler namespaced vp
 autoscaling.k8s.io/v1 verticalpodautoscalercheckpoints VerticalPodAutoscalerCheckpoint namespaced vpacheckpoint
 karpenter.sh/v1 nodeclaims NodeClaim cluster +karpenter /status
 karpenter.sh/v1 nodepools NodePool cluster +karpenter /status
+karpenter.sh/v1alpha5 provisioners Provisioner cluster +karpenter /status
 """

@@ -8,7 +8,7 @@ Object = dict[str, Any]
 
 
 def find_condition(status: Object, type_: str) -> Object | None:
-    return next((one for one in status.get("conditions") or () if one["type"] == type_), None)
+    return next((one for one in status.get("conditions") or () if one.get("type") == type_), None)
 
 
 def is_true(obj: Object, type_: str) -> bool:
@@ -33,4 +33,4 @@ def set_condition(status: Object, type_: str, value: str, now: float, **fields: 
 
 def drop_condition(status: Object, type_: str) -> None:
     if status.get("conditions"):
-        status["conditions"] = [one for one in status["conditions"] if one["type"] != type_]
+        status["conditions"] = [one for one in status["conditions"] if one.get("type") != type_]

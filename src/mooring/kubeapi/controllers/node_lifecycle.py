@@ -111,7 +111,7 @@ class NodeLifecycle(Controller):
             key = NOT_READY if ready == "False" else UNREACHABLE
             wanted += [(key, "NoSchedule"), (key, "NoExecute")]
         for condition in (node.get("status") or {}).get("conditions") or ():
-            if condition["type"] in _PRESSURES and condition["status"] == "True":
+            if condition.get("type") in _PRESSURES and condition.get("status") == "True":
                 wanted.append((_PRESSURES[condition["type"]], "NoSchedule"))
         if (node.get("spec") or {}).get("unschedulable"):
             wanted.append((UNSCHEDULABLE, "NoSchedule"))

@@ -35,7 +35,7 @@ class Heartbeats(Controller):
 
     def _is_in_order(self, node: Object) -> bool:
         status = node.get("status") or {}
-        ready = next((one for one in status.get("conditions") or () if one["type"] == "Ready"), None)
+        ready = next((one for one in status.get("conditions") or () if one.get("type") == "Ready"), None)
         return _extended(status, "capacity") == _extended(status, "allocatable") and (
             bool(failure_of(node)) or (ready is not None and ready["status"] == "True")
         )
@@ -72,7 +72,7 @@ class Heartbeats(Controller):
         """Write the status where it says too little, or has said nothing new for long."""
         status = node.setdefault("status", {})
         conditions = status.get("conditions") or ()
-        ready = next((one for one in conditions if one["type"] == "Ready"), None)
+        ready = next((one for one in conditions if one.get("type") == "Ready"), None)
         told = timestamp_seconds(ready.get("lastHeartbeatTime")) if ready else None
         if ready is None or ready["status"] != "True" or told is None or self.now - told >= STATUS_SECONDS:
             status["conditions"] = node_conditions(status, self.now)

@@ -227,7 +227,7 @@ def _not_yet(condition: Object) -> Object:
 
 def _address_of(node: Object) -> str:
     addresses: list[dict[str, Any]] = (node.get("status") or {}).get("addresses") or []
-    return next((one["address"] for one in addresses if one["type"] == "InternalIP"), "127.0.0.1")
+    return next((one.get("address", "") for one in addresses if one.get("type") == "InternalIP"), "127.0.0.1")
 
 
 def _images_of(node: Object) -> set[str]:

@@ -106,7 +106,7 @@ def completed(node: Object, address: str, now: float) -> Object:
 def node_conditions(status: Object, now: float) -> list[Object]:
     """The conditions of a node that is well; those that somebody else writes stay."""
     moment = timestamp_text(now)
-    before = {one["type"]: one for one in status.get("conditions") or ()}
+    before = {one.get("type"): one for one in status.get("conditions") or ()}
     found = []
     for type_, value, reason, message in _CONDITIONS:
         old = before.pop(type_, None)
