@@ -24,7 +24,7 @@ from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.engine.answers.answers import is_by_amounts
 from mooring.engine.answers.settled import SettledCache, is_settled
 from mooring.engine.asking import ask_filter, ask_filter_without, ask_rejection
-from mooring.engine.evaluate import Evaluation, prepare_filters, run_filters
+from mooring.engine.evaluate import PASSED, Evaluation, prepare_filters, run_filters
 from mooring.engine.plugin import SKIP, FilterAnswers, Mask
 from mooring.engine.profile import Profile
 from mooring.engine.shortcuts import SupposingFilter
@@ -114,6 +114,8 @@ class VictimSearch:
         if forbidden is not None:
             return InVain(f"preemption: {forbidden}")
         # 1. The nodes on which evicting could help at all, and whom the pod may evict there.
+        fits = answer.refused is None and bool((answer.failed_by == PASSED).any())
+        assert not fits, "nothing is evicted for a pod that fits"
         rows = potential_rows(answer)
         priority = preemptor_priority(self.cluster, pod)
         victims = self.victims(priority, pod.key, rows, now, costs, answer.profile.filters)
