@@ -15,6 +15,7 @@ from test_live_queueing import install_kinds, job
 
 QUOTAS = {"red": 4000, "blue": 4000}
 """Of two ClusterQueues, which lend to one another: thousandths of a CPU."""
+MOST_WAVES = 10
 PRIORITY = "kueue.x-k8s.io/priority-class"
 QUICK = (
     "--leader-elect-lease-duration=3s",
@@ -97,11 +98,13 @@ def test_no_quota_is_exceeded_though_answers_fail(queues: Kube, faults: Faults) 
         scheduler.wait_until_it_says("scheduling for")
         with Judge(queues, {}, proxy, QUOTAS) as judge:
             proxy.faults = faults
-            for wave in range(3):
+            for wave in range(MOST_WAVES):  # how many faults a wave meets depends on how often the scheduler writes
                 queued_wave(queues, wave)
                 time.sleep(2)
                 finish_some(queues)
-            assert sum(faults.counted.values()) > 1, faults.counted  # how many depends on how often it writes
+                if wave >= 2 and sum(faults.counted.values()) > 5:
+                    break
+            assert sum(faults.counted.values()) > 5, faults.counted
             proxy.faults = Faults()
             judge.wait_until_sound()
         assert scheduler.is_running
