@@ -25,7 +25,7 @@ class Serving:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((host, port))
-            self._socket.listen()  # who opens the link at once waits instead of being refused
+            self._socket.listen()  # a browser that opens the link at once waits instead of being refused
         except OSError as error:
             self._socket.close()
             raise InputError(f"--address: cannot listen at {address}: {error.strerror or error}") from error

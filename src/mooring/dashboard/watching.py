@@ -20,7 +20,7 @@ REST = 4
 class Watching:
     """The pictures of one source. `latest` is what pages draw; `fault` says why it could not be renewed.
 
-    Manifests stand still. A cluster is read again and again while a page is open, and not while nobody looks.
+    Manifests stand still. A cluster is read again and again only while a page is open.
     """
 
     def __init__(self, source: Source, first: Picture, every_seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Compare our decisions with recorded ones of kube-scheduler and of Kueue themselves.
+"""Compare our decisions with recorded ones of the systems that we match: kube-scheduler, Kueue, Karpenter and others.
 
     python -m mooring.testing.conformance GOLDEN.jsonl.gz... [--answers DIR] [--show N]
 
@@ -140,30 +140,35 @@ def read_scenarios(path: Path) -> Iterator[Json]:
 Differences = Callable[[Json, Json], Iterator[tuple[str, Any, Any]]]
 
 
+FORMS: tuple[tuple[Callable[[Json], bool], Callable[[Json], Json], Differences], ...] = (
+    (autoscaler_conformance.is_autoscaling, autoscaler_conformance.answer_scenario, autoscaler_conformance.differences),
+    (
+        provisioning_conformance.is_provisioning,
+        provisioning_conformance.answer_scenario,
+        provisioning_conformance.differences,
+    ),
+    (vpa_conformance.is_right_sizing, vpa_conformance.answer_scenario, vpa_conformance.differences),
+    (load_conformance.is_load, load_conformance.answer_scenario, load_conformance.differences),
+    (
+        koordinator_conformance.is_koordinator,
+        koordinator_conformance.answer_scenario,
+        koordinator_conformance.differences,
+    ),
+    (rebalance_conformance.is_rebalancing, rebalance_conformance.answer_scenario, rebalance_conformance.differences),
+    (kai_conformance.is_kai, kai_conformance.answer_scenario, kai_conformance.differences),
+    (topology_conformance.is_topology, topology_conformance.answer_scenario, topology_conformance.differences),
+    (numa_conformance.is_numa, numa_conformance.answer_scenario, numa_conformance.differences),
+    (queueing_conformance.is_queueing, queueing_conformance.answer_scenario, queueing_conformance.differences),
+    (share_conformance.is_shares, share_conformance.answer_scenario, share_conformance.differences),
+)
+"""Forms of scenarios, the first that applies: how one is recognised, answered, and compared."""
+
+
 def answer_any(scenario: Json) -> tuple[Json, Differences]:
     """Answer a scenario of whatever kind; also how answers of its kind are compared."""
-    if autoscaler_conformance.is_autoscaling(scenario):
-        return autoscaler_conformance.answer_scenario(scenario), autoscaler_conformance.differences
-    if provisioning_conformance.is_provisioning(scenario):
-        return provisioning_conformance.answer_scenario(scenario), provisioning_conformance.differences
-    if vpa_conformance.is_right_sizing(scenario):
-        return vpa_conformance.answer_scenario(scenario), vpa_conformance.differences
-    if load_conformance.is_load(scenario):
-        return load_conformance.answer_scenario(scenario), load_conformance.differences
-    if koordinator_conformance.is_koordinator(scenario):
-        return koordinator_conformance.answer_scenario(scenario), koordinator_conformance.differences
-    if rebalance_conformance.is_rebalancing(scenario):
-        return rebalance_conformance.answer_scenario(scenario), rebalance_conformance.differences
-    if kai_conformance.is_kai(scenario):
-        return kai_conformance.answer_scenario(scenario), kai_conformance.differences
-    if topology_conformance.is_topology(scenario):
-        return topology_conformance.answer_scenario(scenario), topology_conformance.differences
-    if numa_conformance.is_numa(scenario):
-        return numa_conformance.answer_scenario(scenario), numa_conformance.differences
-    if queueing_conformance.is_queueing(scenario):
-        return queueing_conformance.answer_scenario(scenario), queueing_conformance.differences
-    if share_conformance.is_shares(scenario):
-        return share_conformance.answer_scenario(scenario), share_conformance.differences
+    for is_of_form, answer, compare in FORMS:
+        if is_of_form(scenario):
+            return answer(scenario), compare
     return answer_scenario(scenario), differences
 
 
