@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, cast
@@ -34,6 +35,7 @@ from mooring.state.pods import PodChanges
 from mooring.testing.builders import make_pod
 
 AT_A_TIME = 100
+MOST_ON_A_NODE = 20
 WARMING_UP, ROUNDS = 5, 14
 KINDS = ("plain", "owned", "labelled", "urgent", "large", "forbidden", "gone")
 """Pods of ever new names, owners and labels, some of which fit nowhere; the binds of others are refused."""
@@ -94,7 +96,9 @@ class Server:
 class World:
     """A whole scheduler with its watches, and a server in the same process."""
 
-    def __init__(self) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._now = time.time()
+        monkeypatch.setattr("time.time", lambda: self._now)  # how many backoffs are not over is no matter of speed
         self.dispatcher = Dispatcher()
         self.measuring = Measuring(self.dispatcher)
         self.server = Server(self.measuring.answered)
@@ -117,19 +121,34 @@ class World:
         found = self.following.informers["", kind.name] = Informer(self._client, resource, self.cache, self.live.wake)
         return found
 
+    async def fill(self) -> None:
+        """Fill every node, and preempt: what is as wide as the fullest node is as wide as it will ever be."""
+        names = [f"plain-fill-{index}" for index in range(10 * MOST_ON_A_NODE)]
+        await self._come(names)
+        assert {len([*self.live.scheduler.cluster.pods.on(row)]) for row in range(10)} == {MOST_ON_A_NODE}
+        await self._come(["urgent-fill"])
+        await self._go([*names, "urgent-fill"])
+
     async def churn(self, number: int) -> None:
         """New pods come and are decided on, and all of them go."""
         names = [f"{kind}-{number}-{index}" for index, kind in zip(range(AT_A_TIME), itertools.cycle(KINDS))]
+        await self._come(names)
+        await self._go(names)
+        self.measuring.text()
+
+    async def _come(self, names: list[str]) -> None:
         for name in names:
             self.server.put(name, *_pod(name.partition("-")[0], name))
         for _ in range(3):
             await self._settle()
+
+    async def _go(self, names: list[str]) -> None:
         for name in names:
             self.server.delete(name)
         await self._settle()
-        self.measuring.text()
 
     async def _settle(self) -> None:
+        self._now += 1
         lines, self.server.lines = self.server.lines, []
         for line in lines:
             self.watch._take(line)
@@ -141,7 +160,7 @@ class World:
 
 
 def _node(name: str) -> bytes:
-    amounts = {"cpu": "8", "memory": "64Gi", "pods": "110"}
+    amounts = {"cpu": "8", "memory": "64Gi", "pods": str(MOST_ON_A_NODE)}
     status = {"allocatable": amounts, "capacity": amounts}
     found = {"metadata": {"name": name, "resourceVersion": "1"}, "spec": {}, "status": status}
     return msgspec.json.encode({"type": "ADDED", "object": found})
@@ -177,8 +196,9 @@ def test_thousands_of_pods_that_came_and_went_leave_nothing_behind(monkeypatch: 
     monkeypatch.setattr(cluster_module, "SPARE_SHAPES", 10)
 
     async def play() -> dict[str, tuple[int, int]]:
-        world = World()
+        world = World(monkeypatch)
         numbers = itertools.count()
+        await world.fill()
         for _ in range(WARMING_UP):
             await world.churn(next(numbers))
         most: list[Counter[str]] = []
