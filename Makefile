@@ -23,8 +23,8 @@ $(INSTALLED): pyproject.toml
 	@touch $@
 	@echo "ready: $(BIN)/mooring --help"
 
-test: install  ## run the tests on all cores
-	$(BIN)/python -m pytest -n auto --dist worksteal
+test: install  ## run the tests on all cores (SLOW=1: all of the slow ones, and six times the examples)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(if $(SLOW),,--quick)
 
 test-live: install  ## run the tests of the live driver on a real control plane (needs Go)
 	$(BIN)/python tests/live/binaries.py etcd kube-apiserver

@@ -1,9 +1,10 @@
 """Counting how many nodes pods need comes to the same as placing them one by one."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import examples
 from mooring.actions.capacity.autoscaler.packing import Packed, pack
 
 Group = tuple[int, int, int]
@@ -52,7 +53,7 @@ def pack_one_by_one(fresh: tuple[int, int], groups: list[Group], most_nodes: int
 GROUPS = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6), st.integers(1, 9)), min_size=1, max_size=8)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(
     fresh=st.tuples(st.integers(-2, 12), st.integers(0, 12)),
     groups=GROUPS,

@@ -6,10 +6,11 @@ from typing import Any
 import other_peoples_plugins
 import pytest
 from drawing import worlds
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stories import Story, assembled
 
+from examples import examples
 from mooring.actions import batches
 from mooring.engine.answers.answers import ShapeAnswers
 from mooring.engine.plugin import Plugin
@@ -104,7 +105,7 @@ def test_shapes_that_are_forgotten_and_numbers_that_are_given_again_change_no_de
     racks=st.integers(1, 6),
     pods=st.lists(st.sampled_from([10, 130, 260]), min_size=1, max_size=3),
 )
-@settings(max_examples=10)
+@examples(10)
 def test_large_batches_get_the_nodes_that_their_pods_would_have_got_one_by_one(
     name: str, seed: int, nodes: int, zones: int, racks: int, pods: list[int]
 ) -> None:

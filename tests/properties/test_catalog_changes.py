@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from catalog_objects import WORLD, Document
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from examples import examples
 from mooring.engine.cycle import Scheduler
 from mooring.errors import ManifestError
 from mooring.model.events import (
@@ -139,7 +140,7 @@ def stories(draw: st.DrawFn) -> list[list[tuple[int, int | None]]]:
 
 @pytest.mark.parametrize("expands", [True, False], ids=["files", "live"])
 @given(story=stories())
-@settings(max_examples=400)
+@examples(400)
 def test_telling_changes_one_by_one_ends_with_what_telling_all_at_once_does(
     expands: bool, story: list[list[tuple[int, int | None]]]
 ) -> None:

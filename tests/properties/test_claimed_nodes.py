@@ -9,9 +9,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 from claims_world import Faults, Party, VirtualLoop, World, cpu_of, virtual_clocks
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import examples
 from mooring.assembly import assemble
 from mooring.drivers.live.sharing import node_claims
 from mooring.drivers.live.sharing.node_claims import Claim, NodeClaims
@@ -150,7 +151,7 @@ def told(story: Play, seed: int, parties: int, same_pods: bool) -> World:
 
 @pytest.mark.parametrize("story", PLAYS)
 @given(seed=st.integers(0, 2**32), parties=st.integers(2, 4), same_pods=st.booleans())
-@settings(max_examples=6)
+@examples(6)
 def test_no_node_is_filled_twice_whatever_is_late_lost_or_dead(
     story: Play, seed: int, parties: int, same_pods: bool
 ) -> None:

@@ -4,9 +4,10 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import examples
 from mooring.actions.admit.cycle.policies.decayed import DecayedAverages
 from mooring.actions.admit.cycle.policies.own_rules import OwnRules
 from mooring.config.queueing import PodsReady, QueueingSettings
@@ -163,7 +164,7 @@ def run_jobs(weights: tuple[int, ...], seconds: list[int], policy: TenantPolicy,
     return ran
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(
     weights=st.sampled_from(((1, 1), (2, 1), (3, 1, 2))),
     seconds=st.lists(st.integers(20, 60), min_size=1, max_size=4),

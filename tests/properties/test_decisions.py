@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from drawing import choices, worlds
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stories import assembled
 
+from examples import examples
 from mooring.engine.cycle import Scheduler
 from mooring.engine.evaluate import evaluate
 from mooring.model.decisions import Bind, Decision, Wait
@@ -76,7 +77,7 @@ def test_pods_that_wait_have_no_feasible_node_at_the_end_of_a_cycle(world: World
 
 
 @given(seed=st.integers(0, 100_000))
-@settings(max_examples=40)
+@examples(40)
 def test_the_same_events_give_the_same_decisions_twice(seed: int) -> None:
     told = []
     for _ in range(2):

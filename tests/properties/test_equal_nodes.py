@@ -6,10 +6,11 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stories import Story, assembled
 
+from examples import examples
 from mooring.state import nodes
 from mooring.testing.builders import make_node, make_profile
 from mooring.testing.random_clusters import random_world, seeded
@@ -43,7 +44,7 @@ def equal_numbers() -> Iterator[None]:
     racks=st.sampled_from([2, 7, 20]),
     pods=st.lists(st.sampled_from([5, 30, 130]), min_size=1, max_size=3),
 )
-@settings(max_examples=15)
+@examples(15)
 def test_equal_nodes_are_taken_in_order(
     name: str, seed: int, count: int, zones: int, racks: int, pods: list[int]
 ) -> None:

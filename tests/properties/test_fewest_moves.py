@@ -2,9 +2,10 @@
 
 from itertools import product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import examples
 from mooring.actions.rebalance.defragment.search import Movable, Room, rearrangements
 
 SIZE = 4
@@ -53,7 +54,7 @@ def rooms_of(sizes: list[list[int]]) -> list[Room]:
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(clusters(), st.integers(1, SIZE), st.integers(1, 3))
 def test_the_fewest_moves_are_found(sizes: list[list[int]], ask: int, count: int) -> None:
     best = fewest_by_brute_force(sizes, ask, count)

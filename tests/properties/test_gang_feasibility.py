@@ -4,9 +4,10 @@ from typing import Any
 
 from drawing import choices
 from gang_stories import no_preemption
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import examples
 from mooring.engine.evaluate import evaluate
 from mooring.engine.profile import Profile
 from mooring.model.api.pods import Pod
@@ -70,7 +71,7 @@ def can_be_placed(cluster: Cluster, profile: Profile, left: list[PodRecord], see
 
 
 @given(choose=choices(), nodes=st.integers(1, 4), count=st.integers(1, 5))
-@settings(max_examples=200)
+@examples(200)
 def test_a_gang_is_placed_if_and_only_if_that_is_possible(choose: Choose, nodes: int, count: int) -> None:
     made = [
         make_node(f"n{i}", gpu=choose(6), cpu=one_of(choose, (8, 3, 2)), zone=f"zone-{choose(2)}") for i in range(nodes)

@@ -3,9 +3,10 @@
 from collections import Counter
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import examples
 from mooring.assembly import assemble
 from mooring.drivers.offline.driver import Offline
 from mooring.model.decisions import Evict
@@ -72,7 +73,7 @@ def clusters(draw: st.DrawFn) -> list[Json]:
     return documents
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(clusters())
 def test_nobody_loses_its_place_and_no_node_is_overfull(documents: list[Json]) -> None:
     manifests = build_manifests(documents, source="cluster")

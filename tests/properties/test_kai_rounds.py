@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import examples
 from mooring.actions.shares.demands import QueueSpec
 from mooring.actions.shares.kai.queues import GPU
 from mooring.actions.shares.kai.solver.jobs import ONE_GPU, Amount, Job, Node, Task, total_of
@@ -77,7 +78,7 @@ def decide(world: World, actions: Sequence[KaiAction]) -> Decisions:
 ACTIONS = st.lists(st.sampled_from(KaiAction), min_size=1, max_size=4)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(worlds(), ACTIONS)
 def test_no_node_holds_more_than_it_has_once_everybody_is_in_place(world: World, actions: list[KaiAction]) -> None:
     decided = decide(world, actions)
@@ -92,7 +93,7 @@ def test_no_node_holds_more_than_it_has_once_everybody_is_in_place(world: World,
         assert total_of(there).fits(node.total)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(worlds(), ACTIONS)
 def test_gangs_start_whole_and_only_those_go_who_may(world: World, actions: list[KaiAction]) -> None:
     decided = decide(world, actions)
@@ -106,7 +107,7 @@ def test_gangs_start_whole_and_only_those_go_who_may(world: World, actions: list
             assert "moved" not in words and "evicted" not in words
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(worlds())
 def test_consolidation_leaves_nobody_without_a_place(world: World) -> None:
     decided = decide(world, [KaiAction.CONSOLIDATION])
@@ -118,7 +119,7 @@ def test_consolidation_leaves_nobody_without_a_place(world: World) -> None:
         assert not any(outcome.word == "moved" for found in decided.values() for outcome in found)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(worlds())
 def test_a_job_is_preempted_only_by_a_more_important_one_of_its_queue(world: World) -> None:
     decided = decide(world, [KaiAction.PREEMPT])
@@ -133,7 +134,7 @@ def test_a_job_is_preempted_only_by_a_more_important_one_of_its_queue(world: Wor
             )
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(worlds(), ACTIONS, st.randoms(use_true_random=False))
 def test_the_order_in_which_nodes_are_given_changes_nothing(
     world: World, actions: list[KaiAction], random: object

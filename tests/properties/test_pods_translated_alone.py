@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from catalog_objects import LONE_WORLD, WORLD, Document
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_catalog_changes import PLACE, kind_of, put, remove
 
+from examples import examples
 from mooring.model.api.pods import Pod
 from mooring.model.loading.arrival import complete
 from mooring.model.loading.catalog import Catalog
@@ -35,7 +36,7 @@ def stories(draw: st.DrawFn) -> Story:
 
 
 @given(story=stories())
-@settings(max_examples=200)
+@examples(200)
 def test_events_problems_and_their_order_are_the_same(story: Story) -> None:
     catalog, together = Catalog(expands=False), Together(expands=False)
     present: dict[int, Document] = {}

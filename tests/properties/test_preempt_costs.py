@@ -3,12 +3,13 @@
 from datetime import datetime
 
 from drawing import choices
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from plain_gangs import URGENT, check_no_gang_is_broken, crowded_with_gangs, plain_placing, victim_priority
 from stories import assembled
 from test_preempt_gangs import add_gang, wanted
 
+from examples import examples
 from mooring.actions.preempt.gangs.search import GangFound, find_for_gang
 from mooring.actions.preempt.pods.search import Found, InVain, VictimSearch, refusals
 from mooring.config.preemption_cost import PreemptionCostArgs
@@ -49,7 +50,7 @@ def spared_pods(cluster: Cluster, search: VictimSearch, args: PreemptionCostArgs
     return {key for key, record in cluster.pods.records.items() if search.running.workload_of(record) in workloads}
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(choose=choices(), nodes=st.integers(1, 5), pods=st.integers(1, 12), gangs=st.integers(0, 3), gang=st.booleans())
 def test_whoever_is_protected_is_no_victim(choose: Choose, nodes: int, pods: int, gangs: int, gang: bool) -> None:
     cluster = crowded_with_gangs(choose, nodes=nodes, pods=pods, gangs=gangs)
@@ -79,7 +80,7 @@ def test_whoever_is_protected_is_no_victim(choose: Choose, nodes: int, pods: int
     check_no_gang_is_broken(cluster, found.victims)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(choose=choices(), nodes=st.integers(1, 6))
 def test_the_pod_with_the_least_work_to_lose_goes(choose: Choose, nodes: int) -> None:
     cluster = crowded_with_gangs(choose, nodes=nodes, pods=0, gangs=0)
@@ -102,7 +103,7 @@ def test_the_pod_with_the_least_work_to_lose_goes(choose: Choose, nodes: int) ->
     assert [victim.pod.status.start_time for victim in found.victims] == [f"2026-01-01T0{max(hours)}:00:00Z"]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(choose=choices(), nodes=st.integers(1, 5), pods=st.integers(1, 12), gangs=st.integers(0, 3))
 def test_a_policy_that_says_nothing_changes_nothing(choose: Choose, nodes: int, pods: int, gangs: int) -> None:
     cluster = crowded_with_gangs(choose, nodes=nodes, pods=pods, gangs=gangs)

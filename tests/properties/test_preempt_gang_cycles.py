@@ -3,11 +3,12 @@
 from typing import Any
 
 from drawing import choices
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from plain_gangs import gang_key, make_member
 from stories import assembled
 
+from examples import examples
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind, Decision, Evict
@@ -108,7 +109,7 @@ class Town:
             assert cpu * 1000 <= int(self.scheduler.cluster.nodes.allocatable("cpu")[row]), f"{node} holds too much"
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(choose=choices(), nodes=st.integers(1, 5), steps=st.integers(2, 8), protects=st.booleans())
 def test_gangs_are_whole_or_absent_whoever_is_evicted(choose: Choose, nodes: int, steps: int, protects: bool) -> None:
     scheduler = (PROTECTING if protects else ASSEMBLY).new_scheduler()

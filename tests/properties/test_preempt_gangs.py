@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from drawing import choices
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from plain_gangs import (
@@ -30,6 +30,7 @@ from stories import assembled
 from test_preemption import random_budget
 from test_rollback import fingerprint
 
+from examples import examples
 from mooring.actions.preempt.gangs.search import GangFound, find_for_gang
 from mooring.actions.preempt.pods.search import Found, InVain, VictimSearch, refusals
 from mooring.model.api.pods import Pod
@@ -108,14 +109,14 @@ def check_pod(cluster: Cluster, pod: Pod, *, plain: bool) -> None:
         assert fits(PROFILE, cluster, shape, found.row)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(choose=choices(), nodes=st.integers(1, 5), pods=st.integers(0, 12), gangs=st.integers(1, 5))
 def test_a_pod_breaks_no_gang(choose: Choose, nodes: int, pods: int, gangs: int) -> None:
     cluster = with_budgets(choose, crowded_with_gangs(choose, nodes=nodes, pods=pods, gangs=gangs))
     check_pod(cluster, make_pod("urgent", priority=URGENT, **wanted(choose)), plain=True)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(choose=choices(), nodes=st.integers(1, 4), pods=st.integers(0, 10), gangs=st.integers(1, 4))
 def test_a_pod_with_terms_about_others_breaks_no_gang(choose: Choose, nodes: int, pods: int, gangs: int) -> None:
     cluster = with_budgets(choose, crowded_with_gangs(choose, nodes=nodes, pods=pods, gangs=gangs, terms=TERMS))
@@ -200,21 +201,21 @@ def check_it_suffices(cluster: Cluster, found: GangFound) -> None:
         assert fits_everywhere(PROFILE, cluster, found.assignments)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(choose=choices(), nodes=st.integers(1, 6), pods=st.integers(0, 15), gangs=st.integers(0, 5))
 def test_a_gang_evicts_no_more_than_it_needs(choose: Choose, nodes: int, pods: int, gangs: int) -> None:
     cluster = with_budgets(choose, crowded_with_gangs(choose, nodes=nodes, pods=pods, gangs=gangs))
     check_gang(cluster, add_gang(choose, cluster, shapes=1), exact=True)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(choose=choices(), nodes=st.integers(1, 5), pods=st.integers(0, 12), gangs=st.integers(0, 4))
 def test_a_gang_of_several_shapes_evicts_whole_gangs_or_none(choose: Choose, nodes: int, pods: int, gangs: int) -> None:
     cluster = with_budgets(choose, crowded_with_gangs(choose, nodes=nodes, pods=pods, gangs=gangs))
     check_gang(cluster, add_gang(choose, cluster, shapes=2), exact=False)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(choose=choices(), nodes=st.integers(1, 4), pods=st.integers(0, 10), gangs=st.integers(0, 3))
 def test_a_gang_with_terms_about_others_evicts_whole_gangs_or_none(
     choose: Choose, nodes: int, pods: int, gangs: int
@@ -223,7 +224,7 @@ def test_a_gang_with_terms_about_others_evicts_whole_gangs_or_none(
     check_gang(cluster, add_gang(choose, cluster, shapes=1, terms=WANTED), exact=False)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(choose=choices(), nodes=st.integers(2, 7), pods=st.integers(0, 12), gangs=st.integers(0, 4))
 def test_a_gang_that_wants_one_domain_gets_room_in_one(choose: Choose, nodes: int, pods: int, gangs: int) -> None:
     cluster = crowded_with_gangs(choose, nodes=nodes, pods=pods, gangs=gangs)

@@ -3,12 +3,13 @@
 from typing import Any
 
 from drawing import choices
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from plain_preemption import PlainChoice, fits, plain_choice
 from stories import assembled
 from test_rollback import fingerprint
 
+from examples import examples
 from mooring.actions.preempt.pods.search import Found, InVain, VictimSearch, refusals
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.pods import Pod
@@ -97,13 +98,13 @@ def check_nobody_goes_in_vain(cluster: Cluster, pod: Pod, found: Found) -> None:
             assert not fits(PROFILE, cluster, shape, found.row), f"{spared.key} need not go from {found.node}"
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(choose=choices(), nodes=st.integers(1, 8), pods=st.integers(1, 40))
 def test_all_nodes_at_once_choose_as_node_by_node(choose: Choose, nodes: int, pods: int) -> None:
     check(*crowded(choose, nodes=nodes, pods=pods, plain=True))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(choose=choices(), nodes=st.integers(1, 6), pods=st.integers(1, 30))
 def test_terms_about_other_pods_are_heeded_as_node_by_node(choose: Choose, nodes: int, pods: int) -> None:
     check(*crowded(choose, nodes=nodes, pods=pods, plain=False))

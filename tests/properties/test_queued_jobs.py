@@ -3,9 +3,10 @@
 from collections import Counter
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import examples
 from mooring.model.api.kueue_labels import ADMISSION_GATE, POD_GROUP, POD_GROUP_TOTAL, QUEUE_NAME
 from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import Manifests, build_manifests
@@ -123,7 +124,7 @@ def without_order(workloads: list[QueuedWorkload]) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(documents())
 def test_every_pod_that_waits_is_in_one_work_and_no_other_pod_waits(found: list[Document]) -> None:
     manifests = build_manifests(found)
@@ -137,7 +138,7 @@ def test_every_pod_that_waits_is_in_one_work_and_no_other_pod_waits(found: list[
     assert all(key.startswith("default/p") for key in left)  # only groups may lack pods, or have too many
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(documents())
 def test_a_workload_is_valid_and_has_as_many_pods_as_it_says(found: list[Document]) -> None:
     for workload in queued_workloads(build_manifests(found)):
@@ -147,7 +148,7 @@ def test_a_workload_is_valid_and_has_as_many_pods_as_it_says(found: list[Documen
         }
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(documents(), st.randoms(use_true_random=False))
 def test_the_order_of_the_manifests_decides_only_who_is_first(found: list[Document], random: Any) -> None:
     jobs = [document for document in found if document["kind"] != "Pod"]
@@ -159,7 +160,7 @@ def test_the_order_of_the_manifests_decides_only_who_is_first(found: list[Docume
     )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(documents())
 def test_asking_twice_gives_the_same_works(found: list[Document]) -> None:
     manifests = build_manifests(found)
@@ -167,7 +168,7 @@ def test_asking_twice_gives_the_same_works(found: list[Document]) -> None:
     assert queued_workloads(manifests) == queued_workloads(manifests)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(documents())
 def test_every_work_can_be_admitted_and_then_none_of_its_pods_is_held(found: list[Document]) -> None:
     manifests = build_manifests(found)

@@ -4,9 +4,10 @@ from bisect import bisect_left
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import examples
 from mooring.actions.admit.quota.windows import Override, QuotaKey, QuotaSchedule
 from mooring.config.tenant_policy import DAYS, QuotaWindow
 from mooring.state.quota_tree import Quota
@@ -107,7 +108,7 @@ def plain_quotas(windows: list[QuotaWindow], spans: list[list[tuple[float, float
     return {queue: (values[0], values[1], values[2]) for queue, values in found.items()}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(drawn_windows(), st.sampled_from(DAYS_TO_LOOK_AT), st.data())
 def test_windows_are_open_when_the_clock_on_the_wall_says_so(
     windows: list[QuotaWindow], day: date, data: st.DataObject

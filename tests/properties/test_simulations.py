@@ -8,9 +8,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import examples
 from mooring.drivers.sim.reading import read_scenario
 from mooring.drivers.sim.runs import simulate
 from mooring.report.simulation.files import dump_run, load_run
@@ -76,7 +77,7 @@ def run(scenario: dict[str, Any], seed: int) -> Run:
         return simulate(read_scenario(path), "default", seed)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(scenarios(with_faults=True), st.integers(0, 3))
 def test_the_same_scenario_and_seed_give_the_same_run_bit_for_bit(scenario: dict[str, Any], seed: int) -> None:
     first = dump_run(run(scenario, seed))
@@ -85,7 +86,7 @@ def test_the_same_scenario_and_seed_give_the_same_run_bit_for_bit(scenario: dict
     assert dump_run(load_run(first)) == first
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(scenarios(with_faults=True), st.integers(0, 3))
 def test_no_node_is_over_allocated_at_any_virtual_time(scenario: dict[str, Any], seed: int) -> None:
     found = run(scenario, seed)
@@ -102,7 +103,7 @@ def test_no_node_is_over_allocated_at_any_virtual_time(scenario: dict[str, Any],
             assert taken <= found.nodes.cpus[node]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(scenarios(with_faults=False), st.integers(0, 3))
 def test_gangs_start_whole_or_not_at_all(scenario: dict[str, Any], seed: int) -> None:
     found = run(scenario, seed)
@@ -116,7 +117,7 @@ def test_gangs_start_whole_or_not_at_all(scenario: dict[str, Any], seed: int) ->
         assert whole is None or count == whole
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(scenarios(with_faults=True), st.integers(0, 3))
 def test_every_job_ends_or_is_said_to_run_or_wait(scenario: dict[str, Any], seed: int) -> None:
     found = run(scenario, seed)
@@ -131,7 +132,7 @@ def test_every_job_ends_or_is_said_to_run_or_wait(scenario: dict[str, Any], seed
     assert last.pods_running[-1] == sum(found.stays.outcome == "Running")
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(scenarios(with_faults=True), st.integers(0, 3))
 def test_work_lost_is_never_negative_nor_more_than_was_done(scenario: dict[str, Any], seed: int) -> None:
     found = run(scenario, seed)
@@ -145,7 +146,7 @@ def test_work_lost_is_never_negative_nor_more_than_was_done(scenario: dict[str, 
         assert 0.0 <= lost <= done[job] + 1e-6
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(scenarios(with_faults=True), st.integers(0, 3))
 def test_what_is_allocated_adds_up_to_the_stays(scenario: dict[str, Any], seed: int) -> None:
     found = run(scenario, seed)
@@ -157,7 +158,7 @@ def test_what_is_allocated_adds_up_to_the_stays(scenario: dict[str, Any], seed: 
     assert found.totals.used[cpu] <= found.totals.allocated[cpu] + 1e-6
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(scenarios(with_faults=True), st.integers(0, 3))
 def test_no_more_is_allocated_than_nodes_that_are_up_have(scenario: dict[str, Any], seed: int) -> None:
     found = run(scenario, seed)

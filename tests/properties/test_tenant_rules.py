@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import examples
 from mooring.actions.admit.preemption.targets import (
     IN_COHORT_FAIR_SHARING,
     IN_COHORT_RECLAIM_WHILE_BORROWING,
@@ -164,7 +165,7 @@ def suspensions(decisions: list[Decision], *reasons: str) -> list[str]:
 # Windows.
 
 
-@settings(max_examples=SOME)
+@examples(SOME)
 @given(stories(), drawn_windows(), st.booleans())
 def test_where_everybody_must_go_nobody_holds_more_than_there_is(
     story: Story, windows: list[QuotaWindow], says_how_long: bool
@@ -176,7 +177,7 @@ def test_where_everybody_must_go_nobody_holds_more_than_there_is(
     story.play(TenantPolicy(quota_windows=windows), look, says_how_long=says_how_long)
 
 
-@settings(max_examples=SOME)
+@examples(SOME)
 @given(stories(), drawn_windows())
 def test_who_says_how_long_it_runs_is_let_run_for_that_long(story: Story, windows: list[QuotaWindow]) -> None:
     """As long as the owners do not come for what is theirs: all jobs are in one queue."""
@@ -188,7 +189,7 @@ def test_who_says_how_long_it_runs_is_let_run_for_that_long(story: Story, window
     story.play(TenantPolicy(quota_windows=windows), look)
 
 
-@settings(max_examples=SOME)
+@examples(SOME)
 @given(stories(), drawn_windows(evict=IF_WANTED))
 def test_who_gives_back_does_so_for_somebody_who_waits_for_what_is_their_own(
     story: Story, windows: list[QuotaWindow]
@@ -207,7 +208,7 @@ def test_who_gives_back_does_so_for_somebody_who_waits_for_what_is_their_own(
     story.play(TenantPolicy(quota_windows=windows), look, says_how_long=False)
 
 
-@settings(max_examples=SOME)
+@examples(SOME)
 @given(stories(), drawn_windows())
 def test_nobody_is_suspended_by_a_window_without_notice(story: Story, windows: list[QuotaWindow]) -> None:
     """With notice for at least an hour, everybody who has to go at a switch was told before, or came since."""
@@ -229,7 +230,7 @@ def test_nobody_is_suspended_by_a_window_without_notice(story: Story, windows: l
     story.play(TenantPolicy(quota_windows=windows), look, says_how_long=False)
 
 
-@settings(max_examples=SOME)
+@examples(SOME)
 @given(stories(reclaims=True), drawn_windows())
 def test_windows_of_queues_elsewhere_change_no_decision(story: Story, windows: list[QuotaWindow]) -> None:
     for window in windows:
@@ -244,7 +245,7 @@ def test_windows_of_queues_elsewhere_change_no_decision(story: Story, windows: l
 
 
 @pytest.mark.parametrize("minimum", [2 * HOUR, 5 * HOUR])
-@settings(max_examples=SOME)
+@examples(SOME)
 @given(stories(reclaims=True))
 def test_nobody_is_reclaimed_who_has_not_run_for_the_minimum(minimum: int, story: Story) -> None:
     since: dict[str, float] = {}
@@ -262,7 +263,7 @@ def test_nobody_is_reclaimed_who_has_not_run_for_the_minimum(minimum: int, story
     story.play(TenantPolicy(minimum_runtime_before_reclaim_seconds=minimum), look)
 
 
-@settings(max_examples=SOME)
+@examples(SOME)
 @given(stories(reclaims=True))
 def test_a_memory_without_fair_sharing_changes_no_decision(story: Story) -> None:
     plain = Story(story.queues, story.arrivals).play(TenantPolicy(), lambda world, decisions: None)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from mooring.engine.queue.entries import Entry
 from mooring.engine.queue.parked import Turn
@@ -57,6 +57,8 @@ class Cycle:
     """What is said of those who were set aside because something raised in their turn."""
     deadline: Deadline | None = None
     """Of the action that runs; without one it has all the time that it wants."""
+    raises_faults: ClassVar[bool] = False
+    """Raise what a plugin or an action raises instead of isolating it: for tests (`mooring.testing.faults`)."""
 
     def is_over(self) -> bool:
         """Whether the action that runs is to come to an end, and to go on in a later cycle. Ask once a step."""
@@ -77,6 +79,8 @@ class Cycle:
 
     def fail(self, turns: Sequence[Turn], error: Exception) -> None:
         """Set those aside in whose turn something raised."""
+        if self.raises_faults:
+            raise error
         for turn in turns:
             fault = Fault(turn.turn_name, error)
             self.faults.append(fault)
