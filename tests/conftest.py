@@ -7,12 +7,14 @@
 `make test SLOW=1` (`.ci/run`) runs everything.
 """
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from mooring.cli.main import collect_less_often
 from mooring.testing.faults import raise_faults
 
 SLOW = (
@@ -84,3 +86,12 @@ def _faults_fail_the_test(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with raise_faults():
         yield
+
+
+@pytest.fixture(autouse=True)
+def _collector_runs() -> Iterator[None]:
+    """Collect garbage as a command does: `mooring run` turns the collector off until it has read all."""
+    collect_less_often()
+    yield
+    gc.unfreeze()
+    gc.enable()
