@@ -102,6 +102,11 @@ class Reliance:
 class SpoiledByOthers(PreFilter):
     """A filter that accepts a row for a pod, and might refuse it once another pod has come to a row or is gone."""
 
+    @property
+    def is_strict_by_default(self) -> bool:
+        """Whether that may happen to pods that ask for nothing of the kind themselves."""
+        return False
+
     def spoiled_rows(self, held: GuardedPod, pod: Shape, cluster: ClusterView) -> Mask | None:
         """The rows of the table on which such a pod would make this filter refuse a held pod its row; None for none."""
         return None

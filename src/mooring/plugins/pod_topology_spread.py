@@ -210,6 +210,10 @@ class PodTopologySpread(SupposingFilter, SpoiledByOthers, QuickMask, PreScore):
             codes[domains == MISSING] = MISSING_LABEL
         return codes
 
+    @property
+    def is_strict_by_default(self) -> bool:
+        return any(constraint.when_unsatisfiable == HARD for constraint in self._defaults())
+
     def spoiled_rows(self, held: GuardedPod, pod: Shape, cluster: ClusterView) -> Mask | None:
         if held.shape.namespace != pod.namespace:
             return None

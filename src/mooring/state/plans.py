@@ -170,6 +170,8 @@ class Plans(Placements):
         """When each pod was evicted last, and how often at that moment: by name, as it may be made anew."""
         self._guarded: dict[PodKey, None] = {}
         """The held pods that others could harm by coming to rows: see `guarded`."""
+        self._spread_by_default = frozenset[str]()
+        """The names of the schedulers whose pods may spread strictly though they do not say so."""
         self.guards_version = 0
         """Rises when a pod comes to or goes from the guarded or the tentative ones, and with `offered_rows`."""
         self.offered_rows: frozenset[int] | None = None
@@ -561,9 +563,15 @@ class Plans(Placements):
             if plan_id is not None and record is not None and record.nominated and record.row != UNBOUND:
                 yield record, self._plans[plan_id]
 
+    def spread_by_default(self, scheduler_name: str) -> None:
+        """Guard the pods of a scheduler that say nothing of how they spread: its profile may spread them strictly."""
+        self._spread_by_default |= {scheduler_name}
+
     def _guard(self, record: PodRecord) -> None:
-        constraints = record.shape.spec.topology_spread_constraints or ()
+        spec = record.shape.spec
+        constraints = spec.topology_spread_constraints or ()
         spreads = any(constraint.when_unsatisfiable == "DoNotSchedule" for constraint in constraints)
+        spreads |= not constraints and spec.scheduler_name in self._spread_by_default
         if spreads or self.compete_for_devices(record.shape, record.shape):
             self._set_guarded(record.key, True)
 

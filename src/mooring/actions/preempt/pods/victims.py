@@ -13,6 +13,7 @@ from mooring.actions.preempt.cost import Cost
 from mooring.actions.preempt.gangs.pool import Pool, gather_pool
 from mooring.actions.preempt.pods.candidates import Candidates, ShapeAmounts, Spared, gather_crowd
 from mooring.engine.asking import faults_of
+from mooring.engine.held_pods import HeldPods
 from mooring.engine.plugin import FilterAnswers, Mask
 from mooring.engine.shortcuts import Reliance, SpoiledByOthers
 from mooring.model.keys import PodKey
@@ -155,9 +156,10 @@ def relied_on(running: RunningPods, filters: Sequence[FilterAnswers], priority: 
     cluster = running.cluster
     if not cluster.has_plans:
         return np.zeros(0, np.int64)
-    asked = [plugin for plugin in filters if isinstance(plugin, SpoiledByOthers)]
+    held_pods = next(plugin for plugin in filters if isinstance(plugin, HeldPods))
     spared = [np.zeros(0, np.int64)]
-    for keys in cluster.view.tentative_pods().values():
+    for shape, keys in cluster.view.tentative_pods().items():
+        asked = held_pods.filters_of(shape)
         seen = set[tuple[int, Plan]]()
         for record, plan in _holders(cluster, keys):
             alike = (record.row, plan)
