@@ -167,6 +167,8 @@ class Assembly:
             for plugin, _ in profile.scores:
                 if isinstance(plugin, ChoosesCards):
                     cluster.nodes.cards.choose_by(name, plugin.card_policy())
+            if any(isinstance(plugin, SpoiledByOthers) and plugin.is_strict_by_default for plugin in profile.filters):
+                cluster.spread_by_default(name)
         cluster.share_gpus_by(self.gpu_sharing)
         if self.yunikorn is not None:
             cluster.observe(ObjectSeen(self.yunikorn.queues))
@@ -197,6 +199,7 @@ def assemble(
         registry.from_files.append(plugin.__name__)
     profiles = config.profiles or [ProfileConfig()]
     built: list[Profile] = []
+    spoiled: dict[str, Sequence[SpoiledByOthers]] = {}
     batching: dict[str, BatchingArgs] = {}
     costs: dict[str, PreemptionCostArgs] = {}
     gangs: GangSchedulingArgs | None = None
@@ -207,7 +210,7 @@ def assemble(
         rewritten = rewritten if node_sort is None else with_strategy(rewritten, node_sort)
         arguments = _arguments(rewritten.plugin_config or [], registry, _naming(registry, source, index))
         _leave_to_extenders(arguments, config)
-        made = _build_profile(rewritten, config, registry, arguments, _naming(registry, source, index))
+        made = _build_profile(rewritten, config, registry, arguments, spoiled, _naming(registry, source, index))
         batching[made.name] = arguments.get("Batching", BatchingArgs())
         costs[made.name] = _preemption_cost(made, arguments)
         gangs = gangs or arguments.get("GangScheduling")
@@ -311,7 +314,12 @@ def _naming(registry: Registry, source: str, index: int) -> Naming:
 
 
 def _build_profile(
-    profile: ProfileConfig, config: SchedulerConfig, registry: Registry, arguments: dict[str, Any], naming: Naming
+    profile: ProfileConfig,
+    config: SchedulerConfig,
+    registry: Registry,
+    arguments: dict[str, Any],
+    spoiled: dict[str, Sequence[SpoiledByOthers]],
+    naming: Naming,
 ) -> Profile:
     points = plugins_by_point(profile, _defaults(profile, config, registry), _abilities(registry), naming)
     instances: dict[str, Plugin] = {}
@@ -343,10 +351,12 @@ def _build_profile(
     made = {point: tuple(at(point)) for point in POINTS if point not in ("queue_sort", "score", "pre_filter")}
     if not made["bind"]:
         raise naming.error("plugins.bind", expected="at least one plugin", found="none")
+    name = profile.scheduler_name or DEFAULT_SCHEDULER
+    spoiled[name] = tuple(one for one in made["filter"] if isinstance(one, SpoiledByOthers))
     return Profile(
-        name=profile.scheduler_name or DEFAULT_SCHEDULER,
+        name=name,
         queue_sort=queue_sort[0],
-        filters=(*made["filter"], HeldPods([one for one in made["filter"] if isinstance(one, SpoiledByOthers)])),
+        filters=(*made["filter"], HeldPods(name, spoiled)),
         scores=tuple((plugin, weights[plugin.name]) for plugin in scores),
         pre_enqueue=made["pre_enqueue"],
         post_filter=made["post_filter"],

@@ -135,6 +135,21 @@ def steps_of(plan: Plan) -> list[Launch | Terminate | Resize]:
     ]
 
 
+def tentative_by_walk(cluster: Cluster) -> dict[PodKey, tuple[int, int]]:
+    """The pods that hold rows and do not run, or leave for such a pod, by looking at all plans."""
+    found = set[PodKey]()
+    for _, plan in cluster.plans():
+        if plan.reason is not Reason.PERMIT:
+            found |= {held.key for held in plan.holds if is_held(cluster, held.key)}
+            found |= {leaving.key for leaving in plan.leaves if not cluster.is_out_of_the_way(leaving)}
+    return {key: (cluster.pods.records[key].shape.id, cluster.pods.records[key].row) for key in found}
+
+
+def is_held(cluster: Cluster, key: PodKey) -> bool:
+    record = cluster.pods.records.get(key)
+    return record is not None and record.nominated and record.row != UNBOUND
+
+
 def check(cluster: Cluster) -> None:
     """Every column adds up to what its pods are, and plans say of pods what these say of themselves."""
     pods = cluster.pods
@@ -151,9 +166,15 @@ def check(cluster: Cluster) -> None:
             requested = sum(found.shape.request(resource) for found in pods.on(row))
             assert int(cluster.nodes.requested(resource)[row]) == requested, resource
     barred = set(cluster.barred_rows)
+    tentative = cluster.view.tentative_pods()
+    found = {key: (shape.id, row) for shape, row_of in tentative.items() for key, row in row_of.items()}
+    assert found == tentative_by_walk(cluster)
     for plan_id, plan in cluster.plans():
         for held in plan.holds:
             assert cluster.plan_of(held.key) == plan_id
+            if isinstance(held.holder, Successor) and held.holder.owner:
+                expected = cluster.successor_hold(cluster.pods.records[held.key])
+                assert expected is not None and expected[0] <= plan_id, "the first plan that holds a row for such a pod"
         for name, offer in zip(plan.opened, plan.opens, strict=True):
             if cluster.plan_for(Launch(name, offer)) is not None:
                 assert cluster.nodes.row_of[name] in barred
@@ -191,6 +212,7 @@ def test_plans_that_are_undone_leave_identical_columns(choose: Choose, depths: l
             if depths[1:]:
                 try_out(depths[1:])
         assert everything(cluster) == before
+        check(cluster)
 
     try_out(depths)
 

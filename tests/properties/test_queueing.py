@@ -278,7 +278,8 @@ def test_nominations_that_are_kept_are_those_that_would_be_made(story: Story, cy
 def test_turns_by_fair_shares_are_those_of_a_tournament_before_each_of_them(story: Story, cycles_to_stop: int) -> None:
     fair = replace(story, fair_sharing=True)
     plain = fair.admission()
-    plain._order = PlainTournament(plain.ledger, plain._shares)
+    tournament = PlainTournament(plain.ledger, plain._planning.shares)
+    plain._planning = plain._planning._replace(order=tournament)
 
     assert list(fair.play(fair.admission(), cycles_to_stop=cycles_to_stop)) == list(
         fair.play(plain, cycles_to_stop=cycles_to_stop)

@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from mooring.assembly import assemble
+from mooring.config.scheduler import parse_config
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.meta import Condition, LabelSelector
 from mooring.model.api.pods import Affinity, Pod, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from mooring.model.decisions import Bind, Decision, Evict
-from mooring.model.events import Event, GangSeen, NodeSeen, PodLost, PodSeen
+from mooring.model.events import Event, GangSeen, NodeSeen, ObjectSeen, PodLost, PodSeen
 from mooring.model.gangs.gang import Gang, gang_key
 from mooring.model.gangs.membership import PLAIN_KIND
 from mooring.model.numa.nodes import ALLOCATION, KUBELET, MACHINE
-from mooring.testing.builders import make_node, make_pod, make_scheduler
+from mooring.testing.builders import make_config, make_node, make_pod, make_profile, make_scheduler, make_service
 
 
 def after(scheduler: Scheduler, now: float, *events: Event) -> list[Decision]:
@@ -55,6 +57,43 @@ def test_no_pod_spoils_the_spread_of_one_that_waits_for_its_victims() -> None:
     assert after(scheduler, 2.0, PodSeen(other), PodSeen(unconcerned)) == [Bind("default/unconcerned", "n2")]
 
     assert after(scheduler, 3.0, PodLost("default/low")) == [Bind("default/urgent", "n2"), Bind("default/other", "n2")]
+
+
+STRICT = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+SPREADS_ALL = make_profile(
+    args={"PodTopologySpread": {"defaultingType": "List", "defaultConstraints": [STRICT]}},
+    schedulerName="default-scheduler",
+)
+NO_DEFAULTS = make_profile(
+    args={"PodTopologySpread": {"defaultingType": "List", "defaultConstraints": []}}, schedulerName="lenient"
+)
+
+
+def indifferent(name: str, **given: Any) -> Pod:
+    """A pod of app y that only prefers to spread: default constraints are not for it."""
+    pod = spreading(name, **given)
+    rules = pod.spec.topology_spread_constraints or ()
+    pod.spec.topology_spread_constraints = [replace(rule, when_unsatisfiable="ScheduleAnyway") for rule in rules]
+    return pod
+
+
+@pytest.mark.parametrize("of_other_profile", [False, True])
+def test_no_pod_spoils_a_spread_that_the_profile_of_the_holder_asks_for(of_other_profile: bool) -> None:
+    scheduler = assemble(parse_config(make_config(SPREADS_ALL, NO_DEFAULTS), "test")).new_scheduler()
+    nodes = [make_node("n1", cpu=2, labels={"zone": "z1"}), make_node("n2", cpu=8, labels={"zone": "z2"})]
+    full = make_pod("full", cpu=2, priority=100, node="n1")
+    service = ObjectSeen(make_service("y", selector={"app": "y"}))
+    scheduler.handle(service, *map(NodeSeen, nodes), PodSeen(full), PodSeen(indifferent("low", node="n2")))
+    urgent = make_pod("urgent", cpu=1, labels={"app": "y"}, priority=100)
+    assert evicts(after(scheduler, 1.0, PodSeen(urgent))) == ["default/low"]
+
+    other = make_pod("other", cpu=1, labels={"app": "y"}) if of_other_profile else indifferent("other")
+    other.spec.scheduler_name = "lenient" if of_other_profile else other.spec.scheduler_name
+    unconcerned = make_pod("unconcerned", cpu=1)
+    assert after(scheduler, 2.0, PodSeen(other), PodSeen(unconcerned)) == [Bind("default/unconcerned", "n2")]
+
+    bound = after(scheduler, 3.0, PodLost("default/low"))
+    assert bound == [Bind("default/urgent", "n2"), Bind("default/other", "n2")]
 
 
 def test_a_pod_that_leaves_the_spread_as_it_is_goes_elsewhere() -> None:

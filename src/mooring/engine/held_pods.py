@@ -12,7 +12,7 @@ It also refuses the rows that are not on offer while something is tried out on s
 those of nodes that plans launch or terminate (`Plans.barred_rows`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -34,10 +34,16 @@ class HeldPods(PreFilter):
     skip_is_settled = True
     reason = "node(s) had room that is held for another pod"
 
-    def __init__(self, filters: Sequence[SpoiledByOthers] = ()) -> None:
-        """`filters` are those of the profile whose answers for a held pod change with pods elsewhere."""
+    def __init__(self, profile: str, filters: Mapping[str, Sequence[SpoiledByOthers]]) -> None:
+        """`filters` are those of each profile, by name, whose answers for a held pod change with pods elsewhere."""
         super().__init__()
+        self._profile = profile
         self._filters = filters
+
+    def filters_of(self, pod: Shape) -> Sequence[SpoiledByOthers]:
+        """Those that are asked about a pod; where no profile has the name of its scheduler, those of this profile."""
+        found = self._filters.get(pod.spec.scheduler_name)
+        return self._filters[self._profile] if found is None else found
 
     def pre_filter(self, pod: Shape, cluster: ClusterView) -> Codes | Skip:
         codes: Codes | None = None
@@ -54,12 +60,12 @@ class HeldPods(PreFilter):
                 codes = np.zeros(cluster.end, np.int64)
             if cluster.compete_for_devices(held.shape, pod):
                 codes[held.row] = HELD
-            for plugin in self._filters:
+            for plugin in self.filters_of(held.shape):
                 spoiled = plugin.spoiled_rows(held, pod, cluster)
                 if spoiled is not None:
                     codes[spoiled] = HELD
         tentative = cluster.tentative_pods()
-        for plugin in self._filters if tentative else ():
+        for plugin in self._filters[self._profile] if tentative else ():
             in_doubt = plugin.rows_in_doubt(pod, tentative, cluster)
             if in_doubt is not None:
                 codes = np.zeros(cluster.end, np.int64) if codes is None else codes

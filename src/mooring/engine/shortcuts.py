@@ -17,6 +17,7 @@ from mooring.state.devices.card_policies import CardPolicy
 from mooring.state.effects import ShapeEffects
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.tentative import PodRows
 from mooring.state.views import ClusterView, GuardedPod
 
 
@@ -101,6 +102,11 @@ class Reliance:
 class SpoiledByOthers(PreFilter):
     """A filter that accepts a row for a pod, and might refuse it once another pod has come to a row or is gone."""
 
+    @property
+    def is_strict_by_default(self) -> bool:
+        """Whether that may happen to pods that ask for nothing of the kind themselves."""
+        return False
+
     def spoiled_rows(self, held: GuardedPod, pod: Shape, cluster: ClusterView) -> Mask | None:
         """The rows of the table on which such a pod would make this filter refuse a held pod its row; None for none."""
         return None
@@ -109,17 +115,21 @@ class SpoiledByOthers(PreFilter):
         """The pods without which this filter would refuse a held pod its row; None if no pod of its shape needs any."""
         return None
 
-    def rows_in_doubt(self, pod: Shape, tentative: Sequence[tuple[Shape, int]], cluster: ClusterView) -> Mask | None:
+    def rows_in_doubt(self, pod: Shape, tentative: Mapping[Shape, PodRows], cluster: ClusterView) -> Mask | None:
         """The rows of the table that this filter refuses without some other pods, by shape and row; None for none."""
         prepared = self.pre_filter(pod, cluster)
         if not isinstance(prepared, Incremental):
             return None
-        moved = [prepared.update_one(shape.id, row, -1) for shape, row in tentative]
-        if not any(moved):
+        is_moved = False
+        for shape, row_of in tentative.items():
+            if prepared.is_moved_by(shape):
+                rows = np.fromiter(row_of.values(), np.intp)
+                is_moved |= prepared.update(np.full_like(rows, shape.id), rows, np.full(len(rows), -1, np.int64))
+        if not is_moved:
             return None
-        rows = cluster.rows()
+        live = cluster.rows()
         refused = np.zeros(cluster.end, np.bool_)
-        refused[rows.index] = self.filter(pod, rows, prepared) != 0
+        refused[live.index] = self.filter(pod, live, prepared) != 0
         return refused
 
 

@@ -1,7 +1,7 @@
 """Pods near pods, and pods away from pods, required and preferred, in both directions."""
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -19,6 +19,7 @@ from mooring.state.effects import Among
 from mooring.state.nodes import MISSING
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
+from mooring.state.tentative import PodRows
 from mooring.state.views import ClusterView, GuardedPod
 
 NO_AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY = 1, 2, 3
@@ -204,10 +205,10 @@ class InterPodAffinity(SupposingFilter, SpoiledByOthers, QuickMask, PreScore):
             found.append(Reliance(part.effects, domains, least))
         return found
 
-    def rows_in_doubt(self, pod: Shape, tentative: Sequence[tuple[Shape, int]], cluster: ClusterView) -> Mask | None:
+    def rows_in_doubt(self, pod: Shape, tentative: Mapping[Shape, PodRows], cluster: ClusterView) -> Mask | None:
         wanted = self._terms_in(cluster).of(pod).affinity
-        shapes = {shape.id: shape for shape, _ in tentative} if wanted else {}
-        is_one = any(all(term.matches(each, cluster.related) for term in wanted) for each in shapes.values())
+        shapes = tentative if wanted else ()
+        is_one = any(all(term.matches(each, cluster.related) for term in wanted) for each in shapes)
         return super().rows_in_doubt(pod, tentative, cluster) if is_one else None
 
     def rejection(self, pod: Shape, code: int) -> Rejection:

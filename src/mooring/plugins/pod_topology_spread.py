@@ -1,6 +1,6 @@
 """Pods spread evenly over the domains of a topology, strictly or as a preference."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ from mooring.plugins.spread_constraints import (
 from mooring.state.nodes import MISSING, ROW
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
+from mooring.state.tentative import PodRows
 from mooring.state.views import ClusterView, GuardedPod
 
 MISSING_LABEL, SKEWED = 1, 2
@@ -209,7 +210,16 @@ class PodTopologySpread(SupposingFilter, SpoiledByOthers, QuickMask, PreScore):
             codes[domains == MISSING] = MISSING_LABEL
         return codes
 
+    @property
+    def is_strict_by_default(self) -> bool:
+        return any(constraint.when_unsatisfiable == HARD for constraint in self._defaults())
+
     def spoiled_rows(self, held: GuardedPod, pod: Shape, cluster: ClusterView) -> Mask | None:
+        if held.shape.namespace != pod.namespace:
+            return None
+        selectors = [constraint.selector for constraint in self._constraints(held.shape, cluster, HARD)]
+        if not any(selector.matches(pod.selected_labels) for selector in selectors):
+            return None  # known without counting over all nodes
         prepared = self.pre_filter(held.shape, cluster)
         if not isinstance(prepared, HardCounts) or not prepared.is_moved_by(pod):
             return None
@@ -244,11 +254,11 @@ class PodTopologySpread(SupposingFilter, SpoiledByOthers, QuickMask, PreScore):
             found.append(Reliance(hard.count.effects, hard.count.domains(), least))
         return found
 
-    def rows_in_doubt(self, pod: Shape, tentative: Sequence[tuple[Shape, int]], cluster: ClusterView) -> Mask | None:
-        shapes = {shape.id: shape for shape, _ in tentative if shape.namespace == pod.namespace}
+    def rows_in_doubt(self, pod: Shape, tentative: Mapping[Shape, PodRows], cluster: ClusterView) -> Mask | None:
+        shapes = [shape for shape in tentative if shape.namespace == pod.namespace]
         constraints = self._constraints(pod, cluster, HARD) if shapes else ()
         selectors = [constraint.selector for constraint in constraints]
-        is_counted = any(each.matches(shape.selected_labels) for each in selectors for shape in shapes.values())
+        is_counted = any(each.matches(shape.selected_labels) for each in selectors for shape in shapes)
         return super().rows_in_doubt(pod, tentative, cluster) if is_counted else None
 
     def rejection(self, pod: Shape, code: int) -> Rejection:

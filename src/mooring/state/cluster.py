@@ -141,7 +141,8 @@ class Cluster(Plans):
     def forget_watchers(self) -> None:
         """Nobody outside the state looks any more into the sets that pods and gangs which change are noted in."""
         self.gangs.forget_watchers()
-        self.pods.watchers = [watched for watched in self.pods.watchers if self.budgets.is_own(watched)]
+        own = (self.budgets, self.tentative)
+        self.pods.watchers = [watched for watched in self.pods.watchers if any(each.is_own(watched) for each in own)]
 
     def note_run(self, action: str, now: float | None) -> None:
         """Note that an action with a cadence of its own runs now; None: that it has not run."""

@@ -28,6 +28,7 @@ from mooring.state.placements import Placements
 from mooring.state.pods import UNBOUND, Leaving, PodRecord
 from mooring.state.related import RelatedObjects
 from mooring.state.shapes import Shape
+from mooring.state.tentative import TentativePods
 
 PlanId = NewType("PlanId", int)
 NO_POD = PodKey("")
@@ -169,6 +170,8 @@ class Plans(Placements):
         """When each pod was evicted last, and how often at that moment: by name, as it may be made anew."""
         self._guarded: dict[PodKey, None] = {}
         """The held pods that others could harm by coming to rows: see `guarded`."""
+        self._spread_by_default = frozenset[str]()
+        """The names of the schedulers whose pods may spread strictly though they do not say so."""
         self.guards_version = 0
         """Rises when a pod comes to or goes from the guarded or the tentative ones, and with `offered_rows`."""
         self.offered_rows: frozenset[int] | None = None
@@ -178,6 +181,12 @@ class Plans(Placements):
         self._closing: dict[str, PlanId] = {}
         """By name, the nodes that go."""
         self._amended_by: dict[PodKey, PlanId] = {}
+        self._successors: dict[str, dict[PlanId, None]] = {}
+        """By owner, the plans that hold rows for pods which it will create."""
+        self.tentative = TentativePods(self.pods)
+        """The pods that hold rows and do not run yet, and those that run and are to leave for these: they count where
+        they are, and no other pod may start because of them alone. Pods that a permit lets wait are as good as bound.
+        """
 
     # Leaving.
 
@@ -404,18 +413,35 @@ class Plans(Placements):
     def _enter(self, plan_id: PlanId, plan: Plan | None) -> None:
         before = self._plans.get(plan_id)
         self.log.note(self._enter, plan_id, before)
-        for held in before.holds if before is not None else ():
-            self._plan_of.pop(held.key, None)
-        for amend in before.amends if before is not None else ():
-            self._amended_by.pop(amend.key, None)
+        if before is not None:
+            self._leave_out(plan_id, before)
         if plan is None:
             self._plans.pop(plan_id, None)
             return
         self._plans[plan_id] = plan
         for held in plan.holds:
             self._plan_of[held.key] = plan_id
+            if isinstance(held.holder, Successor):
+                self._successors.setdefault(held.holder.owner, {})[plan_id] = None
         for amend in plan.amends:
             self._amended_by[amend.key] = plan_id
+        if plan.reason is not Reason.PERMIT:
+            self.tentative.count([held.key for held in plan.holds], plan.leaves, 1)
+
+    def _leave_out(self, plan_id: PlanId, plan: Plan) -> None:
+        """Let the indexes know no more of a plan."""
+        for held in plan.holds:
+            self._plan_of.pop(held.key, None)
+            if isinstance(held.holder, Successor):
+                self._successors[held.holder.owner].pop(plan_id, None)
+        for amend in plan.amends:
+            self._amended_by.pop(amend.key, None)
+        owners = {held.holder.owner for held in plan.holds if isinstance(held.holder, Successor)}
+        for owner in owners:
+            if not self._successors[owner]:
+                del self._successors[owner]
+        if plan.reason is not Reason.PERMIT:
+            self.tentative.count([held.key for held in plan.holds], plan.leaves, -1)
 
     def _take(self, held: Held, plan_id: PlanId, *, is_waiting: bool) -> Held:
         """Let a holder, or what stands in for it, have its row."""
@@ -537,24 +563,15 @@ class Plans(Placements):
             if plan_id is not None and record is not None and record.nominated and record.row != UNBOUND:
                 yield record, self._plans[plan_id]
 
-    @property
-    def tentative(self) -> Iterator[PodRecord]:
-        """The pods that hold rows and do not run yet, and those that run and are to leave for these: they count where
-        they are, and no other pod may start because of them alone. Pods that a permit lets wait are as good as bound.
-        """
-        for plan in self._plans.values():
-            if plan.reason is not Reason.PERMIT:
-                holders = (self.pods.records.get(held.key) for held in plan.holds)
-                yield from (
-                    found for found in holders if found is not None and found.nominated and found.row != UNBOUND
-                )
-                for leaving in plan.leaves:
-                    if not self.is_out_of_the_way(leaving):
-                        yield self.pods.records[leaving.key]
+    def spread_by_default(self, scheduler_name: str) -> None:
+        """Guard the pods of a scheduler that say nothing of how they spread: its profile may spread them strictly."""
+        self._spread_by_default |= {scheduler_name}
 
     def _guard(self, record: PodRecord) -> None:
-        constraints = record.shape.spec.topology_spread_constraints or ()
+        spec = record.shape.spec
+        constraints = spec.topology_spread_constraints or ()
         spreads = any(constraint.when_unsatisfiable == "DoNotSchedule" for constraint in constraints)
+        spreads |= not constraints and spec.scheduler_name in self._spread_by_default
         if spreads or self.compete_for_devices(record.shape, record.shape):
             self._set_guarded(record.key, True)
 
@@ -578,8 +595,8 @@ class Plans(Placements):
         owner = owner_of(record.pod)
         if not owner:
             return None
-        for plan_id, plan in self.plans():
-            for held in plan.holds:
+        for plan_id in sorted(self._successors.get(owner, ())):
+            for held in self._plans[plan_id].holds:
                 holder = held.holder
                 if isinstance(holder, Successor) and holder.owner == owner and holder.shape is record.shape:
                     return plan_id, held

@@ -40,6 +40,7 @@ from mooring.state.pods import PodRecord
 from mooring.state.related import RelatedObjects
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
+from mooring.state.tentative import PodRows
 
 if TYPE_CHECKING:
     from mooring.state.cluster import Cluster
@@ -234,9 +235,9 @@ class ClusterView:
         for record, plan in self._cluster.guarded:
             yield GuardedPod.of(self._cluster, record, plan)
 
-    def tentative_pods(self) -> list[tuple[Shape, int]]:
-        """The shape and the row of each pod that holds a row and does not run yet, or leaves for one that does."""
-        return [(record.shape, record.row) for record in self._cluster.tentative] if self._cluster.has_plans else []
+    def tentative_pods(self) -> Mapping[Shape, PodRows]:
+        """The pods that hold rows and do not run yet, or leave for one that does, with their rows, by shape."""
+        return self._cluster.tentative.by_shape(self._cluster.shapes_version)
 
     @property
     def barred_rows(self) -> list[int]:

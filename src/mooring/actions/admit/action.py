@@ -6,8 +6,9 @@ decides is done to the state at once; that victims are gone, that pods are ready
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
+from mooring.actions.admit.cycle.conditions import NAMESPACE_MISMATCH
 from mooring.actions.admit.cycle.cycle import Admission, CycleReport
 from mooring.actions.admit.cycle.entry_processing import MayStart, anybody
 from mooring.actions.admit.cycle.faults import blame, in_turn_of
@@ -20,7 +21,8 @@ from mooring.actions.admit.lifecycle.pods import WorkloadPods, tell
 from mooring.actions.admit.quota.resource_rules import ResourceRules
 from mooring.actions.admit.quota.windows import QuotaSchedule
 from mooring.actions.admit.section import AdmissionSection
-from mooring.actions.admit.topology.node_failures import NODE_FAILURES, NodeFailures
+from mooring.actions.admit.topology.assigner import TopologyAssigner
+from mooring.actions.admit.topology.node_failures import NODE_FAILURES, NodesThere
 from mooring.actions.admit.topology.survey import TopologySurvey
 from mooring.actions.admit.windows.gate import WindowGate
 from mooring.actions.admit.windows.keeping import WindowKeeper
@@ -36,6 +38,7 @@ from mooring.model.keys import WorkloadKey
 from mooring.model.memory import Memory
 from mooring.model.queued.workloads import ResumeError
 from mooring.state.cluster import Cluster
+from mooring.state.derived import Derived, Seen
 from mooring.state.undo import Trial
 from mooring.state.workloads import Eviction, Stage, WorkloadRecord, WorkloadTable
 
@@ -64,23 +67,7 @@ class Admit(Action):
         self._schedule = QuotaSchedule(self._policy.quota_windows)
         self._recalled = Memory()
         self._own: OwnRules | None = None
-        self._drop()
-
-    def _drop(self) -> None:
-        """Give up all that can be made anew from the state."""
-        pods_ready = self._settings.pods_ready
-        self._gatekeeper = Gatekeeper(
-            self._rehearse,
-            blocks_admission=pods_ready is not None and pods_ready.blocks_admission,
-            check_placement=self._policy.check_placement,
-        )
-        self._opened: tuple[Lifecycle, WorkloadSync] | None = None
-        self._misplaced: set[WorkloadKey] = set()
-        """Workloads whose queue does not select their namespace."""
-        self._seen_related = -1
-        self._node_failures = NodeFailures()
-        self._windows: WindowKeeper | None = None
-        self._survey: TopologySurvey | None = None
+        self._opened: _Opened | None = None
 
     def run(self, cycle: Cycle) -> list[Decision]:
         cluster = cycle.cluster
@@ -88,8 +75,7 @@ class Admit(Action):
             return []
         try:
             with Trial(cluster.log, is_base=True) as run:
-                lifecycle, following = self._open(cluster, cycle.now)
-                decisions = self._run(cycle, lifecycle, following)
+                decisions = self._run(cycle, self._open(cluster, cycle.now))
                 cluster.workloads.end_run()
                 run.keep()
         except Exception as error:
@@ -107,20 +93,20 @@ class Admit(Action):
         cluster = cycle.cluster
         cluster.workloads.note_undone(lambda times: cycle.queue.backoff.end(cycle.now, times))
         if self._opened is not None:
-            self._report_faults(cycle, self._opened[0])
+            self._report_faults(cycle, self._opened.lifecycle)
         self._leave_alone(cycle, error)
         cluster.workloads.end_run()
         with cluster.log.for_good():
             for _ in range(MOST_REBUILDS):
-                self._drop()
+                self._opened = None
                 try:
-                    self._open(cluster, cycle.now)[1].rebuild(cycle.now)
+                    self._open(cluster, cycle.now).following.rebuild(cycle.now)
                 except Exception as another:  # it is tried again in the next run
                     self._leave_alone(cycle, another)
                 else:
                     break
             else:
-                self._drop()
+                self._opened = None
             pods = WorkloadPods(cluster, cycle.queue, self._profiles, cycle.now)
             known, queued = cluster.workloads.records, cluster.tenants.workloads.items()
             self._hold_back((known.get(key) or WorkloadRecord(found) for key, found in queued), pods)
@@ -136,8 +122,9 @@ class Admit(Action):
                 moment=_moment(cycle.cluster),
             )
 
-    def _run(self, cycle: Cycle, lifecycle: Lifecycle, following: WorkloadSync) -> list[Decision]:
+    def _run(self, cycle: Cycle, opened: "_Opened") -> list[Decision]:
         cluster, queue, now = cycle.cluster, cycle.queue, cycle.now
+        lifecycle, following = opened.lifecycle, opened.following
         lifecycle.admission.own.set_time(now)
         pods = WorkloadPods(cluster, queue, self._profiles, now)
         # 1. Follow the world: queues, workloads and pods that changed.
@@ -150,16 +137,16 @@ class Admit(Action):
                 self._look_at(lifecycle, workload, pods)
         except Exception as error:
             blame(key, error)
-        self._look_at_cluster(lifecycle, cluster, now)
+        self._look_at_cluster(opened, cluster, now)
         # 2. Act on what is due.
         self._look_who_is_ready(lifecycle, pods)
         lifecycle.pass_time(now)
         lifecycle.admission.own.look_again(lifecycle.admission.pending)
         # 3. Decide, cycle after cycle, until nothing new can be decided.
-        self._decide(cycle, lifecycle, pods)
-        if self._windows is not None:
-            self._windows.reclaim(now)
-            self._windows.give_notice(now)
+        self._decide(cycle, opened, pods)
+        if opened.windows is not None:
+            opened.windows.reclaim(now)
+            opened.windows.give_notice(now)
         # 4. Start and stop pods accordingly.
         evictions = self._move_pods(lifecycle, pods)
         # 5. Say why the others wait.
@@ -200,24 +187,24 @@ class Admit(Action):
             return
         try:
             with cluster.log.for_good():
-                self._open(cluster, now)[1].rebuild(now)
+                self._open(cluster, now).following.rebuild(now)
         except Exception:  # the next run meets it again, and sets the workload aside that it is about
-            self._drop()
+            self._opened = None
 
     def next_wake(self, cluster: Cluster, now: float) -> float | None:
         if self._opened is None or not cluster.workloads.records:
             return cluster.workloads.run_again_at
-        lifecycle = self._opened[0]
+        lifecycle, windows = self._opened.lifecycle, self._opened.windows
         times = [lifecycle.next_deadline(), lifecycle.admission.own.next_look(lifecycle.admission.pending)]
         times += [lifecycle.aside.next, cluster.workloads.run_again_at]
-        if self._windows is not None:
-            times.append(self._windows.next_wake(now))
+        if windows is not None:
+            times.append(windows.next_wake(now))
         return min((time for time in times if time is not None), default=None)
 
     @property
     def lifecycle(self) -> Lifecycle | None:
         """Workloads, lines and ledger, to be read; None as long as nothing has queued."""
-        return None if self._opened is None else self._opened[0]
+        return None if self._opened is None else self._opened.lifecycle
 
     def report(self, cycle: Cycle) -> AdmissionSection:
         lifecycle = self.lifecycle
@@ -230,7 +217,7 @@ class Admit(Action):
     def admission(self, cluster: Cluster, now: float) -> Admission:
         """Queues, lines and ledger, to be read: as they are, or as they would be if a workload came now."""
         if self._opened is not None:
-            return self._opened[0].admission
+            return self._opened.lifecycle.admission
         table = WorkloadTable(cluster.log)
         return self._make_admission(cluster, now, table, self._make_own(table))
 
@@ -259,15 +246,24 @@ class Admit(Action):
             table=table,
         )
 
-    def _open(self, cluster: Cluster, now: float) -> tuple[Lifecycle, WorkloadSync]:
+    def _open(self, cluster: Cluster, now: float) -> "_Opened":
         if self._opened is None:
             tenants = cluster.tenants
             if self._own is None:
                 self._own = self._make_own(cluster.workloads)
             admission = self._make_admission(cluster, now, cluster.workloads, self._own)
             lifecycle = Lifecycle(self._settings, admission, tenants.finished_pods, cluster.workloads)
-            self._opened = lifecycle, WorkloadSync(tenants, cluster.workloads, lifecycle, self._schedule, now)
-            self._windows = WindowKeeper(self._schedule, tenants, lifecycle) if self._schedule else None
+            pods_ready = self._settings.pods_ready
+            self._opened = _Opened(
+                lifecycle,
+                WorkloadSync(tenants, cluster.workloads, lifecycle, self._schedule, now),
+                WindowKeeper(self._schedule, tenants, lifecycle) if self._schedule else None,
+                Gatekeeper(
+                    self._rehearse,
+                    blocks_admission=pods_ready is not None and pods_ready.blocks_admission,
+                    check_placement=self._policy.check_placement,
+                ),
+            )
         return self._opened
 
     def _make_own(self, table: WorkloadTable) -> OwnRules:
@@ -309,24 +305,24 @@ class Admit(Action):
             lifecycle.set_ready(workload, pods.is_ready(workload), pods.now)
         lifecycle.look_at_pods_of(workload)
 
-    def _look_at_cluster(self, lifecycle: Lifecycle, cluster: Cluster, now: float) -> None:
+    def _look_at_cluster(self, opened: "_Opened", cluster: Cluster, now: float) -> None:
         """Nodes may have room that they had not, or have failed; namespaces may have other labels."""
-        self._gatekeeper.look_at(cluster, lifecycle)
+        lifecycle = opened.lifecycle
+        opened.gatekeeper.look_at(cluster, lifecycle)
         if lifecycle.admission.structure.topology_flavors:
-            self._look_at_topologies(lifecycle.admission, cluster)
-            if self._node_failures.look(cluster):
-                self._replace_failed_nodes(lifecycle, now)
-        if self._misplaced and cluster.related.version != self._seen_related:
-            lifecycle.admission.pending.try_again(sorted(self._misplaced))
-        self._seen_related = cluster.related.version
+            self._look_at_topologies(opened, cluster)
+            if opened.nodes_seen.is_news(cluster.nodes_version):
+                self._replace_failed_nodes(lifecycle, NodesThere.of(cluster), now)
+        if opened.related_seen.is_news(cluster.related.version):
+            lifecycle.admission.pending.try_again(_misplaced(lifecycle))
 
-    def _replace_failed_nodes(self, lifecycle: Lifecycle, now: float) -> None:
+    def _replace_failed_nodes(self, lifecycle: Lifecycle, nodes: NodesThere, now: float) -> None:
         """Whoever was assigned a node that has failed gets another for it, or else looks for a place anew."""
         for workload in list(lifecycle.workloads.values()):
             if workload.stage is not Stage.ADMITTED or workload.key in lifecycle.aside:
                 continue
             with in_turn_of(workload.key):
-                failed = self._node_failures.failed(workload.pod_sets, is_ready=workload.is_ready)
+                failed = nodes.failed(workload.pod_sets, is_ready=workload.is_ready)
                 pod_sets = lifecycle.admission.find_replacement(workload.key, failed[0]) if len(failed) == 1 else None
                 if pod_sets is not None:
                     lifecycle.reassign(workload, pod_sets, f"Node {failed[0]} has failed, and its pods go elsewhere")
@@ -334,23 +330,23 @@ class Admit(Action):
                     message = f"Workload was evicted as there was no replacement for a failed node: {', '.join(failed)}"
                     lifecycle.evict(workload, Eviction(NODE_FAILURES, message, now))
 
-    def _look_at_topologies(self, admission: Admission, cluster: Cluster) -> None:
-        if self._survey is None or self._survey.assigner is not admission.topology:
+    def _look_at_topologies(self, opened: "_Opened", cluster: Cluster) -> None:
+        admission = opened.lifecycle.admission
 
-            def holds_domains(workload: str) -> bool:
-                admitted = admission.admitted(WorkloadKey(workload))
-                return admitted is not None and bool(admitted.topology_use)
+        def holds_domains(workload: str) -> bool:
+            admitted = admission.admitted(WorkloadKey(workload))
+            return admitted is not None and bool(admitted.topology_use)
 
-            self._survey = TopologySurvey(cluster, admission.structure.flavors, admission.topology, holds_domains)
-        if self._survey.look():
+        flavors, assigner = admission.structure.flavors, admission.topology
+        if opened.survey.of(assigner, TopologySurvey, cluster, flavors, assigner, holds_domains).look():
             queues = admission.structure.queues.values()
             admission.pending.retry(queue for queue in queues if queue.topology_flavors)
 
     # Deciding.
 
-    def _decide(self, cycle: Cycle, lifecycle: Lifecycle, pods: WorkloadPods) -> None:
-        now = cycle.now
-        with self._gatekeeper.at_work(lifecycle, pods) as gate:
+    def _decide(self, cycle: Cycle, opened: "_Opened", pods: WorkloadPods) -> None:
+        now, lifecycle, windows = cycle.now, opened.lifecycle, opened.windows
+        with opened.gatekeeper.at_work(lifecycle, pods) as gate:
             while True:
                 gone = [workload for workload in lifecycle.leaving.values() if _is_gone(workload, lifecycle, pods)]
                 lifecycle.complete_evictions(gone, now)
@@ -359,7 +355,7 @@ class Admit(Action):
                 pending.changed.clear()
                 if not pending.has_heads_outside(settling.asleep):
                     return
-                may_use: MayStart = anybody if self._windows is None else WindowGate(self._windows, now).may_use
+                may_use: MayStart = anybody if windows is None else WindowGate(windows, now).may_use
                 report = lifecycle.admission.run_cycle(
                     now, asleep=settling.asleep, may_start=gate.may_start, may_use=may_use
                 )
@@ -377,9 +373,6 @@ class Admit(Action):
         workloads, now = lifecycle.workloads, cycle.now
         for key, condition in report.conditions.items():
             lifecycle.say(workloads[key], condition)
-        if self._misplaced:
-            self._misplaced.difference_update(report.conditions)
-        self._misplaced.update(report.misplaced)
         for key in report.failed:
             self._leave_alone(cycle, TurnFailed(key, lifecycle.admission.faults[key]))
             lifecycle.leave_alone(workloads[key])
@@ -434,6 +427,25 @@ class Admit(Action):
             lifecycle.deactivate(workload, "FailedToStart", str(error), pods.now)
             pods.bring_in_line(workload)
         lifecycle.speak_of(workload)
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What is made from the state when the first workload queues, and given up as a whole when something raised."""
+
+    lifecycle: Lifecycle
+    following: WorkloadSync
+    windows: WindowKeeper | None
+    gatekeeper: Gatekeeper
+    survey: Derived[TopologyAssigner, TopologySurvey] = field(default_factory=lambda: Derived(1))
+    nodes_seen: Seen = field(default_factory=Seen)
+    related_seen: Seen = field(default_factory=Seen)
+
+
+def _misplaced(lifecycle: Lifecycle) -> list[WorkloadKey]:
+    """The workloads whose queue does not select their namespace."""
+    found = (record for record in lifecycle.workloads.values() if record.condition.message == NAMESPACE_MISMATCH)
+    return sorted(record.key for record in found if record.stage is Stage.WAITING)
 
 
 def _is_gone(workload: WorkloadRecord, lifecycle: Lifecycle, pods: WorkloadPods) -> bool:

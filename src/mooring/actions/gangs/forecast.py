@@ -16,9 +16,13 @@ from mooring.model.api.pods import Pod
 from mooring.model.keys import PodKey
 from mooring.model.values.durations import duration_seconds
 from mooring.state.cluster import Cluster
+from mooring.state.derived import Derived
 from mooring.state.forecasts import GangForecast, Going, KnownEnd
 from mooring.state.nodes import MISSING
 from mooring.state.pods import UNBOUND
+
+MOST_KEPT = 4096
+"""Of so many gangs it is known whether they could fit."""
 
 
 class Forecast:
@@ -26,7 +30,7 @@ class Forecast:
 
     def __init__(self, placer: GangPlacer) -> None:
         self._placer = placer
-        self._could_fit: dict[str, tuple[Any, bool]] = {}
+        self._could_fit = Derived[str, tuple[Any, bool]](MOST_KEPT)
 
     def could_ever_fit(self, cluster: Cluster, gang: GangEntry) -> bool:
         """Whether a gang would fit if nothing else ran: else room would be kept for it in vain."""
@@ -34,9 +38,7 @@ class Forecast:
         moment = (cluster.description, declared, tuple(gang.entries))
         known = self._could_fit.get(gang.root.key)
         if known is None or known[0] != moment:
-            if len(self._could_fit) > 2 * len(cluster.gangs.records):
-                self._could_fit.clear()
-            known = self._could_fit[gang.root.key] = (moment, self._fits_alone(cluster, gang))
+            known = self._could_fit.put(gang.root.key, (moment, self._fits_alone(cluster, gang)))
         return known[1]
 
     def _fits_alone(self, cluster: Cluster, gang: GangEntry) -> bool:

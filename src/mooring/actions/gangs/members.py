@@ -13,6 +13,7 @@ from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.model.keys import GangKey, PodKey
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
+from mooring.state.derived import Derived
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.pods import PodRecord
 from mooring.state.shapes import Shape
@@ -115,20 +116,18 @@ class KnownRefusals:
     """Why gangs did not fit, by what they have in common, as long as everything is as it was."""
 
     def __init__(self) -> None:
-        self._moment: tuple[Any, ...] = ()
-        self._messages: dict[Any, str] = {}
+        self._messages = Derived[Any, str]()
 
     def get(self, cluster: Cluster, alike: Any) -> str:
         """Why such a gang does not fit; empty if nothing is known."""
-        if self._moment != _moment(cluster):
-            self._moment, self._messages = _moment(cluster), {}
-        return "" if alike is None else self._messages.get(alike, "")
+        messages = self._messages.at(_moment(cluster))
+        return "" if alike is None else messages.get(alike) or ""
 
     def note(self, cluster: Cluster, alike: Any, message: str) -> None:
         """Remember a refusal; all is as it was before the attempt, though the log of changes has moved on."""
-        self._moment = _moment(cluster)
+        self._messages.renew(_moment(cluster))
         if alike is not None:
-            self._messages[alike] = message
+            self._messages.put(alike, message)
 
 
 def _moment(cluster: Cluster) -> tuple[Any, ...]:

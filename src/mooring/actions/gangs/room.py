@@ -12,6 +12,7 @@ from mooring.engine.profile import Profile
 from mooring.engine.ranking.blocks import FEASIBLE_FROM
 from mooring.engine.shortcuts import ForeseenRoom, room_by
 from mooring.state.cluster import Cluster
+from mooring.state.derived import Derived
 from mooring.state.rows import Rows
 from mooring.state.shapes import Shape
 
@@ -37,12 +38,12 @@ class RoomColumns:
 
     def __init__(self, batches: Batches) -> None:
         self._batches = batches
-        self._known: dict[tuple[str, int], tuple[int, tuple[int, ...], Room]] = {}
+        self._known = Derived[tuple[str, int], tuple[int, tuple[int, ...], Room]](self.MOST_KEPT)
 
     def of(self, profile: Profile, cluster: Cluster, shape: Shape) -> Room:
         answers = self._batches.answers(cluster, profile, shape)
         key = (profile.name, shape.id)
-        known = self._known.pop(key, None) if self._batches.cached else None
+        known = self._known.get(key) if self._batches.cached else None
         position = cluster.pod_changes.position
         # What gathering refused has no description: it is asked again each time.
         is_known = known is not None and answers.description and known[1] == answers.description
@@ -56,9 +57,7 @@ class RoomColumns:
                 room.counts[rows] = _counts(answers, rows)
         else:
             room = _count(answers)
-        if len(self._known) >= self.MOST_KEPT:
-            del self._known[next(iter(self._known))]
-        self._known[key] = (position, answers.description, room)
+        self._known.put(key, (position, answers.description, room))
         return room
 
 

@@ -15,6 +15,7 @@ from mooring.engine.disruption import Refusal, Voluntary, again_at, as_created, 
 from mooring.engine.queue.shared import SharedQueues
 from mooring.model.decisions import Decision
 from mooring.state.cluster import Cluster
+from mooring.state.derived import Seen
 from mooring.state.plans import Held, Plan, Reason
 from mooring.state.pods import UNBOUND, PodRecord
 
@@ -34,7 +35,7 @@ class MoveBack(Action):
         self._most = args.most_moves_at_a_time
         self._pools = Pools(scheduler, args.pools, shared or SharedQueues())
         self._rehearsal = rehearsal
-        self._looked_at: tuple[object, ...] = ()
+        self._looked_at = Seen()
         """What decided when nothing could be moved: nothing can be, as long as that is the same."""
 
     @property
@@ -42,7 +43,7 @@ class MoveBack(Action):
         return f"{super().name} {self._scheduler}"
 
     def is_idle(self, cycle: Cycle) -> bool:
-        return not cycle.cluster.setbacks and self._looked_at == _what_decides(cycle.cluster, cycle.now)
+        return not cycle.cluster.setbacks and self._looked_at.is_at(_what_decides(cycle.cluster, cycle.now))
 
     def run(self, cycle: Cycle) -> list[Decision]:
         cluster, now = cycle.cluster, cycle.now
@@ -51,11 +52,13 @@ class MoveBack(Action):
         if len(cycle.queue) or any(plan.reason is Reason.MOVE for _, plan in cluster.plans()):
             return []
         # 2. Nothing to look at if nothing has changed, and no backoff has ended.
-        if self._looked_at == _what_decides(cluster, now):
+        if self._looked_at.is_at(_what_decides(cluster, now)):
             return []
         # 3. The pods that may go, as far as all of them find room together.
         decisions = self._move(cycle)
-        self._looked_at = () if cluster.stopped_at.get(self.name) else _what_decides(cluster, now)
+        self._looked_at.forget()
+        if not cluster.stopped_at.get(self.name):
+            self._looked_at.is_news(_what_decides(cluster, now))
         return decisions
 
     def next_wake(self, cluster: Cluster, now: float) -> float | None:

@@ -4,9 +4,10 @@ In: a ledger of who holds quota, lines of who waits. Out: a report of what was d
 it out and tells `Admission` what became of it; time comes in as an argument.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
 
 from mooring.actions.admit.cycle.conditions import MISCONFIGURED, SUSPENDED
 from mooring.actions.admit.cycle.entry_processing import EntryProcessing, MayStart, anybody
@@ -21,7 +22,7 @@ from mooring.actions.admit.cycle.policies.held_room import HeldRoom
 from mooring.actions.admit.cycle.policies.own_rules import OwnRules
 from mooring.actions.admit.preemption.classical import ClassicalPreemption
 from mooring.actions.admit.preemption.fair import FINAL_SHARE, INITIAL_SHARE, FairPreemption
-from mooring.actions.admit.quota.fair_sharing import DominantShare
+from mooring.actions.admit.quota.fair_sharing import DominantShare, Shares
 from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.resource_rules import ResourceRules
 from mooring.actions.admit.quota.structure import Queue, Structure
@@ -81,8 +82,6 @@ class CycleReport:
     """By workload tried, the reason of its QuotaReserved condition."""
     conditions: dict[WorkloadKey, Condition] = field(default_factory=dict)
     """By workload that waits on, tried or alike one that was: why."""
-    misplaced: list[WorkloadKey] = field(default_factory=list)
-    """Those whose namespace their queue does not select."""
     failed: list[WorkloadKey] = field(default_factory=list)
     """Those in whose turn something raised."""
     held: Mapping[int, object] = field(default_factory=dict, compare=False)
@@ -90,6 +89,14 @@ class CycleReport:
     admitted: list[Admitted] = field(default_factory=list)
     preempted: list[Preempted] = field(default_factory=list)
     tried: list[PendingWorkload] = field(default_factory=list, compare=False)
+
+
+class _Planning(NamedTuple):
+    """What finds plans for entries, and their order, with what each part remembers from plan to plan."""
+
+    nominator: Nominator
+    shares: Shares
+    order: Callable[[list[Entry]], Iterable[Entry]]
 
 
 class Admission:
@@ -110,41 +117,51 @@ class Admission:
         balances_placement: bool = False,
         keeps_nominations: bool = True,
         table: WorkloadTable | None = None,
+        intake: Intake | None = None,
+        cycle: int = 0,
     ) -> None:
         """With `keeps_nominations=False` every head is planned from nothing: slow, and a measure of the other way."""
-        self.cycle = 0
-        self._table = table or WorkloadTable(structure.tree.log)
-        self._balances_placement = balances_placement
-        self.intake = Intake(rules or ResourceRules(), orders_by_eviction)
-        self._namespace_labels = namespace_labels if namespace_labels is not None else {}
+        self.cycle = cycle
+        table = table or WorkloadTable(structure.tree.log)
+        self.intake = intake or Intake(rules or ResourceRules(), orders_by_eviction)
+        self.own = own or OwnRules(table)
+        self._with_queues = partial(
+            Admission,
+            namespace_labels=namespace_labels,
+            fair_sharing=fair_sharing,
+            strategies=strategies,
+            holds_freed_room=holds_freed_room,
+            own=self.own,
+            balances_placement=balances_placement,
+            keeps_nominations=keeps_nominations,
+            table=table,
+            intake=self.intake,
+        )
+        """The same rules for other queues."""
         self._fair_sharing = fair_sharing
         self._strategies = strategies
-        self._holds_freed_room = holds_freed_room
         self._keeps_nominations = keeps_nominations
-        self.own = own or OwnRules(self._table)
         self.faults: dict[WorkloadKey, Exception] = {}
         """What was raised in whose turn, until `take_faults`."""
         self._adrift: dict[WorkloadKey, AdmittedWorkload] = {}
         """Those who hold quota of a queue that is not there: they run on, and count again when it is back."""
-        self._build(structure, local_queues)
-
-    def _build(self, structure: Structure, local_queues: Iterable[LocalQueue]) -> None:
         self.structure = structure
-        self.topology = TopologyAssigner(DomainUsage(structure.tree.log), balanced=self._balances_placement)
+        self.topology = TopologyAssigner(DomainUsage(structure.tree.log), balanced=balances_placement)
         """Places pods in the topologies of flavors; whoever knows the nodes tells it of them (`TopologySurvey`)."""
         self._local_queues = {(found.metadata.namespace, found.metadata.name): found for found in local_queues}
         self.ledger: Ledger = self.own.make_ledger(structure, self.topology, self._local_queues.values())
-        self.pending = Pending(structure, self._namespace_labels, self.own.line_maker(self._table.preemptors))
-        self.held = HeldRoom(self.ledger, structure, self._table.held_quota) if self._holds_freed_room else None
-        self._plan_from_nothing()
+        labels = namespace_labels if namespace_labels is not None else {}
+        self.pending = Pending(structure, labels, self.own.line_maker(table.preemptors))
+        self.held = HeldRoom(self.ledger, structure, table.held_quota) if holds_freed_room else None
+        self._planning = self._plan_from_nothing()
 
-    def _plan_from_nothing(self) -> None:
-        """Have plans, victims and shares found with nothing remembered."""
+    def _plan_from_nothing(self) -> "_Planning":
+        """What finds plans, victims and shares, with nothing remembered."""
         structure = self.structure
         self.ledger.lose_followers()
-        self._shares = self.own.make_shares(structure.tree)
-        preemption = FairPreemption(self._shares, self._strategies) if self._fair_sharing else ClassicalPreemption()
-        self._nominator = Nominator(
+        shares = self.own.make_shares(structure.tree)
+        preemption = FairPreemption(shares, self._strategies) if self._fair_sharing else ClassicalPreemption()
+        nominator = Nominator(
             structure,
             self.ledger,
             preemption.find_victims,
@@ -152,7 +169,7 @@ class Admission:
             ignores_undeclared=self.intake.rules.ignores_undeclared,
             keeps=self._keeps_nominations and not self.own.moves_with_time,
         )
-        self._order = FairOrder(self.ledger, self._shares) if self._fair_sharing else by_rank
+        return _Planning(nominator, shares, FairOrder(self.ledger, shares) if self._fair_sharing else by_rank)
 
     def rebuilt(
         self, structure: Structure, local_queues: Iterable[LocalQueue], holding: Mapping[WorkloadKey, AdmittedWorkload]
@@ -161,9 +178,7 @@ class Admission:
 
         This one is given up, be it whole or not.
         """
-        fresh = copy(self)
-        fresh.faults, fresh._adrift = {}, {}
-        fresh._build(structure, local_queues)
+        fresh = self._with_queues(structure, local_queues=local_queues, cycle=self.cycle)
         in_order = dict.fromkeys(admitted.pending.key for admitted in self.ledger.admitted_workloads())
         for key in [*(key for key in in_order if key in holding), *(key for key in holding if key not in in_order)]:
             fresh._hold(holding[key])
@@ -183,9 +198,9 @@ class Admission:
         entries = [self._nominate(pending) for pending in heads]
         # 3. Order them, and give each its turn; later ones see what earlier ones took. All of this is what-if.
         with self.ledger.what_if():
-            processing = EntryProcessing(self.ledger, lambda: self._nominator, self.held, may_start, may_use)
-            self._take_turns(processing, self._order([entry for entry in entries if entry.requeue is None]))
-        self._nominator.forget()
+            processing = EntryProcessing(self.ledger, lambda: self._planning.nominator, self.held, may_start, may_use)
+            self._take_turns(processing, self._planning.order([entry for entry in entries if entry.requeue is None]))
+        self._planning.nominator.forget()
         key = None
         try:
             # 4. Carry out what was decided.
@@ -216,9 +231,7 @@ class Admission:
         report.conditions[key] = condition
         if peers:
             report.conditions.update(dict.fromkeys(peers, condition))
-        if entry.requeue is Requeue.NAMESPACE_MISMATCH:
-            report.misplaced.append(key)
-        elif entry.requeue is Requeue.FAULT:
+        if entry.requeue is Requeue.FAULT:
             report.failed.append(key)
 
     def _nominate(self, pending: PendingWorkload) -> Entry:
@@ -226,7 +239,7 @@ class Admission:
         if not self.pending.admits_namespace(pending):
             return Entry(pending, queue, Assignment(Mode.NO_FIT, ()), requeue=Requeue.NAMESPACE_MISMATCH)
         try:
-            entry = self._nominator.nominate(pending, queue, self.cycle)
+            entry = self._planning.nominator.nominate(pending, queue, self.cycle)
         except Exception as error:  # a mistake of ours costs this workload its turn, not everybody theirs
             entry = Entry(pending, queue, Assignment(Mode.NO_FIT, ()))
             self._fail(entry, error)
@@ -254,7 +267,9 @@ class Admission:
         entry.assignment, entry.victims, entry.pending.position = Assignment(Mode.NO_FIT, ()), [], None
         entry.requeue, entry.message = Requeue.FAULT, Fault(entry.pending.key, error).message
         if not isinstance(error, PluginError):
-            self._plan_from_nothing()  # whatever is remembered from before may be half of what it should be
+            self._planning = (
+                self._plan_from_nothing()
+            )  # whatever is remembered from before may be half of what it should be
 
     def take_faults(self) -> dict[WorkloadKey, Exception]:
         """What was raised, and in whose turn, since this was last asked."""
@@ -388,10 +403,10 @@ class Admission:
         return self.structure.queue_of_node[admitted.node]
 
     def share(self, queue: str) -> DominantShare:
-        return self._shares.share(self.structure.queues[queue].node)
+        return self._planning.shares.share(self.structure.queues[queue].node)
 
     def cohort_share(self, cohort: str) -> DominantShare:
-        return self._shares.share(self.structure.cohort_node[cohort])
+        return self._planning.shares.share(self.structure.cohort_node[cohort])
 
     @property
     def is_fair(self) -> bool:
@@ -400,7 +415,7 @@ class Admission:
 
     def what_if(self, pending: PendingWorkload, queue: Queue) -> Entry:
         """What would be done for a waiting workload, were its queue this one; nothing changes."""
-        self._nominator.forget()
-        entry = self._nominator.nominate(replace(pending, position=None, nomination=None), queue, self.cycle)
-        self._nominator.forget()
+        self._planning.nominator.forget()
+        entry = self._planning.nominator.nominate(replace(pending, position=None, nomination=None), queue, self.cycle)
+        self._planning.nominator.forget()
         return entry

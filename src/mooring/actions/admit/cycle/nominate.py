@@ -20,6 +20,7 @@ from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue, Structure
 from mooring.actions.admit.quota.workload_info import PendingWorkload, ScanPosition
 from mooring.model.api.kueue import ANY
+from mooring.state.derived import Derived
 from mooring.state.workloads import Condition
 
 MOST_KEPT = 10_000
@@ -93,11 +94,11 @@ class Nominator:
             fair_sharing=fair_sharing,
             ignores_undeclared=ignores_undeclared,
         )
-        self._fits: dict[tuple[int, int], Assignment] = {}
+        self._fits = Derived[tuple[int, int], Assignment](MOST_KEPT)
         """By queue and shape, plans that need nobody to go, with the first flavors that were looked at."""
-        self._short: dict[tuple[int, int], Short] = {}
+        self._short = Derived[tuple[int, int], Short](MOST_KEPT)
         """By queue and shape, plans for which others would have to go, where one flavor of one resource is all."""
-        self._known: dict[_Need, list[Victim]] = {}
+        self._known = Derived[_Need, list[Victim]]()
 
     def nominate(self, pending: PendingWorkload, queue: Queue, cycle: int) -> Entry:
         """Plan a head; its scan position is used if it is recent or nothing changed in its queue since."""
@@ -146,9 +147,7 @@ class Nominator:
             # Who takes fewer pods where room is short wants more of them as soon as there is more room.
             is_best = assignment.is_first_choice and not pending.can_shrink
             if is_best and (position is None or not position.is_pending):
-                if len(self._fits) >= MOST_KEPT:
-                    self._fits.clear()
-                self._fits[queue.node, pending.shape] = assignment
+                self._fits.put((queue.node, pending.shape), assignment)
             return
         version = self._ledger.version(queue.root)
         pending.nomination = Kept(self._ledger, version, _tried(position), assignment, tuple(entry.victims))
@@ -166,7 +165,7 @@ class Nominator:
 
     def forget(self) -> None:
         """The ledger changed: victims found before mean nothing any more."""
-        self._known.clear()
+        self._known.forget()
 
     def _plan(
         self,
@@ -218,11 +217,9 @@ class Nominator:
             return
         is_only_flavor = assignment.position is not None and not assignment.position.is_pending
         if is_only_flavor and (position is None or not position.is_pending):
-            if len(self._short) >= MOST_KEPT:
-                self._short.clear()
             (column, amount), *_ = assignment.usage.items()
             available = self._ledger.tree.available(queue.node, column)
-            self._short[queue.node, pending.shape] = Short(assignment, column, amount, available)
+            self._short.put((queue.node, pending.shape), Short(assignment, column, amount, available))
 
     def _find_place(self, entry: Entry) -> None:
         """Where a preemptor will go once its victims are gone; without victims, where it would on an empty cluster."""
@@ -239,10 +236,7 @@ class Nominator:
         """Victims of the same need are asked for again and again: by each column, by the whole, by smaller counts."""
         counts = tuple([need.count for need in preemptor.needs])
         key = (preemptor.pending.key, tuple(preemptor.usage.items()), preemptor.short_columns, counts)
-        victims = self._known.get(key)
-        if victims is None:
-            victims = self._known[key] = self._find_victims(self._ledger, preemptor)
-        return list(victims)
+        return list(self._known.of(key, self._find_victims, self._ledger, preemptor))
 
     def _ask(self, pending: PendingWorkload, queue: Queue, column: int, amount: int) -> FlavorMode:
         """What preemption could do in one column alone."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from mooring.actions.admit.quota.structure import FlavorGroup, Queue
 from mooring.actions.admit.quota.workload_info import PendingWorkload, PodSetRequest
 from mooring.model.values.requests import PODS
+from mooring.state.derived import Derived
 
 MOST_KEPT = 10_000
 
@@ -26,20 +27,17 @@ class QuotaRequests:
 
     def __init__(self, *, ignores_undeclared: bool) -> None:
         self._ignores_undeclared = ignores_undeclared
-        self._known: dict[tuple[int, int], tuple[QuotaRequest, ...]] = {}
+        self._known = Derived[tuple[int, int], tuple[QuotaRequest, ...]](MOST_KEPT)
 
     def of(
         self, pending: PendingWorkload, queue: Queue, counts: Sequence[int], *, is_whole: bool
     ) -> tuple[QuotaRequest, ...]:
         """What so many pods of each set ask for; `is_whole` says that it is all of them."""
-        if not is_whole:
-            return _ask(pending, queue, counts, ignores_undeclared=self._ignores_undeclared)
-        key = (queue.node, pending.shape)
-        known = self._known.get(key)
+        known = self._known.get((queue.node, pending.shape)) if is_whole else None
         if known is None:
-            if len(self._known) >= MOST_KEPT:
-                self._known.clear()
-            known = self._known[key] = _ask(pending, queue, counts, ignores_undeclared=self._ignores_undeclared)
+            known = _ask(pending, queue, counts, ignores_undeclared=self._ignores_undeclared)
+            if is_whole:
+                self._known.put((queue.node, pending.shape), known)
         return known
 
 

@@ -18,6 +18,7 @@ from mooring.model.decisions import PodSetFlavors
 from mooring.model.keys import WorkloadKey
 from mooring.model.queued.workloads import ResumeError
 from mooring.state.cluster import Cluster
+from mooring.state.derived import Seen
 from mooring.state.pods import UNBOUND
 from mooring.state.workloads import Stage, WorkloadRecord
 
@@ -36,11 +37,11 @@ class Gatekeeper:
         self._check_placement = check_placement
         self._unplaced: set[WorkloadKey] = set()
         """Workloads that had quota and no nodes when they were last looked at."""
-        self._seen: tuple[int, int] = (-1, -1)
+        self._seen = Seen()
 
     def look_at(self, cluster: Cluster, lifecycle: Lifecycle) -> None:
         """If pods or nodes came or went, whoever had no nodes may have some now."""
-        if self._unplaced and self._seen != _moment(cluster):
+        if self._unplaced and not self._seen.is_at(_moment(cluster)):
             lifecycle.admission.pending.try_again(sorted(self._unplaced))
             lifecycle.settling.wake_all()
 
@@ -49,7 +50,7 @@ class Gatekeeper:
         """Answer for one run: a what-if in which those who start have places for their pods."""
         with pods.cluster.what_if():
             yield Gate(self, lifecycle, pods)
-        self._seen = _moment(pods.cluster)
+        self._seen.is_news(_moment(pods.cluster))
 
     def checks(self, workload: WorkloadRecord) -> bool:
         """Tell whether a workload is to start only if its pods can be placed."""

@@ -33,6 +33,7 @@ from mooring.model.values.selectors import (
     make_selector,
 )
 from mooring.model.values.tolerations import untolerated
+from mooring.state.derived import Derived
 from mooring.state.quota_tree import NO_PARENT, FlavorResource, Quota, QuotaTree, TreeNode
 from mooring.state.undo import UndoLog
 
@@ -44,17 +45,12 @@ class FlavorMatcher:
 
     def __init__(self, flavors: Mapping[str, ResourceFlavor]) -> None:
         self._flavors = flavors
-        self._answers: dict[tuple[str, int], str] = {}
+        self._answers = Derived[tuple[str, int], str](MOST_ANSWERS)
 
     def mismatch(self, flavor_name: str, selection: int, spec: PodSpec) -> str:
         """Say why the pods cannot use the flavor; empty if they can. Equal numbers mean equal selections."""
-        key = (flavor_name, selection)
-        answer = self._answers.get(key)
-        if answer is None:
-            if len(self._answers) >= MOST_ANSWERS:
-                self._answers.clear()
-            answer = self._answers[key] = _mismatch(self._flavors.get(flavor_name), flavor_name, spec)
-        return answer
+        flavor = self._flavors.get(flavor_name)
+        return self._answers.of((flavor_name, selection), _mismatch, flavor, flavor_name, spec)
 
 
 def _mismatch(flavor: ResourceFlavor | None, name: str, spec: PodSpec) -> str:

@@ -17,6 +17,7 @@ from mooring.model.api.kueue import ClusterQueue, FlavorQuotas, ResourceGroup, R
 from mooring.model.api.meta import QuantityText
 from mooring.model.values.quantity import parse_quantity
 from mooring.model.values.requests import to_column_units
+from mooring.state.derived import Derived
 from mooring.state.quota_tree import FlavorResource, Quota
 
 
@@ -69,7 +70,7 @@ class QuotaSchedule:
         self.windows = tuple(windows)
         self.keys = tuple(QuotaKey(window.queue, window.flavor, window.resource) for window in windows)
         self._times = tuple(times_of(window) for window in windows)
-        self._next: tuple[float, float | None] | None = None
+        self._next = Derived[None, tuple[float, float | None]](1)
         """A moment, and the next change after it."""
 
     def __bool__(self) -> bool:
@@ -101,11 +102,11 @@ class QuotaSchedule:
 
     def next_change(self, now: float) -> float | None:
         """The next moment at which any quota changes; None if none does within a year."""
-        known = self._next
+        known = self._next.get(None)
         if known is None or now < known[0] or (known[1] is not None and known[1] <= now):
             before = self.overrides(now)
             changes = (switch.at for switch in self.switches(now) if self.overrides(switch.at) != before)
-            known = self._next = now, next(changes, None)
+            known = self._next.put(None, (now, next(changes, None)))
         return known[1]
 
     def evicts_always(self, key: QuotaKey) -> bool:

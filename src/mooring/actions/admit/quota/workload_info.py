@@ -1,9 +1,10 @@
 """Workloads as admission sees them: pending workloads that ask for quota, admitted workloads that have it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import count
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +21,7 @@ from mooring.model.keys import WorkloadKey
 from mooring.model.queued.building import MADE_UID
 from mooring.model.values.quantity import parse_quantity
 from mooring.model.values.requests import PODS, Amounts, pod_requests, to_column_units
+from mooring.state.derived import Derived
 from mooring.state.quota_tree import FlavorResource
 from mooring.state.workloads import ADMISSION_CHECK, PODS_READY_TIMEOUT, Stage, WorkloadRecord
 
@@ -197,10 +199,12 @@ class Intake:
     rules: ResourceRules = field(default_factory=ResourceRules)
     orders_by_eviction: bool = True
     """Whether a workload that was evicted because its pods did not get ready goes to the end of the line."""
-    _numbers: dict[bytes, int] = field(default_factory=dict)
-    _next_number: int = 0
+    _numbers: Derived[bytes, int] = field(default_factory=lambda: Derived(MOST_NUMBERS_KNOWN))
+    _unused: Iterator[int] = field(default_factory=count)
     """Never given before: what was forgotten gets another number, and is like none that was there."""
-    _known: dict[tuple[bytes, int], tuple[PodSetRequest, list[Any]]] = field(default_factory=dict)
+    _known: Derived[tuple[bytes, int], tuple[PodSetRequest, list[Any]]] = field(
+        default_factory=lambda: Derived(MOST_POD_SETS_KNOWN)
+    )
     """Pod sets as they were last read, by all that they say and how many of their pods are done."""
 
     def make_pending(
@@ -232,10 +236,8 @@ class Intake:
         key = (msgspec.json.encode(said), reclaimable)
         known = self._known.get(key)
         if known is None:
-            if len(self._known) >= MOST_POD_SETS_KNOWN:
-                self._known.clear()
             request = self._make_pod_set(found, reclaimable, devices)
-            known = self._known[key] = (request, _shape(found, request))
+            known = self._known.put(key, (request, _shape(found, request)))
         return known
 
     def _make_pod_set(self, found: PodSet, reclaimable: int, devices: Amounts) -> PodSetRequest:
@@ -261,13 +263,7 @@ class Intake:
 
     def _number(self, value: Any) -> int:
         said = msgspec.json.encode(value, order="sorted")
-        found = self._numbers.get(said)
-        if found is None:
-            if len(self._numbers) >= MOST_NUMBERS_KNOWN:
-                self._numbers.clear()
-            found = self._numbers[said] = self._next_number
-            self._next_number += 1
-        return found
+        return self._numbers.of(said, next, self._unused)
 
 
 def _in_columns(amounts: Amounts) -> dict[str, int]:

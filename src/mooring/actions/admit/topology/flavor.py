@@ -11,6 +11,7 @@ from mooring.model.api.nodes import Node
 from mooring.model.api.pods import PodSpec, Toleration
 from mooring.model.values.selectors import compile_equality, compile_node_selector, matches_any_term
 from mooring.model.values.tolerations import untolerated
+from mooring.state.derived import Derived
 from mooring.state.topology import TopologyTree
 
 Column = NDArray[np.int64]
@@ -53,8 +54,8 @@ class FlavorTopology:
         self._free_of = free_of
         self._usage = usage
         self._tolerations = tuple(tolerations)
-        self._free: dict[str, Column] = {}
-        self._matching: dict[int, Matching] = {}
+        self._free = Derived[str, Column]()
+        self._matching = Derived[int, Matching]()
         self.values = [tree.path(tree.leaf, leaf) for leaf in range(tree.count(tree.leaf))]
         """Of each leaf, the values of all levels."""
         self.usage_index = np.array(
@@ -68,17 +69,16 @@ class FlavorTopology:
 
     def forget_free(self) -> None:
         """Pods without a domain of their own came or went."""
-        self._free.clear()
+        self._free.forget()
 
     def free(self, resource: str) -> Column:
         """By leaf, what is left for pods with a topology, be it used by such or not; it may be less than nothing."""
-        found = self._free.get(resource)
-        if found is None:
-            by_row = self._free_of(resource)[self.tree.rows]
-            starts = self.tree.starts[self.tree.leaf]
-            found = np.add.reduceat(by_row, starts) if len(starts) else np.zeros(0, np.int64)
-            self._free[resource] = found
-        return found
+        return self._free.of(resource, self._find_free, resource)
+
+    def _find_free(self, resource: str) -> Column:
+        by_row = self._free_of(resource)[self.tree.rows]
+        starts = self.tree.starts[self.tree.leaf]
+        return np.add.reduceat(by_row, starts) if len(starts) else np.zeros(0, np.int64)
 
     def remaining(self, resource: str, *, is_empty: bool = False) -> Column:
         """By leaf, what is left; on an empty cluster, as if no workload had been assigned any domain."""
@@ -93,10 +93,7 @@ class FlavorTopology:
         """Which leaves pods may use; equal numbers mean equal selections. Only nodes are looked at, not their sums."""
         if not self.has_nodes_as_leaves:
             return Matching(None, {})
-        found = self._matching.get(selection)
-        if found is None:
-            found = self._matching[selection] = self._match(spec)
-        return found
+        return self._matching.of(selection, self._match, spec)
 
     def _match(self, spec: PodSpec) -> Matching:
         tolerations = [*(spec.tolerations or ()), *self._tolerations]

@@ -1,6 +1,7 @@
 """Nodes that workloads were assigned and that are gone: their pods could never start there again."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 
 from mooring.model.decisions import PodSetFlavors
 from mooring.model.defaults import HOSTNAME_LABEL
@@ -9,33 +10,27 @@ from mooring.state.cluster import Cluster
 NODE_FAILURES = "NodeFailures"
 
 
-class NodeFailures:
-    """Tells which of the nodes that were assigned to somebody have failed, each time that nodes have changed."""
+@dataclass(frozen=True, slots=True)
+class NodesThere:
+    """Which nodes there are, by the name of their host: what tells which of those that were assigned have failed."""
 
-    def __init__(self) -> None:
-        self._seen = -1
-        self._there: set[str] = set()
-        self._ready: set[str] = set()
-        self._ever_seen: set[str] = set()
-        """Kept in the state."""
+    all: frozenset[str]
+    ready: frozenset[str]
+    ever_seen: Collection[str]
+    """With those that were there before, as the state has them."""
 
-    def look(self, cluster: Cluster) -> bool:
-        """Take in which nodes there are; whether they are others than at the last look."""
-        if self._seen == cluster.nodes_version:
-            return False
-        self._seen = cluster.nodes_version
+    @classmethod
+    def of(cls, cluster: Cluster) -> "NodesThere":
         nodes = [cluster.nodes.node(row) for row in cluster.nodes.live_rows().tolist()]
         names = [(node.metadata.labels or {}).get(HOSTNAME_LABEL, node.metadata.name) for node in nodes]
-        self._there = set(names)
-        self._ready = {name for name, node in zip(names, nodes, strict=True) if node.is_ready}
-        self._ever_seen = cluster.workloads.see_nodes(self._there)
-        return True
+        ready = frozenset(name for name, node in zip(names, nodes, strict=True) if node.is_ready)
+        return cls(frozenset(names), ready, cluster.workloads.see_nodes(set(names)))
 
     def failed(self, pod_sets: Iterable[PodSetFlavors], *, is_ready: bool) -> list[str]:
         """The nodes among those assigned that are gone or, if pods are missing, not ready. What was never there has
         not failed: a picture of a cluster need not be complete."""
-        usable = self._there if is_ready else self._ready
-        return sorted((set(_assigned_nodes(pod_sets)) & self._ever_seen) - usable)
+        usable = self.all if is_ready else self.ready
+        return sorted(set(_assigned_nodes(pod_sets)).intersection(self.ever_seen) - usable)
 
 
 def _assigned_nodes(pod_sets: Iterable[PodSetFlavors]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from mooring.model.topology.requests import asks_kueue
 from mooring.model.values.requests import PODS
 from mooring.model.values.selectors import compile_equality
 from mooring.state.cluster import Cluster
+from mooring.state.derived import Seen
 from mooring.state.nodes import PLACES
 from mooring.state.pods import UNBOUND, PodRecord
 from mooring.state.topology import LevelColumn, TopologyTree
@@ -41,24 +42,22 @@ class TopologySurvey:
         self._flavors = {name: found for name, found in flavors.items() if found.spec.topology_name}
         self.assigner = assigner
         self._holds_domains = holds_domains
-        self._seen_nodes = self._seen_pods = (-1, -1)
+        self._seen_nodes, self._seen_pods = Seen(), Seen()
         self._used: dict[str, ByRow] = {}
 
     def look(self) -> bool:
         """Bring the flavors up to date; whether there may be room now where there was none."""
         cluster = self._cluster
-        nodes = (cluster.nodes_version, cluster.related.version)
-        pods = (cluster.pod_changes.position, cluster.tenants.position)
-        if nodes == self._seen_nodes and pods == self._seen_pods:
+        has_new_nodes = self._seen_nodes.is_news((cluster.nodes_version, cluster.related.version))
+        has_new_pods = self._seen_pods.is_news((cluster.pod_changes.position, cluster.tenants.position))
+        if not has_new_nodes and not has_new_pods:
             return False
-        has_new_nodes = nodes != self._seen_nodes
         before, self._used = self._used, self._count_used()
         if has_new_nodes:
             found = ((name, self._make(name, flavor)) for name, flavor in self._flavors.items())
             self.assigner.flavors = {name: topology for name, topology in found if topology is not None}
         for topology in self.assigner.flavors.values():
             topology.forget_free()
-        self._seen_nodes, self._seen_pods = nodes, pods
         return has_new_nodes or any(
             bool((column[: len(before[name])] < before[name]).any())
             for name, column in self._used.items()

@@ -15,6 +15,7 @@ from mooring.model.api.policies import PodDisruptionBudget
 from mooring.model.api.workloads import DaemonSet
 from mooring.model.values.quantity import parse_quantity
 from mooring.state.cluster import Cluster
+from mooring.state.derived import Derived
 
 DAEMON_SET_POD = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 MIRROR = "kubernetes.io/config.mirror"
@@ -146,13 +147,13 @@ class Likeness:
     """Tells equal pods of a controller from others: by labels and spec."""
 
     def __init__(self) -> None:
-        self._specs: dict[int, tuple[object, bytes]] = {}
+        self._specs = Derived[int, tuple[object, bytes]]()
 
     def of(self, pod: Pod) -> tuple[bytes, tuple[tuple[str, str], ...]]:
         """A value that equal pods share; pods made from one template share the spec itself, which is encoded once."""
         known = self._specs.get(id(pod.spec))
         if known is None:
-            known = self._specs[id(pod.spec)] = (pod.spec, _encode(pod.spec))
+            known = self._specs.put(id(pod.spec), (pod.spec, _encode(pod.spec)))
         return known[1], tuple(sorted((pod.metadata.labels or {}).items()))
 
 

@@ -7,6 +7,7 @@ from mooring.model.api.pods import Toleration
 from mooring.model.capacity.labels import WELL_KNOWN
 from mooring.model.capacity.requirements import Requirement, Requirements
 from mooring.model.values.tolerations import is_tolerated
+from mooring.state.derived import Derived
 
 Tolerations = tuple[tuple[str, str, str, str], ...]
 """Key, operator, value and effect of each."""
@@ -31,11 +32,11 @@ class Memo:
     def __init__(self) -> None:
         self._numbers: dict[Requirements, int] = {}
         self._all: list[Requirements] = []
-        self._merged: dict[tuple[int, int], int] = {}
-        self._claim_accepts: dict[tuple[int, int], bool] = {}
-        self._node_accepts: dict[tuple[int, int], bool] = {}
+        self._merged = Derived[tuple[int, int], int]()
+        self._claim_accepts = Derived[tuple[int, int], bool]()
+        self._node_accepts = Derived[tuple[int, int], bool]()
         self._selections: dict[Hashable, dict[tuple[str, frozenset[tuple[str, str]]], bool]] = {}
-        self._tolerated: dict[tuple[Tolerations, tuple[Taint, ...]], bool] = {}
+        self._tolerated = Derived[tuple[Tolerations, tuple[Taint, ...]], bool]()
 
     def number(self, requirements: Requirements) -> int:
         found = self._numbers.get(requirements)
@@ -50,7 +51,7 @@ class Memo:
     def merge(self, one: int, other: int) -> int:
         merged = self._merged.get((one, other))
         if merged is None:
-            merged = self._merged[one, other] = self.number(self._all[one].merged(self._all[other]))
+            merged = self._merged.put((one, other), self.number(self._all[one].merged(self._all[other])))
         return merged
 
     def require(self, number: int, key: str, requirement: Requirement) -> int:
@@ -60,14 +61,14 @@ class Memo:
         """Tell whether a node that is yet to be launched can satisfy requirements."""
         answer = self._claim_accepts.get((claim, asked))
         if answer is None:
-            answer = self._claim_accepts[claim, asked] = self._all[claim].accepts(self._all[asked], WELL_KNOWN)
+            answer = self._claim_accepts.put((claim, asked), self._all[claim].accepts(self._all[asked], WELL_KNOWN))
         return answer
 
     def node_accepts(self, node: int, asked: int) -> bool:
         """Tell whether a node that exists satisfies requirements: a label that it lacks, it lacks."""
         answer = self._node_accepts.get((node, asked))
         if answer is None:
-            answer = self._node_accepts[node, asked] = self._all[node].accepts(self._all[asked])
+            answer = self._node_accepts.put((node, asked), self._all[node].accepts(self._all[asked]))
         return answer
 
     def selections(self, term: Hashable) -> dict[tuple[str, frozenset[tuple[str, str]]], bool]:
@@ -77,7 +78,4 @@ class Memo:
     def tolerates(self, tolerations: Tolerations, taints: tuple[Taint, ...]) -> bool:
         if not taints:
             return True
-        answer = self._tolerated.get((tolerations, taints))
-        if answer is None:
-            answer = self._tolerated[tolerations, taints] = tolerates_all(tolerations, taints)
-        return answer
+        return self._tolerated.of((tolerations, taints), tolerates_all, tolerations, taints)

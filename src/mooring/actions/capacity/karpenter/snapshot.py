@@ -32,6 +32,7 @@ from mooring.model.capacity.instance_types import amounts_of
 from mooring.model.capacity.labels import HOSTNAME
 from mooring.model.capacity.requirements import Requirement, Requirements
 from mooring.model.values.requests import CPU, MEMORY, PODS
+from mooring.state.derived import Derived
 
 
 class Snapshot:
@@ -187,16 +188,14 @@ class _Requests:
 
     def __init__(self, resources: ResourceNames) -> None:
         self._resources = resources
-        self._known: dict[bytes, Units] = {}
+        self._known = Derived[bytes, Units]()
         self._encode = msgspec.msgpack.Encoder().encode
 
     def of(self, pod: Pod) -> Units:
         spec = pod.spec
         key = self._encode((spec.containers, spec.init_containers, spec.overhead, spec.resources))
         found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._resources.vector(requests_of(pod))
-        return found
+        return found if found is not None else self._known.put(key, self._resources.vector(requests_of(pod)))
 
 
 def is_owned_by(pod: Pod, api_version: str, kind: str) -> bool:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from mooring.model.capacity.instance_types import InstanceType
 from mooring.model.capacity.labels import CAPACITY_TYPE, CAPACITY_TYPES, RESERVATION_ID, RESERVED, ZONE
 from mooring.model.capacity.requirements import Requirement, Requirements
+from mooring.state.derived import Derived
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
@@ -65,9 +66,9 @@ class TypeColumns:
             CAPACITY_TYPE: _encode([offering.capacity_type for offering in self.offerings]),
             RESERVATION_ID: _encode([offering.reservation_id for offering in self.offerings]),
         }
-        self._by_requirement: dict[tuple[str, Requirement], Mask] = {}
-        self._matching: dict[Requirements, Mask] = {}
-        self._on_offer: dict[tuple[Requirement | None, ...], Mask] = {}
+        self._by_requirement = Derived[tuple[str, Requirement], Mask]()
+        self._matching = Derived[Requirements, Mask]()
+        self._on_offer = Derived[tuple[Requirement | None, ...], Mask]()
 
     def _code(self, key: str) -> tuple[Rows, list[Requirement | None]]:
         found: dict[Requirement | None, int] = {}
@@ -85,7 +86,7 @@ class TypeColumns:
                 own is None or own.intersects(requirement) or (own.may_be_absent and requirement.may_be_absent)
                 for own in distinct
             ]
-            mask = self._by_requirement[key, requirement] = np.array(answers, np.bool_)[codes]
+            mask = self._by_requirement.put((key, requirement), np.array(answers, np.bool_)[codes])
         return mask
 
     def matching(self, requirements: Requirements) -> Mask:
@@ -95,7 +96,7 @@ class TypeColumns:
             mask = np.zeros(len(self.types), np.bool_)
             mask[self.offering_type[self.on_offer(requirements)]] = True
             mask &= self.overlapping(requirements)
-            self._matching[requirements] = mask
+            self._matching.put(requirements, mask)
         return mask
 
     def overlapping(self, requirements: Requirements) -> Mask:
@@ -112,8 +113,7 @@ class TypeColumns:
         signature = tuple(requirements.get(key) for key in self._offering_values)
         mask = self._on_offer.get(signature)
         if mask is None:
-            mask = self.is_available & self.compatible_offerings(requirements)
-            self._on_offer[signature] = mask
+            mask = self._on_offer.put(signature, self.is_available & self.compatible_offerings(requirements))
         return mask
 
     def compatible_offerings(self, requirements: Requirements) -> Mask:

@@ -25,6 +25,7 @@ from mooring.engine.binding import Steps
 from mooring.engine.queue.queue import GangEntry
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
+from mooring.state.derived import Derived
 from mooring.state.nodes import MISSING, TIE_BITS
 from mooring.state.rows import Rows
 from mooring.state.topology import TopologyTree
@@ -40,8 +41,7 @@ class Located:
 
     def __init__(self, rooms: RoomColumns) -> None:
         self._rooms = rooms
-        self._trees: TopologyTrees | None = None
-        self._cluster: Cluster | None = None
+        self._trees = Derived[Cluster, TopologyTrees](1)
 
     def place(self, cluster: Cluster, gang: GangEntry, groups: Sequence[Group], steps: Steps) -> str | None:
         """Assume a place for every member; None if that succeeded, else why not, with nothing left behind."""
@@ -58,8 +58,6 @@ class Located:
         return self._tree(cluster, unit.topology_requests(), is_strict=True)
 
     def _tree(self, cluster: Cluster, topology_requests: Sequence[TopologyRequest], *, is_strict: bool) -> TopologyTree:
-        if self._trees is None or self._cluster is not cluster:
-            self._trees, self._cluster = TopologyTrees(cluster), cluster
         levels, insisted = (
             _levels(topology_requests),
             [must_have(topology_request) for topology_request in topology_requests],
@@ -73,7 +71,8 @@ class Located:
         }
         naming = insisted if is_strict and needed else topology_requests
         named = next((topology_request.topology for topology_request in naming if topology_request.topology), "")
-        return self._trees.for_levels(levels, named, known, related.hyper_nodes, optional)
+        trees = self._trees.of(cluster, TopologyTrees, cluster)
+        return trees.for_levels(levels, named, known, related.hyper_nodes, optional)
 
     def fits(self, cluster: Cluster, group: Group) -> Room:
         return self._rooms.of(group.profile, cluster, group.shape)

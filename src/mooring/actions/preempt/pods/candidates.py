@@ -17,6 +17,7 @@ from mooring.engine.shortcuts import Gone
 from mooring.model.devices.cards import GPU, Sharing
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.cluster import Cluster
+from mooring.state.derived import Derived
 from mooring.state.effects import ShapeEffects
 from mooring.state.nodes import PLACES
 from mooring.state.rows import NodeRows, Rows
@@ -34,18 +35,14 @@ class ShapeAmounts:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known: dict[Amount, ShapeEffects] = {}
+        self._known = Derived[Amount, ShapeEffects]()
 
     def of(self, share: Share, shapes: Matrix) -> Matrix:
-        effects = share if isinstance(share, ShapeEffects) else self._effects(share)
+        effects = share if isinstance(share, ShapeEffects) else self._known.of(share, self._effects, share)
         return effects.at(shapes)
 
     def _effects(self, amount: Amount) -> ShapeEffects:
-        effects = self._known.get(amount)
-        if effects is None:
-            shape_table = self._cluster.shapes
-            effects = self._known[amount] = ShapeEffects(shape_table, share_of(*amount))
-        return effects
+        return ShapeEffects(self._cluster.shapes, share_of(*amount))
 
 
 def share_of(what: str, resource: str) -> Callable[[Shape], int]:

@@ -12,6 +12,7 @@ from mooring.actions.preempt.pods.reprieve import AskedFilter
 from mooring.engine.plugin import Mask
 from mooring.engine.shortcuts import BesidesAmounts, Incremental
 from mooring.state.cluster import Cluster
+from mooring.state.derived import Derived
 from mooring.state.shapes import GONE, Shape
 
 GATHERED_FROM: dict[str, Callable[[Shape], bool]] = {
@@ -37,7 +38,7 @@ class Relevance:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known: dict[tuple[str, int, tuple[str, ...]], Known] = {}
+        self._known = Derived[tuple[str, int, tuple[str, ...]], Known](MOST_KEPT)
 
     def of(self, profile: str, shape: Shape, filters: Sequence[AskedFilter]) -> Mask:
         """One truth a shape id."""
@@ -45,9 +46,7 @@ class Relevance:
         key = (profile, shape.id, tuple(plugin.name for plugin, _ in filters))
         known = self._known.get(key)
         if known is None or known.description != cluster.description:
-            if len(self._known) >= MOST_KEPT:
-                self._known.clear()
-            known = self._known[key] = Known(cluster.description)
+            known = self._known.put(key, Known(cluster.description))
         start = len(known.is_concern)
         if start < len(cluster.shapes):
             new = [other is not GONE and _is_relevant(other, filters) for other in cluster.shapes.all[start:]]

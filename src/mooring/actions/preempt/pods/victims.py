@@ -3,7 +3,7 @@
 Pods on which a plan for a pod of the same or a higher priority relies are not among them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -13,13 +13,14 @@ from mooring.actions.preempt.cost import Cost
 from mooring.actions.preempt.gangs.pool import Pool, gather_pool
 from mooring.actions.preempt.pods.candidates import Candidates, ShapeAmounts, Spared, gather_crowd
 from mooring.engine.asking import faults_of
+from mooring.engine.held_pods import HeldPods
 from mooring.engine.plugin import FilterAnswers, Mask
 from mooring.engine.shortcuts import Reliance, SpoiledByOthers
 from mooring.model.keys import PodKey
 from mooring.state.cluster import Cluster
 from mooring.state.gang_units import ALONE
 from mooring.state.plans import Plan, Reason
-from mooring.state.pods import UNBOUND, PodRecord
+from mooring.state.pods import PodRecord
 from mooring.state.rows import Rows
 from mooring.state.running import NO_POD, Matrix, RunningPods, preemptor_priority
 from mooring.state.views import GuardedPod
@@ -155,21 +156,21 @@ def relied_on(running: RunningPods, filters: Sequence[FilterAnswers], priority: 
     cluster = running.cluster
     if not cluster.has_plans:
         return np.zeros(0, np.int64)
-    asked = [plugin for plugin in filters if isinstance(plugin, SpoiledByOthers)]
+    held_pods = next(plugin for plugin in filters if isinstance(plugin, HeldPods))
     spared = [np.zeros(0, np.int64)]
-    needs_none = set[int]()
-    seen = set[tuple[int, int, Plan]]()
-    for record, plan in _holders(cluster):
-        alike = (record.shape.id, record.row, plan)
-        if record.shape.id in needs_none or alike in seen or preemptor_priority(cluster, record.pod) < priority:
-            continue
-        seen.add(alike)
-        found = _relied_on_by(cluster, asked, record, plan)
-        if found is None:
-            needs_none.add(record.shape.id)
-            continue
-        own = {each.key for each in plan.holds}
-        spared += [_slots(running, reliance, own, record) for reliance in found]
+    for shape, keys in cluster.view.tentative_pods().items():
+        asked = held_pods.filters_of(shape)
+        seen = set[tuple[int, Plan]]()
+        for record, plan in _holders(cluster, keys):
+            alike = (record.row, plan)
+            if alike in seen or preemptor_priority(cluster, record.pod) < priority:
+                continue
+            seen.add(alike)
+            found = _relied_on_by(cluster, asked, record, plan)
+            if found is None:
+                break  # no pod of this shape relies on any
+            own = {each.key for each in plan.holds}
+            spared += [_slots(running, reliance, own, record) for reliance in found]
     return np.unique(np.concatenate(spared))
 
 
@@ -187,15 +188,15 @@ def _relied_on_by(
     return found
 
 
-def _holders(cluster: Cluster) -> Iterator[tuple[PodRecord, Plan]]:
-    """The pods that hold rows until others have left, or until nodes are there."""
-    for _, plan in cluster.plans():
-        if plan.reason in (Reason.PERMIT, Reason.RESERVATION):
-            continue  # as good as bound, or over with the cycle
-        for held in plan.holds:
-            record = cluster.pods.records.get(held.key)
-            if record is not None and record.row != UNBOUND and record.nominated:
-                yield record, plan
+def _holders(cluster: Cluster, keys: Iterable[PodKey]) -> Iterator[tuple[PodRecord, Plan]]:
+    """Those of some pods that hold rows until others have left, or until nodes are there."""
+    for key in keys:
+        plan_id, record = cluster.plan_of(key), cluster.pods.records[key]
+        if plan_id is None or not record.nominated:
+            continue  # it leaves
+        plan = cluster.plan(plan_id)
+        if plan.reason is not Reason.RESERVATION:  # which is over with the cycle
+            yield record, plan
 
 
 def _slots(running: RunningPods, reliance: Reliance, own: set[PodKey], holder: PodRecord) -> NDArray[np.int64]:

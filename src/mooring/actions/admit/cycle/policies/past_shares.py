@@ -15,6 +15,7 @@ from collections.abc import Mapping, MutableMapping
 from mooring.actions.admit.cycle.policies.decayed import DecayedAverages
 from mooring.actions.admit.quota.fair_sharing import DominantShare, Shares
 from mooring.model.memory import QueueUse
+from mooring.state.derived import Derived
 from mooring.state.quota_tree import NO_PARENT, QuotaTree
 from mooring.state.workloads import Average
 
@@ -88,8 +89,7 @@ class SharesWithPast(Shares):
     def __init__(self, tree: QuotaTree, past: PastBorrowing) -> None:
         super().__init__(tree)
         self._past = past
-        self._past_shares: dict[int, float] = {}
-        self._as_of = past.now
+        self._past_shares = Derived[int, float]()
 
     def share(self, node: int) -> DominantShare:
         return self._with_past(node, super().share(node))
@@ -103,11 +103,9 @@ class SharesWithPast(Shares):
 
     def _past_share(self, node: int) -> float:
         """The past moves with time, and not with what-ifs: within one moment it is worked out once."""
-        if self._as_of != self._past.now:
-            self._as_of = self._past.now
-            self._past_shares.clear()
-        if node not in self._past_shares:
-            ratio = self.ratio(node, self._past.averages(node))
-            weight = self.tree.nodes[node].weight
-            self._past_shares[node] = ratio if weight == 0 else ratio / weight
-        return self._past_shares[node]
+        return self._past_shares.at(self._past.now).of(node, self._find_past_share, node)
+
+    def _find_past_share(self, node: int) -> float:
+        ratio = self.ratio(node, self._past.averages(node))
+        weight = self.tree.nodes[node].weight
+        return ratio if weight == 0 else ratio / weight
