@@ -19,8 +19,9 @@ PULL_DELAY = "mooring.dev/image-pull-delay"
 START_DELAY = "mooring.dev/start-delay"
 READY_DELAY = "mooring.dev/ready-delay"
 STOP_DELAY = "mooring.dev/stop-delay"
+RESIZE_DELAY = "mooring.dev/resize-delay"
 
-_TIMES = (DURATION, PULL_DELAY, START_DELAY, READY_DELAY, STOP_DELAY)
+_TIMES = (DURATION, PULL_DELAY, START_DELAY, READY_DELAY, STOP_DELAY, RESIZE_DELAY)
 
 MISSING_IMAGES = ("404", "non-existent", "nonexistent", "does-not-exist", "invalid")
 """Tags of images that no registry has: pulling one fails."""
@@ -111,6 +112,12 @@ class PodPlan:
     containers: tuple[ContainerPlan, ...]
     deadline_seconds: float = math.inf
     can_restart_all: bool = False
+
+
+def resize_delay(pod: Document) -> Distribution:
+    """How long a kubelet takes to carry out a resize of this pod once there is room for it."""
+    text = (pod.get("metadata", {}).get("annotations") or {}).get(RESIZE_DELAY)
+    return (parse_distribution(text) if text is not None else None) or AT_ONCE
 
 
 def plan_of(pod: Document, timings: Timings = DEFAULT_TIMINGS) -> PodPlan:
