@@ -56,6 +56,16 @@ spec:
   updatePolicy: {updateMode: InPlace}
 """
 
+HORIZONTAL = """
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  maxReplicas: 4
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]
+"""
+
 
 @pytest.fixture
 def kubectl(tmp_path: Path) -> Iterator[Kubectl]:
@@ -151,3 +161,34 @@ def test_a_container_whose_policy_says_so_is_restarted_for_its_resize(kubectl: K
     eventually(lambda: [one["restartCount"] for one in containers(kubectl)] == [1, 1], lambda: containers(kubectl))
     assert kubectl("get pods -l app=web -o name") == names
     assert [one["resources"]["requests"]["memory"] for one in containers(kubectl)] == [str(512 << 20)] * 2
+
+
+def test_in_mode_recreate_pods_are_evicted_and_come_back_with_the_recommendation(kubectl: Kubectl) -> None:
+    start(kubectl)
+    kubectl("delete pod batch")
+    kubectl('patch vpa web --type=merge -p {"spec":{"updatePolicy":{"updateMode":"Recreate"}}}')
+    before = set(kubectl("get pods -l app=web -o name").split())
+
+    recommend(kubectl, cpu="750m", memory="1Gi")
+
+    def is_done() -> bool:
+        found = pods(kubectl)
+        cpus = [pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in found]
+        return cpus == ["750m", "750m"] and all(pod["status"]["phase"] == "Running" for pod in found)
+
+    eventually(is_done, lambda: kubectl("describe pods"))
+    after = pods(kubectl)
+    assert not before & {f"pod/{pod['metadata']['name']}" for pod in after}
+    assert "Pod resources updated by web" in after[0]["metadata"]["annotations"]["vpaUpdates"]
+    assert "Evicted by right-sizing" in kubectl("get events")
+
+
+def test_an_autoscaler_says_why_its_pods_stay_as_they_are(kubectl: Kubectl) -> None:
+    start(kubectl)
+    kubectl("apply -f -", HORIZONTAL)
+
+    recommend(kubectl, cpu="250m", memory="512Mi")
+
+    eventually(lambda: {one["resources"]["requests"]["memory"] for one in containers(kubectl)} == {str(512 << 20)})
+    eventually(lambda: "HorizontalPodAutoscaler web scales" in kubectl("describe vpa web"))
+    assert {one["resources"]["requests"]["cpu"] for one in containers(kubectl)} == {"500m"}

@@ -8,12 +8,15 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from mooring.drivers.sim.amounts import asked_by
 from mooring.drivers.sim.submissions import Member, Submitted
 from mooring.drivers.world.pods import made_anew
+from mooring.drivers.world.sizes import as_recommended
 from mooring.model.api.pods import Pod
 from mooring.model.kubelet.distributions import Distribution
 from mooring.model.kubelet.life import PodLife
 from mooring.model.kubelet.plan import PodPlan
+from mooring.state.related import RelatedObjects
 
 if TYPE_CHECKING:
     from mooring.drivers.sim.machines import Machine
@@ -57,6 +60,7 @@ class SimulatedPod:
     """One pod of a job, through all the pods of its name that are made one after the other."""
 
     __slots__ = (
+        "asked",
         "attempts",
         "bound_at",
         "given",
@@ -79,6 +83,8 @@ class SimulatedPod:
     def __init__(self, pod: Pod, member: Member, job: SimulatedJob, index: int, given: float) -> None:
         self.key = pod.key
         self.pod, self.member, self.job, self.index = pod, member, job, index
+        self.asked = member.asked
+        """What it holds on its node: what its job asked for, or what it was given since."""
         self.given = self.total = given
         """Seconds of work in all; nan until its first life has drawn them."""
         self.saved = 0.0
@@ -131,10 +137,12 @@ class SimulatedPod:
         self.since = math.nan
         self.turn += 1
 
-    def made_anew(self) -> Pod:
-        """The pod as its controller makes it again: of the same name, and yet another."""
+    def made_anew(self, related: RelatedObjects) -> Pod:
+        """The pod as its controller makes it again: of the same name, and yet another, as its autoscaler sizes it."""
         self.attempts += 1
-        self.pod = made_anew(self.pod, self.attempts)
+        was, self.pod = self.pod, as_recommended(made_anew(self.pod, self.attempts), related)
+        if self.asked is not self.member.asked or self.pod.spec.containers is not was.spec.containers:
+            self.asked = asked_by(self.pod)
         return self.pod
 
     def begin_anew(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mooring.drivers.sim.amounts import held_by
+from mooring.drivers.sim.amounts import asked_by, held_by
 from mooring.drivers.sim.machines import Machine
 from mooring.drivers.sim.pods import NO_CHECKPOINTS, Checkpoints, SimulatedJob, SimulatedPod
 from mooring.drivers.sim.recorder import Recorder
@@ -263,7 +263,7 @@ class World:
 
     def _come_to(self, pod: SimulatedPod, machine: Machine, annotations: Written = (), labels: Written = ()) -> None:
         pod.machine, pod.bound_at = machine, self.now
-        pod.stay = self._recorder.bound(self.elapsed, pod.job.row, pod.index, machine.row, pod.member.asked)
+        pod.stay = self._recorder.bound(self.elapsed, pod.job.row, pod.index, machine.row, pod.asked)
         self._recorder.pods_waiting -= 1
         if not machine.is_dead:
             self._hold(pod, 1)
@@ -322,7 +322,7 @@ class World:
         """The containers of a pod run."""
         pod.note_running()
         at = pod.since - self._settings.start
-        self._recorder.started(at, pod.stay, pod.member.asked)
+        self._recorder.started(at, pod.stay, pod.asked)
         if pod.has_run:
             return
         pod.has_run = True
@@ -337,8 +337,8 @@ class World:
     def _stop_work(self, pod: SimulatedPod, *, can_save: bool) -> None:
         """A pod's containers stop before their work is done."""
         if not math.isnan(pod.since):
-            self._recorder.stopped(self.elapsed, pod.stay, pod.member.asked)
-            self._recorder.lost(pod.job.row, pod.stop_work(self.now, can_save=can_save), pod.member.asked.gpu)
+            self._recorder.stopped(self.elapsed, pod.stay, pod.asked)
+            self._recorder.lost(pod.job.row, pod.stop_work(self.now, can_save=can_save), pod.asked.gpu)
 
     def _end(self, pod: SimulatedPod) -> None:
         """A pod's life is over."""
@@ -349,7 +349,7 @@ class World:
             return
         if not math.isnan(pod.since):
             if has_succeeded:
-                self._recorder.stopped(self.elapsed, pod.stay, pod.member.asked)
+                self._recorder.stopped(self.elapsed, pod.stay, pod.asked)
                 pod.since = math.nan
             else:
                 self._stop_work(pod, can_save=False)
@@ -407,13 +407,17 @@ class World:
         return ""
 
     def resize(self, key: str) -> str:
-        """A kubelet gives a pod the amounts that it is to have; why not, if it cannot.
-
-        What a pod holds in the results stays what its job asked for.
-        """
+        """A kubelet gives a pod the amounts that it is to have; why not, if it cannot. From now on it holds these."""
         pod = self.pods.get(key)
         if pod is None or pod.machine is None or pod.machine.is_dead:
             return "the pod is gone"
+        record = self._scheduler.cluster.pods.records.get(pod.key)
+        if record is not None:
+            self._hold(pod, -1)
+            before, pod.asked = pod.asked, asked_by(record.pod)
+            self._hold(pod, 1)
+            if not math.isnan(pod.since):
+                self._recorder.resized(self.elapsed, pod.stay, before, pod.asked)
         self._confirm(pod)
         return ""
 
@@ -445,8 +449,8 @@ class World:
 
     def _hold(self, pod: SimulatedPod, by: int) -> None:
         """A pod holds what it asks for (1), or no more (-1): it leaves its node, or that has failed."""
-        self._recorder.holds(self.elapsed, pod.stay, pod.member.asked, by)
+        self._recorder.holds(self.elapsed, pod.stay, pod.asked, by)
 
     def _make_anew(self, pod: SimulatedPod) -> None:
         self._recorder.pods_waiting += 1
-        self.tell(PodSeen(pod.made_anew()))
+        self.tell(PodSeen(pod.made_anew(self._scheduler.cluster.related)))
