@@ -17,6 +17,7 @@ from mooring.model.decisions import Bind, Evict, Resize
 from mooring.model.events import ObjectSeen, PodLost, PodSeen
 from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import build_manifests
+from mooring.model.objects.picture import Related
 from mooring.model.pod_patch import ContainerResources
 from mooring.model.quotas.objects import LimitRange
 from mooring.model.rightsizing.admission import patch_for_new_pod
@@ -78,7 +79,7 @@ def test_pods_that_come_back_with_the_old_amounts_are_not_evicted_in_a_loop() ->
 
 
 def test_a_budget_and_a_pod_that_says_so_are_respected() -> None:
-    related = [autoscaler(mode="Recreate"), BUDGET]
+    related: list[Related] = [autoscaler(mode="Recreate"), BUDGET]
     pods = [web(labels={"app": "web"}), web("web-1", annotations={"karpenter.sh/do-not-disrupt": "true"})]
     found = make_scheduler(nodes=[make_node("a", cpu=16)], pods=pods, related=related)
 
@@ -174,7 +175,7 @@ def horizontal(resource: str) -> HorizontalPodAutoscaler:
 
 
 def test_a_resource_by_which_another_autoscaler_scales_is_left_as_it_is() -> None:
-    related = [autoscaler(), horizontal("cpu")]
+    related: list[Related] = [autoscaler(), horizontal("cpu")]
     found = make_scheduler(nodes=[make_node("a", cpu=4)], pods=[web()], related=related)
 
     only_memory = Resize("default/web-0", (ContainerResources("main", (("memory", str(2 << 30)),)),))
