@@ -9,6 +9,7 @@ from mooring.kubeapi.controllers.pods import PodView
 from mooring.kubeapi.nodes.addresses import PodAddresses
 from mooring.kubeapi.nodes.allotment import Allotments
 from mooring.kubeapi.nodes.container_events import MOST_PODS, ContainerEvents, seen_of
+from mooring.kubeapi.nodes.gang_restarts import ATTEMPT, GangRestarts
 from mooring.kubeapi.nodes.registration import failure_of, is_simulated
 from mooring.kubeapi.nodes.resizes import Resizes, Resizing
 from mooring.kubeapi.nodes.volumes import missing_volume
@@ -38,6 +39,7 @@ class Kubelets(Controller):
         self._addresses = PodAddresses()
         self._allotments = Allotments()
         self._resizes = Resizes(self._allotments)
+        self._gangs = GangRestarts()
         self._deferred: dict[str, dict[str, tuple[int, float, Key]]] = {}
         """By node and uid, the pods whose new amounts have no room yet: their priority (negative), since when, key."""
         self._images: dict[str, set[str]] = {}
@@ -81,6 +83,7 @@ class Kubelets(Controller):
         self._addresses.give_back(uid)
         self._allotments.forget(node, uid)
         self._resizes.forget(uid)
+        self._gangs.leave(uid)
         self._deferred.get(node, {}).pop(uid, None)
         self._try_deferred(node)
 
@@ -142,13 +145,16 @@ class Kubelets(Controller):
         life = self._lives.get(view.metadata.uid) or self._begin(record, pod, node)
         if life is None:
             return
+        is_in_gang = self._gangs.join(pod)
+        failures = life.failures
         if len(self._lives) > MOST_PODS:
             self._follow(life, pod, view)
         else:
             before = seen_of(life)
             self._follow(life, pod, view)
             self._container_events.tell(pod, before, life)
-        self._write(life, record, pod, node)
+        is_news = is_in_gang and self._restart_with_gang(life, pod, has_failed=life.failures > failures)
+        self._write(life, record, pod, node, is_news=is_news)
         if life.next_at < math.inf:
             self.enqueue(key, after=max(0.0005, life.next_at - self.now))
 
@@ -197,7 +203,34 @@ class Kubelets(Controller):
             life.stop(self.now, 0.0)
             life.advance(self.now)
 
-    def _write(self, life: PodLife, record: Record, pod: Object, node: Object, writes_address: bool = True) -> None:
+    def _restart_with_gang(self, life: PodLife, pod: Object, *, has_failed: bool) -> bool:
+        """A rank that failed takes its gang with it; one that is behind its gang begins anew where it is.
+
+        Return whether that is to be written to the pod.
+        """
+        metadata = pod["metadata"]
+        uid = metadata["uid"]
+        if not life.is_over and self._gangs.is_behind(uid):
+            life.restart_all(self.now)
+        elif has_failed and "deletionTimestamp" not in metadata:
+            for key in self._gangs.failed(uid):
+                self.enqueue(key)
+        attempt = str(self._gangs.attempt(uid))
+        annotations = metadata.get("annotations") or {}
+        if annotations.get(ATTEMPT) == attempt:
+            return False
+        metadata["annotations"] = {**annotations, ATTEMPT: attempt}
+        return True
+
+    def _write(
+        self,
+        life: PodLife,
+        record: Record,
+        pod: Object,
+        node: Object,
+        writes_address: bool = True,
+        is_news: bool = False,
+    ) -> None:
         host_ip = _address_of(node)
         on_host = pod["spec"].get("hostNetwork")
         pod_ip = host_ip if on_host else self._addresses.of(pod["metadata"]["uid"])
@@ -217,7 +250,7 @@ class Kubelets(Controller):
             status["conditions"] = [_not_yet(one) for one in status["conditions"]]
         if life.is_over:
             self._allotments.forget(node["metadata"]["name"], pod["metadata"]["uid"])
-        if status != pod.get("status"):
+        if is_news or status != pod.get("status"):
             pod["status"] = status
             # Nobody has to look over what a kubelet writes; there are a great many of these.
             self.api.write(self.api.registry.find("pods"), record, pod)
