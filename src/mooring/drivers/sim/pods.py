@@ -38,7 +38,18 @@ NO_CHECKPOINTS = Checkpoints()
 class SimulatedJob:
     """A job from its arrival to its end."""
 
-    __slots__ = ("bound", "checkpoints", "failures", "is_running", "more", "pods", "row", "submitted", "yet_to_run")
+    __slots__ = (
+        "bound",
+        "broken_at",
+        "checkpoints",
+        "failures",
+        "is_running",
+        "more",
+        "pods",
+        "row",
+        "submitted",
+        "yet_to_run",
+    )
 
     def __init__(self, submitted: Submitted, row: int, checkpoints: Checkpoints) -> None:
         self.submitted, self.checkpoints = submitted, checkpoints
@@ -54,6 +65,8 @@ class SimulatedJob:
         self.is_running = False
         """Whether all are."""
         self.failures = 0
+        self.broken_at = math.nan
+        """When a rank failed for which all began anew; nan once all run again."""
 
 
 class SimulatedPod:
@@ -103,7 +116,7 @@ class SimulatedPod:
 
     def begin(self, now: float, seed: int, machine: "Machine") -> PodLife:
         """Start the life of the pod on its node, with the work that is left."""
-        plan = self.member.plan
+        plan = without_failure(self.member.plan) if self.attempts else self.member.plan
         if not math.isnan(self.total):
             plan = with_duration(plan, max(0.0, self.total - self.saved))
         identity = f"{self.key}#{self.attempts}" if self.attempts else self.key
@@ -148,6 +161,13 @@ class SimulatedPod:
     def begin_anew(self) -> None:
         """Another piece of the job's work, from its beginning."""
         self.saved, self.total = 0.0, self.given
+
+
+def without_failure(plan: PodPlan) -> PodPlan:
+    """The plan of a pod that has failed once, as it was to."""
+    if not any(one.fail_once for one in plan.containers):
+        return plan
+    return replace(plan, containers=tuple(replace(one, fail_once=None) for one in plan.containers))
 
 
 def with_duration(plan: PodPlan, seconds: float) -> PodPlan:
