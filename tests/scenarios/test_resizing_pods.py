@@ -1,66 +1,20 @@
 """Pods are resized where they run: they grow where there is room or room is made, and shrink at once."""
 
-from typing import Any
-
-import msgspec
 import pytest
 from msgspec.structs import replace
+from rightsizing_world import autoscaler, confirmed, decided, requested_cpu, resized, web
 
 from mooring.drivers.offline.driver import Offline
 from mooring.engine.cycle import Scheduler
-from mooring.model.api.autoscaling import VerticalPodAutoscaler
 from mooring.model.api.meta import Condition
 from mooring.model.api.pods import Pod
-from mooring.model.decisions import Bind, Decision, Evict, Resize, Wait
-from mooring.model.events import Failed, ObjectSeen, PodLost, PodSeen
+from mooring.model.decisions import Bind, Decision, Evict, Resize
+from mooring.model.events import Failed, ObjectSeen, PodLost
 from mooring.model.keys import PodKey
 from mooring.model.loading.manifests import build_manifests
-from mooring.model.pod_patch import ContainerResources, PodPatch
 from mooring.observe.progress import Progress
 from mooring.report.placements import DEFERRED, DONE
-from mooring.testing.builders import make_node, make_owner, make_pod, make_scheduler
-
-GIB = 1 << 30
-OWNER = make_owner("web", kind="StatefulSet")
-
-
-def autoscaler(cpu: str = "2", memory: str = "2Gi", mode: str = "InPlace", **given: Any) -> VerticalPodAutoscaler:
-    amounts = {"cpu": cpu, "memory": memory}
-    recommended = {"containerName": "main", "target": amounts, "lowerBound": amounts, "upperBound": amounts}
-    document = {
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {
-            "targetRef": {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"},
-            "updatePolicy": {"updateMode": mode, "minReplicas": 1},
-            **given,
-        },
-        "status": {"recommendation": {"containerRecommendations": [recommended]}},
-    }
-    return msgspec.convert(document, VerticalPodAutoscaler)
-
-
-def web(name: str = "web-0", cpu: str = "1", node: str = "a", **given: Any) -> Pod:
-    given.setdefault("owner", OWNER)
-    return make_pod(name, cpu=cpu, memory="1Gi", node=node, **given)
-
-
-def resized(name: str, cpu: str = "2000m", memory: int = 2 * GIB) -> Resize:
-    return Resize(f"default/{name}", (ContainerResources("main", (("cpu", cpu), ("memory", str(memory)))),))
-
-
-def decided(found: Scheduler, now: float, *events: Any) -> list[Decision]:
-    found.handle(*events)
-    return [decision for decision in found.cycle(now) if not isinstance(decision, Wait)]
-
-
-def requested_cpu(found: Scheduler, node: str = "a") -> int:
-    return int(found.cluster.nodes.requested("cpu")[found.cluster.nodes.row_of[node]])
-
-
-def confirmed(found: Scheduler, resize: Resize) -> PodSeen:
-    record = found.cluster.pods.records[PodKey(resize.pod)]
-    return PodSeen(PodPatch(resources=resize.resources).apply(record.pod))
-
+from mooring.testing.builders import make_node, make_pod, make_scheduler
 
 def test_a_pod_grows_where_its_node_has_room() -> None:
     found = make_scheduler(nodes=[make_node("a", cpu=4)], pods=[web()], related=[autoscaler()])
@@ -179,8 +133,8 @@ def test_a_resize_that_the_world_refuses_is_undone_and_tried_again_later() -> No
     assert decided(found, 80) == [resize]
 
 
-@pytest.mark.parametrize("mode", ["Off", "Initial", "Recreate"])
-def test_modes_that_do_not_resize_in_place_leave_pods_alone(mode: str) -> None:
+@pytest.mark.parametrize("mode", ["Off", "Initial"])
+def test_modes_that_change_no_running_pods_leave_them_alone(mode: str) -> None:
     found = make_scheduler(nodes=[make_node("a", cpu=4)], pods=[web()], related=[autoscaler(mode=mode)])
 
     assert decided(found, 0) == []

@@ -125,7 +125,7 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
             else []
         ),
         # Pods that run get other amounts where they are; room for those that grow.
-        ResizePods(settings.profiles, settings.preemption_costs),
+        ResizePods(settings.profiles, settings.preemption_costs, rehearsal),
         # GPUs that are cut on demand, as those need them who got a place.
         PartitionGpus(),
     )

@@ -65,7 +65,15 @@ from mooring.state.plans import Plans
 from mooring.state.pods import UNBOUND, PodChanges, PodRecord
 from mooring.state.read_keys import NOTHING_READ, ReadKeys
 from mooring.state.related import object_key, selected_pod_keys
-from mooring.state.remembered import GangStarts, Moves, OverloadedNodes, PartitionsTold, Preemptions, RefusedDecisions
+from mooring.state.remembered import (
+    GangStarts,
+    Moves,
+    OverloadedNodes,
+    PartitionsTold,
+    Preemptions,
+    RefusedDecisions,
+    Renewals,
+)
 from mooring.state.row_facts import Compute, RowFacts
 from mooring.state.rows import NodeRows
 from mooring.state.running import RunningPods
@@ -104,6 +112,7 @@ class Cluster(Plans):
         self.preemptions = Preemptions(self.log)
         self.partitions = PartitionsTold(self.log)
         self.moves = Moves(self.log)
+        self.renewals = Renewals(self.log)
         self.overloaded = OverloadedNodes(self.log)
         self.last_runs: dict[str, float] = {}
         """When each action with a cadence of its own ran last, by name."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from mooring.model.api.autoscaling import VerticalPodAutoscaler
+from mooring.model.api.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
 from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from mooring.model.api.elastic_quota import ElasticQuota, QuotaIndex
@@ -30,11 +30,15 @@ from mooring.model.api.yunikorn_queues import YuniKornQueues
 from mooring.model.devices.dialects.koordinator import Device as KoordinatorDevice
 from mooring.model.events import Related
 from mooring.model.events import object_key as object_key
+from mooring.model.quotas.objects import LimitRange
 from mooring.model.topology.requests import HyperNode
 from mooring.model.what_matters import is_same_to_engine
 
 KEPT_ELSEWHERE = frozenset({"ResourceSlice", "DeviceClass", "DeviceTaintRule", "ResourceClaim", "Device"})
 """Kinds whose changes count as far as they change devices, or what is held of them (`DeviceTable.version`)."""
+
+OF_SIZES = frozenset({"VerticalPodAutoscaler", "HorizontalPodAutoscaler", "LimitRange"})
+"""Kinds that say how large running pods should be: no placement depends on them (`sizing_version`)."""
 
 
 class RelatedObjects:
@@ -42,6 +46,8 @@ class RelatedObjects:
 
     def __init__(self) -> None:
         self.version = 0
+        self.sizing_version = 0
+        """Rises with every change to what says how large running pods should be."""
         self.namespaces: dict[str, Namespace] = {}
         self.services: dict[str, Service] = {}
         self.replica_sets: dict[str, ReplicaSet] = {}
@@ -70,6 +76,8 @@ class RelatedObjects:
         self.kai_queues: dict[str, KaiQueue] = {}
         self.elastic_quotas: dict[str, ElasticQuota] = {}
         self.autoscalers: dict[str, VerticalPodAutoscaler] = {}
+        self.horizontal_autoscalers: dict[str, HorizontalPodAutoscaler] = {}
+        self.limit_ranges: dict[str, LimitRange] = {}
         self.yunikorn: dict[str, YuniKornQueues] = {}
         """The queues of YuniKorn's configuration, if there is one."""
         self._quotas: tuple[int, QuotaIndex] | None = None
@@ -101,18 +109,26 @@ class RelatedObjects:
             KAI_QUEUE: self.kai_queues,
             "ElasticQuota": self.elastic_quotas,
             "VerticalPodAutoscaler": self.autoscalers,
+            "HorizontalPodAutoscaler": self.horizontal_autoscalers,
+            "LimitRange": self.limit_ranges,
             YUNIKORN: self.yunikorn,
         }
 
     def put(self, found: Related) -> None:
         known, key = self._by_kind[found.kind], object_key(found)
         is_new = key not in known or not is_same_to_engine(known[key], found)
-        if is_new and found.kind not in KEPT_ELSEWHERE:
-            self.version += 1
+        if is_new:
+            self._count(found.kind)
         known[key] = found
 
     def remove(self, kind: str, key: str) -> None:
-        if self._by_kind[kind].pop(key, None) is not None and kind not in KEPT_ELSEWHERE:
+        if self._by_kind[kind].pop(key, None) is not None:
+            self._count(kind)
+
+    def _count(self, kind: str) -> None:
+        if kind in OF_SIZES:
+            self.sizing_version += 1
+        elif kind not in KEPT_ELSEWHERE:
             self.version += 1
 
     def find(self, kind: str, key: str) -> Any | None:

@@ -247,3 +247,38 @@ class RefusedDecisions:
     def since(self, position: int) -> Iterator[Failed]:
         """What was refused since a position."""
         return iter(self._failed[max(0, position - self._start) :])
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """The pods of a controller that are made anew one after the other."""
+
+    first: float
+    """When the first of them was evicted."""
+    last: float
+    replicas: int
+    """How many pods the controller had then."""
+
+
+class Renewals:
+    """Which controllers' pods are being made anew to have other amounts; only the action that resizes writes it."""
+
+    def __init__(self, log: UndoLog) -> None:
+        self._log = log
+        self._by_target: dict[tuple[str, str, str], Renewal] = {}
+
+    def of(self, target: tuple[str, str, str]) -> Renewal | None:
+        """What is known of a controller, by namespace, kind and name."""
+        return self._by_target.get(target)
+
+    def set(self, target: tuple[str, str, str], found: Renewal | None) -> None:
+        self._log.note(self.set, target, self._by_target.get(target))
+        if found is None:
+            self._by_target.pop(target, None)
+        else:
+            self._by_target[target] = found
+
+    def forget_until(self, then: float) -> None:
+        """Give up what is too long ago to matter."""
+        for target in [target for target, found in self._by_target.items() if found.last <= then]:
+            self.set(target, None)

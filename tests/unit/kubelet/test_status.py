@@ -165,7 +165,7 @@ def test_a_resize_that_the_node_has_not_granted_shows_what_it_has() -> None:
         life,
         document,
         allocated={"main": {"requests": {"cpu": "1"}}},
-        resize={"type": "PodResizePending", "status": "True", "reason": "Deferred"},
+        resize=[{"type": "PodResizePending", "status": "True", "reason": "Deferred"}],
     )
 
     assert found["containerStatuses"][0]["allocatedResources"] == {"cpu": "1"}

@@ -1,23 +1,28 @@
 """The action: resize running pods in place, as their autoscalers recommend, and make room for those that wait for it.
 
-A pod grows only where its node has room, or where less urgent pods can be evicted for it: the cheapest ones, as for a
-pod that is to be placed there. What shrinks frees its room in the state at once. The members of a gang are resized
-alike, all or none. Each resize is a plan: its pods are amended, and its victims leave. If the world refuses it, the
-pods are what they were, and it is tried again later. To evict a pod and make it anew is left to autoscalers' updaters.
+A pod grows only where its node has room, where others can move elsewhere for it, or where less urgent pods can be
+evicted for it: the cheapest ones, as for a pod that is to be placed there. What shrinks frees its room in the state at
+once. The members of a gang are resized alike, all or none. Each resize is a plan: its pods are amended, and its victims
+leave. If the world refuses it, the pods are what they were, and it is tried again later. Where the update mode asks for
+it, pods are evicted to be made anew (`renewing.py`). Why pods are left as they are is shown (`section.py`).
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from mooring.actions.gangs.rehearsal import Rehearsal
 from mooring.actions.preempt.pods.search import Found, VictimSearch, refusals
 from mooring.actions.resize.changes import Room, Sizer, Sizing, try_resize
 from mooring.actions.resize.nodes import Fitted
+from mooring.actions.resize.moving import MOST_MOVED, Move, adopt_moves, find_moves
+from mooring.actions.resize.renewing import Renewed, configured_pods, renew, stuck_since
+from mooring.actions.resize.section import SizingSection
 from mooring.actions.resize.targets import (
+    acting_autoscalers,
     deferred_pods,
-    in_place_autoscalers,
     pods_by_target,
     target_of,
 )
@@ -30,8 +35,11 @@ from mooring.model.api.autoscaling import VerticalPodAutoscaler
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.decisions import Decision, Evict, Resize
 from mooring.model.keys import PodKey
+from mooring.model.pod_patch import PodPatch
 from mooring.model.rightsizing.amounts import CONTROLLED
-from mooring.model.rightsizing.modes import disruptable, min_replicas
+from mooring.model.rightsizing.horizontal import contest_note, contested_resources, without_contested
+from mooring.model.rightsizing.limit_ranges import bounds_of
+from mooring.model.rightsizing.modes import IN_PLACE, IN_PLACE_OR_RECREATE, disruptable, min_replicas, update_mode
 from mooring.model.rightsizing.recommendations import read_recommendations
 from mooring.model.rightsizing.resizing import resize_patch, why_not_in_place
 from mooring.model.rightsizing.updating import UpdateSettings, pods_to_update
@@ -52,18 +60,47 @@ class Unit:
     """Pods that are resized together: one, or the members of a gang."""
 
     subject: str
-    amends: tuple[Amend, ...]
+    members: tuple[tuple[PodRecord, PodPatch], ...]
+    not_in_place: str = ""
+    """Why they cannot be resized where they are; empty if they perhaps can."""
+
+    @property
+    def amends(self) -> tuple[Amend, ...]:
+        return tuple(Amend(record.key, patch) for record, patch in self.members if patch.resources)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """One autoscaler in one run."""
+
+    sizing: Sizing
+    records: Sequence[PodRecord]
+    """The pods of its target."""
+    settled: Sequence[PodRecord]
+    notes: dict[str, None] = field(default_factory=dict)
+    """Why pods are left as they are."""
+
+    @property
+    def vpa(self) -> VerticalPodAutoscaler:
+        return self.sizing.vpa
 
 
 class ResizePods(Action):
     """Resizes pods in place."""
 
-    def __init__(self, profiles: Mapping[str, Profile], costs: Mapping[str, PreemptionCostArgs]) -> None:
-        self._profiles, self._costs = profiles, costs
+    def __init__(
+        self, profiles: Mapping[str, Profile], costs: Mapping[str, PreemptionCostArgs], rehearsal: Rehearsal
+    ) -> None:
+        self._profiles, self._costs, self._rehearsal = profiles, costs, rehearsal
+        self._notes: dict[str, tuple[str, ...]] = {}
+        """By autoscaler, why pods are left as they are, as of the last run."""
         self._looked_at: tuple[object, ...] = ()
         """The version of the cluster at the last run: as long as it is the same, nothing else is decided."""
         self._due = math.inf
         """When a pod becomes due by its age."""
+
+    def report(self, cycle: Cycle) -> SizingSection:
+        return SizingSection(self._notes)
 
     def is_idle(self, cycle: Cycle) -> bool:
         cluster = cycle.cluster
@@ -93,88 +130,142 @@ class ResizePods(Action):
         # 1. Room for pods that their kubelets have deferred.
         decisions = [found for record in deferred_pods(cluster) for found in self._relieve(cycle, search, record)]
         # 2. Pods that are far from what their autoscalers recommend.
-        autoscalers = in_place_autoscalers(cluster)
+        autoscalers = acting_autoscalers(cluster)
         targets = pods_by_target(cluster) if autoscalers else {}
-        seen = set[PodKey]()
+        seen, told = set[PodKey](), dict[str, tuple[str, ...]]()
         for vpa in autoscalers:
             records = [record for record in targets.get(target_of(vpa), ()) if record.key not in seen]
             seen.update(record.key for record in records)
-            decisions += self._resize_units(cycle, search, vpa, records)
+            turn = self._turn(cluster, vpa, records)
+            decisions += self._size(cycle, search, turn)
+            if turn.notes:
+                told[f"{vpa.metadata.namespace}/{vpa.metadata.name}"] = tuple(turn.notes)
+        self._notes = told
         self._looked_at = _what_decides(cluster, now)
         return decisions
 
     # Which pods to resize, to what.
 
-    def _resize_units(
-        self, cycle: Cycle, search: VictimSearch, vpa: VerticalPodAutoscaler, records: Sequence[PodRecord]
-    ) -> list[Decision]:
-        """Resize the pods and gangs of an autoscaler that are due, as many as may change at a time."""
-        settled = [record for record in records if _is_settled(cycle.cluster, record)]
-        may = disruptable(len(records), len(settled)) if len(records) >= min_replicas(vpa) else 0
+    @staticmethod
+    def _turn(cluster: Cluster, vpa: VerticalPodAutoscaler, records: Sequence[PodRecord]) -> _Turn:
+        """An autoscaler with what it recommends, without what others scale by, and the bounds of its namespace."""
+        related, namespace = cluster.related, vpa.metadata.namespace
+        recommended = read_recommendations(vpa.status.recommendation) or []
+        contested: dict[str, str] = {}
+        if related.horizontal_autoscalers and vpa.spec.target_ref is not None:
+            contested = contested_resources(related.horizontal_autoscalers.values(), namespace, vpa.spec.target_ref)
+        limits = [one for one in related.limit_ranges.values() if one.metadata.namespace == namespace]
+        recommended = without_contested(recommended, contested)
+        sizing = Sizing(vpa, recommended, bounds_of(limits, "Container"), bounds_of(limits, "Pod"))
+        turn = _Turn(sizing, records, [record for record in records if _is_settled(cluster, record)])
+        if contested:
+            turn.notes[contest_note(contested)] = None
+        return turn
+
+    def _size(self, cycle: Cycle, search: VictimSearch, turn: _Turn) -> list[Decision]:
+        """Resize or make anew the pods and gangs of an autoscaler that are due, as many as may change at a time."""
+        vpa, mode, target = turn.vpa, update_mode(turn.vpa), target_of(turn.vpa)
+        replicas = configured_pods(cycle.cluster, target, len(turn.records), cycle.now)
+        may = disruptable(replicas, len(turn.settled))
+        if replicas < min_replicas(vpa):
+            least = min_replicas(vpa)
+            turn.notes[f"the target has {replicas} of at least {least} pods (minReplicas)"] = None
+            return []
         decisions: list[Decision] = []
-        for unit in self._units(cycle, vpa, records, settled) if may > 0 else ():
-            made = self._resize(cycle, search, unit)
+        for unit in self._units(cycle, turn) if may > 0 else ():
+            made: list[Decision] = []
+            problem = unit.not_in_place or f"update mode {mode}"
+            if mode in (IN_PLACE, IN_PLACE_OR_RECREATE) and not unit.not_in_place:
+                made, problem = self._resize(cycle, search, unit)
+            if not made and mode != IN_PLACE:
+                found = renew(cycle, self._rehearsal, target, unit.members, replicas, problem)
+                made, problem = found.decisions, self._because(problem, found)
+            if not made:
+                turn.notes[f"{unit.subject}: {problem}"] = None
             decisions += made
             may -= bool(made)
             if may <= 0:
                 break
         return decisions
 
-    def _units(
-        self, cycle: Cycle, vpa: VerticalPodAutoscaler, records: Sequence[PodRecord], settled: Sequence[PodRecord]
-    ) -> list[Unit]:
+    def _because(self, problem: str, found: Renewed) -> str:
+        self._due = min(self._due, found.again_at)
+        return f"{problem}; and {found.problem}" if found.problem else problem
+
+    def _units(self, cycle: Cycle, turn: _Turn) -> list[Unit]:
         """The pods and gangs of an autoscaler that are due, the most urgent first."""
-        cluster, now = cycle.cluster, cycle.now
-        sizing = Sizing(vpa, read_recommendations(vpa.status.recommendation) or [])
+        cluster, now, sizing = cycle.cluster, cycle.now, turn.sizing
         sizer, rows = Sizer(cluster, cycle.queue, self._profiles, now), dict[int, Rows]()
-        fitted = {record.key: sizer.fit(sizing, record, rows) for record in settled}
-        due = pods_to_update(vpa, [one.pod for one in settled], lambda pod: fitted[pod.key].recommendations, now)
-        self._due = min(self._due, _next_due(settled, now))
-        by_key, done, units = {record.key: record for record in settled}, set[PodKey](), list[Unit]()
+        fitted = {record.key: sizer.fit(sizing, record, rows) for record in turn.settled}
+        pods = [one.pod for one in turn.settled]
+        due = pods_to_update(sizing.vpa, pods, lambda pod: fitted[pod.key].recommendations, now)
+        self._due = min(self._due, _next_due(turn.settled, now))
+        by_key, done, units = {record.key: record for record in turn.settled}, set[PodKey](), list[Unit]()
         for pod in due:
             if pod.key in done:
                 continue
-            gang, members = _together(cluster, by_key[pod.key], records)
+            gang, members = _together(cluster, by_key[pod.key], turn.records)
             done.update(record.key for record in members)
-            subject = gang or pod.key
-            if not all(record.key in fitted for record in members) or not _may_try(cluster, subject, now):
-                continue
-            amends = _amends(sizing, members, fitted)
-            if amends:
-                units.append(Unit(subject, amends))
+            if all(record.key in fitted for record in members) and _may_try(cluster, gang or pod.key, now):
+                unit = _unit(gang or pod.key, turn, members, fitted)
+                units += [unit] if unit is not None else []
+        if update_mode(sizing.vpa) == IN_PLACE_OR_RECREATE:
+            units += self._stuck(turn, done, now)
         return units
 
-    def _resize(self, cycle: Cycle, search: VictimSearch, unit: Unit) -> list[Decision]:
-        """Resize the pods of a unit, all or none; others may have to leave for them."""
+    def _stuck(self, turn: _Turn, done: set[PodKey], now: float) -> list[Unit]:
+        """Pods that have their amounts in the spec, and whose kubelets do not give them any of that."""
+        found = []
+        for record in turn.settled:
+            stuck = stuck_since(record) if record.key not in done else None
+            if stuck is None:
+                continue
+            at, why = stuck
+            if at <= now:
+                found.append(Unit(record.key, ((record, PodPatch()),), why))
+            else:
+                self._due = min(self._due, at)
+        return found
+
+    def _resize(self, cycle: Cycle, search: VictimSearch, unit: Unit) -> tuple[list[Decision], str]:
+        """Resize the pods of a unit, all or none; others may have to leave for them. Else, say why not."""
         cluster = cycle.cluster
         with cluster.what_if():
             rooms = [try_resize(cluster, amend.key, amend.patch) for amend in unit.amends]
         if Room.INFEASIBLE in rooms:
-            return []
+            return [], "infeasible in place: its node could never hold it"
         plan = Plan(Reason.RESIZE, amends=unit.amends, until=cycle.now + IN_PROGRESS_SECONDS, subject=unit.subject)
         if Room.DEFERRED not in rooms:
             cycle.queue.note(Change.POD_GONE)  # what shrinks leaves room for others
-            return begin(cluster, plan)[1]
+            return begin(cluster, plan)[1], ""
+        no_room = "deferred in place: its node has no room for it now"
         victims: dict[PodKey, PodRecord] = {}
         gangs: dict[str, str] = {}
         with cluster.what_if():
             for amend in unit.amends:
                 cluster.amend(amend.key, amend.patch)
-            for amend in unit.amends:
+            moves = self._find_moves(search, unit.amends[0].key, cycle.now) if len(unit.amends) == 1 else None
+            for amend in unit.amends if moves is None else ():
                 found = self._find_victims(search, cluster.pods.records[amend.key], cycle.now)
                 if found is None:
-                    return []
+                    return [], no_room
                 gangs.update(found.gangs)
                 for victim in found.victims:
                     victims[victim.key] = victim
                     cluster.release(victim.key)
-        return self._make_room(cycle, list(victims.values()), gangs, unit.amends[0].key, plan)
+        if moves is not None:
+            made = self._move(cycle, moves, unit.amends[0].key, plan)
+            return made, "" if made else no_room
+        return self._make_room(cycle, list(victims.values()), gangs, unit.amends[0].key, plan), ""
 
     def _relieve(self, cycle: Cycle, search: VictimSearch, record: PodRecord) -> list[Decision]:
         """Make room for a pod whose kubelet has deferred its resize, unless that is being made."""
         cluster = cycle.cluster
         if any(plan.subject == record.key for _, plan in cluster.plans()):
             return []
+        moves = self._find_moves(search, record.key, cycle.now)
+        if moves is not None:
+            return self._move(cycle, moves, record.key, Plan(Reason.RESIZE, subject=record.key))
         found = self._find_victims(search, record, cycle.now)
         if found is None or not found.victims:
             return []
@@ -182,6 +273,29 @@ class ResizePods(Action):
         return self._make_room(cycle, found.victims, found.gangs, record.key, plan)
 
     # Room for pods that grow.
+
+    def _find_moves(self, search: VictimSearch, key: PodKey, now: float) -> list[Move] | None:
+        """The pods that move elsewhere for one to fit on its node; None if evicting fewer is enough, or nothing is."""
+        cluster = search.cluster
+        record = cluster.pods.records[key]
+        profile = self._profiles.get(record.pod.spec.scheduler_name)
+        if profile is None:
+            return None
+        victims = self._find_victims(search, record, now)
+        if victims is not None and not victims.victims:
+            return None
+        most = MOST_MOVED if victims is None else len(victims.victims)
+        return find_moves(cluster, self._rehearsal, profile, record, most)
+
+    @staticmethod
+    def _move(cycle: Cycle, moves: Sequence[Move], grower: PodKey, plan: Plan) -> list[Decision]:
+        """Let pods move elsewhere for one that grows; they are told before it is resized."""
+        cluster = cycle.cluster
+        made = adopt_moves(cluster, cycle.queue, moves, cluster.pods.records[grower])
+        if made is None:
+            return []
+        leaves = tuple(one.record.leaving for one in moves if one.record.leaving is not None)
+        return [*made, *begin(cluster, replace(plan, leaves=leaves))[1]]
 
     def _find_victims(self, search: VictimSearch, record: PodRecord, now: float) -> Found | None:
         """The cheapest pods to evict from a pod's node for it to fit there; None if it cannot be made to fit."""
@@ -211,17 +325,18 @@ class ResizePods(Action):
         return sorted(made.decisions, key=lambda decision: not isinstance(decision, Evict))
 
 
-def _amends(sizing: Sizing, members: Sequence[PodRecord], fitted: Mapping[PodKey, Fitted]) -> tuple[Amend, ...]:
-    """What changes of some pods; nothing if one of them cannot be changed where it is."""
-    amends = []
+def _unit(subject: str, turn: _Turn, members: Sequence[PodRecord], fitted: Mapping[PodKey, Fitted]) -> Unit | None:
+    """What changes of some pods, together; nothing if no node could hold one of them, or nothing changes."""
+    patches, refused = [], ""
     for record in members:
         own = fitted[record.key]
-        patch = resize_patch(record.pod, sizing.vpa, own.recommendations, sizing.container_bounds)
-        if own.infeasible or why_not_in_place(record.pod, patch):
-            return ()
-        if patch.resources:
-            amends.append(Amend(record.key, patch))
-    return tuple(amends)
+        if own.infeasible:
+            turn.notes[f"{record.key}: infeasible: {own.infeasible}"] = None
+            return None
+        patch = resize_patch(record.pod, turn.vpa, own.recommendations, turn.sizing.container_bounds)
+        refused = refused or why_not_in_place(record.pod, patch)
+        patches.append((record, patch))
+    return Unit(subject, tuple(patches), refused) if any(patch.resources for _, patch in patches) else None
 
 
 def _together(cluster: Cluster, record: PodRecord, records: Sequence[PodRecord]) -> tuple[str, Sequence[PodRecord]]:
@@ -269,4 +384,5 @@ def _ends_of_backoffs(cluster: Cluster) -> list[float]:
 def _what_decides(cluster: Cluster, now: float) -> tuple[object, ...]:
     """A value that changes whenever anything does that a resize could depend on."""
     over = sum(time <= now for time in _ends_of_backoffs(cluster))
-    return (*cluster.description, cluster.pod_changes.position, cluster.pod_updates.position, over)
+    sizes, changes, updates = cluster.related.sizing_version, cluster.pod_changes, cluster.pod_updates
+    return (*cluster.description, sizes, changes.position, updates.position, over)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from mooring.model.api.autoscaling import VerticalPodAutoscaler
 from mooring.model.jobs.expansion import controller_of
 from mooring.model.rightsizing.amounts import CONTROLLED
-from mooring.model.rightsizing.modes import IN_PLACE, IN_PLACE_OR_RECREATE, update_mode
+from mooring.model.rightsizing.modes import INITIAL, OFF, update_mode
 from mooring.state.cluster import Cluster
 from mooring.state.pods import PodRecord
 
@@ -14,12 +14,13 @@ Target = tuple[str, str, str]
 PENDING, DEFERRED = "PodResizePending", "Deferred"
 
 
-def in_place_autoscalers(cluster: Cluster) -> list[VerticalPodAutoscaler]:
-    """The autoscalers that resize in place and have a recommendation, the oldest first: it has the pods of several."""
+def acting_autoscalers(cluster: Cluster) -> list[VerticalPodAutoscaler]:
+    """The autoscalers that change running pods and have a recommendation, the oldest first: it has the pods of
+    several."""
     found = [
         vpa
         for vpa in cluster.related.autoscalers.values()
-        if vpa.status.recommendation is not None and update_mode(vpa) in (IN_PLACE, IN_PLACE_OR_RECREATE)
+        if vpa.status.recommendation is not None and update_mode(vpa) not in (OFF, INITIAL)
     ]
     metadata = [(vpa.metadata.creation_timestamp or "", vpa.metadata.namespace, vpa.metadata.name) for vpa in found]
     return [vpa for _, vpa in sorted(zip(metadata, found, strict=True), key=lambda one: one[0])]

@@ -16,6 +16,7 @@ from mooring.drivers.driver import Driver
 from mooring.drivers.live.api.client import Client
 from mooring.drivers.live.api.discovery import Served
 from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.object_events import ObjectEvents
 from mooring.drivers.live.pacing import Pacing
 from mooring.drivers.live.pod_groups.phases import GroupPhases
 from mooring.drivers.live.pod_groups.status import PodGroupStatus
@@ -26,6 +27,7 @@ from mooring.drivers.live.pods.extenders import ExtenderClient
 from mooring.drivers.live.pods.refusals import Refusals, RefusingNodes, refused_key
 from mooring.drivers.live.pods.volumes import reserved_claims
 from mooring.drivers.live.sharing.node_use import NodeUse
+from mooring.drivers.live.sizing_notes import SizingNotes
 from mooring.drivers.live.watching.cache import ObjectCache
 from mooring.drivers.live.workloads.admitting import WorkloadView, may_start
 from mooring.drivers.live.workloads.executor import WorkloadExecutor, is_to_resume
@@ -123,6 +125,7 @@ class Live(Driver):
         self.use_nodes(NodeUse())
         self._pod_groups = PodGroupStatus(client, dispatcher)
         self._phases = GroupPhases(client, dispatcher, cache.volcano_group, failed=self._fail)
+        self._sizing_notes = SizingNotes(ObjectEvents(client, dispatcher))
         dispatcher.expects_binds = self._expects_binds
         self.on_cycle: Callable[[dict[str, float], list[Decision]], None] = lambda steps, decisions: None
         self.on_bound: Callable[[Bind, Pod, Answer], None] = lambda decision, pod, answer: None
@@ -246,6 +249,7 @@ class Live(Driver):
             decisions = [found for found in decisions if not self._is_anothers(found)]
         self._ask_about_evictions()
         self._amend_pods()
+        self._sizing_notes.tell(self.scheduler)
         decided = time.perf_counter()
         self.on_cycle({"take-in": taken_in - started, "decide": decided - taken_in}, decisions)
         return decided - started

@@ -1,5 +1,5 @@
-"""Events on Workloads as Kueue writes them, and on PodGroups as Volcano does, for `kubectl describe`: behind everything
-else, and no promise."""
+"""Events on Workloads as Kueue writes them, on PodGroups as Volcano does, and on autoscalers, for `kubectl describe`:
+behind everything else, and no promise."""
 
 import random
 import socket
@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from mooring.drivers.live.api.client import ApiError, Client
 from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
 from mooring.drivers.live.api.requests import encode
+from mooring.model.api.autoscaling import VerticalPodAutoscaler
 from mooring.model.api.kueue_workload import Workload
 from mooring.model.api.meta import OwnerReference
 from mooring.model.gangs.dialects.volcano import VolcanoPodGroup
@@ -30,7 +31,13 @@ class ObjectEvents:
         self._spam = SpamFilter()
 
     def record(
-        self, about: Workload | VolcanoPodGroup, uid: str, reason: str, note: str, *, warning: bool = False
+        self,
+        about: Workload | VolcanoPodGroup | VerticalPodAutoscaler,
+        uid: str,
+        reason: str,
+        note: str,
+        *,
+        warning: bool = False,
     ) -> None:
         """Note an event on an object, which has that uid in the world."""
         self._record(

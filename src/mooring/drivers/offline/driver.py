@@ -19,6 +19,7 @@ from mooring.drivers.world.pods import (
     started,
     with_what_was_written,
 )
+from mooring.drivers.world.sizes import as_recommended
 from mooring.drivers.world.taints import TaintEvictions
 from mooring.engine.action import Fault
 from mooring.engine.cycle import Scheduler
@@ -213,7 +214,7 @@ class Offline(Driver):
 
     def _make_anew(self, pod: Pod) -> Pod:
         self._made_anew[pod.key] += 1
-        return made_anew(pod, self._made_anew[pod.key])
+        return as_recommended(made_anew(pod, self._made_anew[pod.key]), self.scheduler.cluster.related)
 
     # Time.
 

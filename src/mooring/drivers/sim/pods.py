@@ -8,12 +8,15 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from mooring.drivers.sim.amounts import asked_by
 from mooring.drivers.sim.submissions import Member, Submitted
 from mooring.drivers.world.pods import made_anew
+from mooring.drivers.world.sizes import as_recommended
 from mooring.model.api.pods import Pod
 from mooring.model.kubelet.distributions import Distribution
 from mooring.model.kubelet.life import PodLife
 from mooring.model.kubelet.plan import PodPlan
+from mooring.state.related import RelatedObjects
 
 if TYPE_CHECKING:
     from mooring.drivers.sim.machines import Machine
@@ -35,7 +38,18 @@ NO_CHECKPOINTS = Checkpoints()
 class SimulatedJob:
     """A job from its arrival to its end."""
 
-    __slots__ = ("bound", "checkpoints", "failures", "is_running", "more", "pods", "row", "submitted", "yet_to_run")
+    __slots__ = (
+        "bound",
+        "broken_at",
+        "checkpoints",
+        "failures",
+        "is_running",
+        "more",
+        "pods",
+        "row",
+        "submitted",
+        "yet_to_run",
+    )
 
     def __init__(self, submitted: Submitted, row: int, checkpoints: Checkpoints) -> None:
         self.submitted, self.checkpoints = submitted, checkpoints
@@ -51,12 +65,15 @@ class SimulatedJob:
         self.is_running = False
         """Whether all are."""
         self.failures = 0
+        self.broken_at = math.nan
+        """When a rank failed for which all began anew; nan once all run again."""
 
 
 class SimulatedPod:
     """One pod of a job, through all the pods of its name that are made one after the other."""
 
     __slots__ = (
+        "asked",
         "attempts",
         "bound_at",
         "given",
@@ -79,6 +96,8 @@ class SimulatedPod:
     def __init__(self, pod: Pod, member: Member, job: SimulatedJob, index: int, given: float) -> None:
         self.key = pod.key
         self.pod, self.member, self.job, self.index = pod, member, job, index
+        self.asked = member.asked
+        """What it holds on its node: what its job asked for, or what it was given since."""
         self.given = self.total = given
         """Seconds of work in all; nan until its first life has drawn them."""
         self.saved = 0.0
@@ -97,7 +116,7 @@ class SimulatedPod:
 
     def begin(self, now: float, seed: int, machine: "Machine") -> PodLife:
         """Start the life of the pod on its node, with the work that is left."""
-        plan = self.member.plan
+        plan = without_failure(self.member.plan) if self.attempts else self.member.plan
         if not math.isnan(self.total):
             plan = with_duration(plan, max(0.0, self.total - self.saved))
         identity = f"{self.key}#{self.attempts}" if self.attempts else self.key
@@ -131,15 +150,24 @@ class SimulatedPod:
         self.since = math.nan
         self.turn += 1
 
-    def made_anew(self) -> Pod:
-        """The pod as its controller makes it again: of the same name, and yet another."""
+    def made_anew(self, related: RelatedObjects) -> Pod:
+        """The pod as its controller makes it again: of the same name, and yet another, as its autoscaler sizes it."""
         self.attempts += 1
-        self.pod = made_anew(self.pod, self.attempts)
+        was, self.pod = self.pod, as_recommended(made_anew(self.pod, self.attempts), related)
+        if self.asked is not self.member.asked or self.pod.spec.containers is not was.spec.containers:
+            self.asked = asked_by(self.pod)
         return self.pod
 
     def begin_anew(self) -> None:
         """Another piece of the job's work, from its beginning."""
         self.saved, self.total = 0.0, self.given
+
+
+def without_failure(plan: PodPlan) -> PodPlan:
+    """The plan of a pod that has failed once, as it was to."""
+    if not any(one.fail_once for one in plan.containers):
+        return plan
+    return replace(plan, containers=tuple(replace(one, fail_once=None) for one in plan.containers))
 
 
 def with_duration(plan: PodPlan, seconds: float) -> PodPlan:

@@ -221,6 +221,13 @@ class Recorder:
         for kind, amount in self._kinds_of(asked, self._models[self.stays.of["node"][stay]]):
             kind.used.change(at, -amount)
 
+    def resized(self, at: float, stay: int, before: Asked, after: Asked) -> None:
+        """Containers that run have other amounts from now on."""
+        model = self._models[self.stays.of["node"][stay]]
+        for sign, asked in ((-1, before), (1, after)):
+            for kind, amount in self._kinds_of(asked, model):
+                kind.used.change(at, sign * amount)
+
     def left(self, at: float, stay: int, outcome: str) -> None:
         """A pod is on its node no more."""
         self.pods_running -= 1

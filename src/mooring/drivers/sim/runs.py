@@ -16,7 +16,7 @@ from mooring.drivers.sim.settings import SimulationSettings
 from mooring.drivers.sim.simulation import Simulation
 from mooring.drivers.sim.submissions import Given, Submissions, is_work, put_documents, split
 from mooring.drivers.sim.work import WorkPlan, in_order
-from mooring.drivers.sim.world import Work
+from mooring.drivers.sim.world import Work, World
 from mooring.engine.cycle import Scheduler
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.nodes import Node
@@ -114,8 +114,9 @@ def simulate(
     seed: int,
     progress: Progress | None = None,
     watch: Callable[[float, list[Decision]], None] | None = None,
+    at_end: Callable[[World], None] | None = None,
 ) -> Run:
-    """Run a scenario under one policy; `watch` is told every cycle's decisions."""
+    """Run a scenario under one policy; `watch` is told every cycle's decisions, `at_end` what the world is then."""
     chosen = prepared.policies[policy]
     scheduler = chosen.assemble().new_scheduler(seed=seed)
     measure = FragmentationMeasure(scheduler, prepared.typical_pods)
@@ -132,6 +133,8 @@ def simulate(
         change.note(world, catalog, submissions)
     works = [plan.works(submissions, prepared.start, seed, prepared.horizon) for plan in prepared.work]
     simulation.run(in_order(works), progress or Progress())
+    if at_end is not None:
+        at_end(world)
     return recorder.finish(policy, seed, prepared.horizon)
 
 

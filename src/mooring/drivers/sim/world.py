@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mooring.drivers.sim.amounts import held_by
+from mooring.drivers.sim.amounts import asked_by, held_by
 from mooring.drivers.sim.machines import Machine
 from mooring.drivers.sim.pods import NO_CHECKPOINTS, Checkpoints, SimulatedJob, SimulatedPod
 from mooring.drivers.sim.recorder import Recorder
@@ -23,6 +23,7 @@ from mooring.model.events import Event, NodeLost, NodeSeen, ObjectSeen, PodLost,
 from mooring.model.jobs.expansion import controller_of
 from mooring.model.kubelet.backoff import BACKOFF_LIMIT, backoff_seconds
 from mooring.model.kubelet.life import PENDING, SUCCEEDED
+from mooring.model.kubelet.plan import GANG_RESTART, IN_PLACE, RECREATE
 from mooring.model.values.tolerations import tolerated_seconds
 from mooring.report.simulation.results import DOWN, EVICTED, FAILED, FINISHED, NODE_LOST, RUNNING, WAITING
 
@@ -49,6 +50,15 @@ class Coming(NamedTuple):
     come: Callable[[], list[Work]]
 
 
+class GangRestart(NamedTuple):
+    """A job all pods of which began anew because one had failed; in seconds since 1970."""
+
+    job: str
+    failed_at: float
+    whole_at: float
+    """When all of them ran again."""
+
+
 class World:
     """Machines, pods and jobs. `now` is set by whoever lets time pass."""
 
@@ -58,6 +68,7 @@ class World:
         self.agenda = Agenda()
         self.machines: dict[str, Machine] = {}
         self.pods: dict[str, SimulatedPod] = {}
+        self.gang_restarts: list[GangRestart] = []
         self.has_changed = False
         """Whether the scheduler was told something that it may act on, since this was last set back."""
 
@@ -263,7 +274,7 @@ class World:
 
     def _come_to(self, pod: SimulatedPod, machine: Machine, annotations: Written = (), labels: Written = ()) -> None:
         pod.machine, pod.bound_at = machine, self.now
-        pod.stay = self._recorder.bound(self.elapsed, pod.job.row, pod.index, machine.row, pod.member.asked)
+        pod.stay = self._recorder.bound(self.elapsed, pod.job.row, pod.index, machine.row, pod.asked)
         self._recorder.pods_waiting -= 1
         if not machine.is_dead:
             self._hold(pod, 1)
@@ -322,7 +333,9 @@ class World:
         """The containers of a pod run."""
         pod.note_running()
         at = pod.since - self._settings.start
-        self._recorder.started(at, pod.stay, pod.member.asked)
+        self._recorder.started(at, pod.stay, pod.asked)
+        if not math.isnan(pod.job.broken_at):
+            self._note_whole(pod.job)
         if pod.has_run:
             return
         pod.has_run = True
@@ -337,8 +350,8 @@ class World:
     def _stop_work(self, pod: SimulatedPod, *, can_save: bool) -> None:
         """A pod's containers stop before their work is done."""
         if not math.isnan(pod.since):
-            self._recorder.stopped(self.elapsed, pod.stay, pod.member.asked)
-            self._recorder.lost(pod.job.row, pod.stop_work(self.now, can_save=can_save), pod.member.asked.gpu)
+            self._recorder.stopped(self.elapsed, pod.stay, pod.asked)
+            self._recorder.lost(pod.job.row, pod.stop_work(self.now, can_save=can_save), pod.asked.gpu)
 
     def _end(self, pod: SimulatedPod) -> None:
         """A pod's life is over."""
@@ -347,9 +360,11 @@ class World:
         if pod.is_leaving:
             self._lose(pod, EVICTED)
             return
+        if not has_succeeded and self._restart_gang(pod):
+            return
         if not math.isnan(pod.since):
             if has_succeeded:
-                self._recorder.stopped(self.elapsed, pod.stay, pod.member.asked)
+                self._recorder.stopped(self.elapsed, pod.stay, pod.asked)
                 pod.since = math.nan
             else:
                 self._stop_work(pod, can_save=False)
@@ -371,6 +386,37 @@ class World:
             if record is not None:
                 self.tell(PodSeen(over(record.pod, record.node_name, SUCCEEDED)))
             self._note_job(job)
+
+    def _restart_gang(self, failed: SimulatedPod) -> bool:
+        """A rank failed: all pods of its job begin anew, where they are or from the queue on, if they ask for that."""
+        policy, job = (failed.pod.metadata.annotations or {}).get(GANG_RESTART, ""), failed.job
+        machine = failed.machine
+        if policy not in (IN_PLACE, RECREATE) or job.failures >= BACKOFF_LIMIT or machine is None or machine.is_dead:
+            return False
+        job.failures += 1
+        if math.isnan(job.broken_at):
+            job.broken_at = self.now
+        for pod in list(job.pods.values()):
+            if pod.machine is None or pod.machine.is_dead or pod.is_leaving:
+                continue
+            if policy == RECREATE and pod is not failed:
+                self.evict(pod.key)
+                continue
+            self._stop_work(pod, can_save=False)
+            if policy == RECREATE:
+                self._lose(pod, FAILED)
+            else:
+                pod.attempts += 1
+                self._begin(pod)
+                self._confirm(pod)
+        self.has_changed = True
+        return True
+
+    def _note_whole(self, job: SimulatedJob) -> None:
+        """All pods of a job run again after one of them failed."""
+        if not any(math.isnan(pod.since) for pod in job.pods.values()):
+            self.gang_restarts.append(GangRestart(job.submitted.name, job.broken_at, self.now))
+            job.broken_at = math.nan
 
     def _fail(self, pod: SimulatedPod) -> None:
         """A pod failed: its controller makes it anew after a while, unless it has done so too often."""
@@ -407,13 +453,17 @@ class World:
         return ""
 
     def resize(self, key: str) -> str:
-        """A kubelet gives a pod the amounts that it is to have; why not, if it cannot.
-
-        What a pod holds in the results stays what its job asked for.
-        """
+        """A kubelet gives a pod the amounts that it is to have; why not, if it cannot. From now on it holds these."""
         pod = self.pods.get(key)
         if pod is None or pod.machine is None or pod.machine.is_dead:
             return "the pod is gone"
+        record = self._scheduler.cluster.pods.records.get(pod.key)
+        if record is not None:
+            self._hold(pod, -1)
+            before, pod.asked = pod.asked, asked_by(record.pod)
+            self._hold(pod, 1)
+            if not math.isnan(pod.since):
+                self._recorder.resized(self.elapsed, pod.stay, before, pod.asked)
         self._confirm(pod)
         return ""
 
@@ -445,8 +495,8 @@ class World:
 
     def _hold(self, pod: SimulatedPod, by: int) -> None:
         """A pod holds what it asks for (1), or no more (-1): it leaves its node, or that has failed."""
-        self._recorder.holds(self.elapsed, pod.stay, pod.member.asked, by)
+        self._recorder.holds(self.elapsed, pod.stay, pod.asked, by)
 
     def _make_anew(self, pod: SimulatedPod) -> None:
         self._recorder.pods_waiting += 1
-        self.tell(PodSeen(pod.made_anew()))
+        self.tell(PodSeen(pod.made_anew(self._scheduler.cluster.related)))

@@ -18,6 +18,7 @@ from mooring.kubeapi.admission.runtime_class import RuntimeClasses
 from mooring.kubeapi.admission.service_account import ServiceAccounts
 from mooring.kubeapi.admission.storage_object_in_use_protection import StorageObjectInUseProtection
 from mooring.kubeapi.admission.validating_policies import ValidatingPolicies
+from mooring.kubeapi.admission.vertical_autoscalers import VerticalAutoscalers
 from mooring.kubeapi.api import Api
 from mooring.kubeapi.auth.rbac import Rbac
 from mooring.kubeapi.requests import Request
@@ -55,6 +56,7 @@ class Chain:
             StorageObjectInUseProtection(),
             # After Kubernetes' own plugins, as webhooks come.
             ColocationProfiles(api),
+            VerticalAutoscalers(api),
             PodSecurity(api),
             AdminAccess(api),
             ClaimStatus(rbac),

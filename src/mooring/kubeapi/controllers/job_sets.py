@@ -5,14 +5,18 @@ import msgspec
 from mooring.kubeapi.controllers.conditions import find_condition, is_true, set_condition
 from mooring.kubeapi.controllers.controller import Controller, Key, Object
 from mooring.kubeapi.controllers.ownership import owner_reference
-from mooring.kubeapi.controllers.pods import pod_document
+from mooring.kubeapi.controllers.pods import PodView, pod_document
 from mooring.kubeapi.controllers.slices import MOST_MEMBERS, SLICE, at_most
 from mooring.kubeapi.status import ApiError
 from mooring.model.api.pods import Pod
 from mooring.model.api.workloads import Job
 from mooring.model.jobs.jobset import JobSet, make_job
+from mooring.model.kubelet.plan import GANG_RESTART, IN_PLACE
 
 RESOURCE, JOBS = "jobsets.jobset.x-k8s.io", "jobs.batch"
+NAME, ATTEMPT = "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/in-place-restart-attempt"
+BLOCKING_RECREATE, IN_PLACE_RESTART = "BlockingRecreate", "InPlaceRestart"
+"""Strategies of a restart, besides Recreate, which makes each Job anew as soon as its own pods are gone."""
 REPLICATED_JOB, RESTART_ATTEMPT = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/restart-attempt"
 
 
@@ -25,6 +29,14 @@ class JobSets(Controller):
         self.follow(RESOURCE)
         self.jobs = self.informers.of(JOBS)
         self.follow_controlled(self.jobs, "JobSet")
+        self.informers.pods.on_change(self._pod_changed)
+
+    def _pod_changed(self, old: PodView | None, new: PodView | None) -> None:
+        """A pod that began anew in place counts for its JobSet."""
+        if new is not None and attempt_of(new) is not None and (old is None or attempt_of(old) != attempt_of(new)):
+            name = new.metadata.labels.get(NAME)
+            if name:
+                self.enqueue((new.metadata.namespace, name))
 
     def sync(self, key: Key) -> None:
         found = self.api.find(RESOURCE, *key)
@@ -48,6 +60,7 @@ class _Turn:
         attempt = str(self.restarts)
         self.jobs = [job for job in owned if _label(job, RESTART_ATTEMPT) == attempt]
         self.old = [job for job in owned if _label(job, RESTART_ATTEMPT) != attempt]
+        self.strategy = (self.spec.get("failurePolicy") or {}).get("restartStrategy") or "Recreate"
 
     def run(self) -> None:
         if is_true(self.set, "Completed") or is_true(self.set, "Failed"):
@@ -56,6 +69,8 @@ class _Turn:
         for job in self.old:
             self._delete(job)
         self._judge()
+        if self.strategy == IN_PLACE_RESTART and not self._is_over():
+            self._count_restarts_in_place()
         if not self._is_over():
             self._keep_service()
             self._set_suspended()
@@ -119,6 +134,29 @@ class _Turn:
             set_condition(self.status, type_, value, self.controller.now, reason=reason, message=message)
             self._event("Normal" if type_ != "Failed" else "Warning", reason, message)
 
+    def _count_restarts_in_place(self) -> None:
+        """Note at which attempt all pods are, or the attempt behind which none may stay; too many fail the JobSet."""
+        informer = self.controller.informers.pods
+        pods = [pod for job in self.jobs for pod in informer.controlled_by(job["metadata"]["uid"])]
+        found = [attempt for pod in pods if pod.is_active and (attempt := attempt_of(pod)) is not None]
+        limit = int((self.spec.get("failurePolicy") or {}).get("maxRestarts") or 0)
+        if found and max(found) > limit:
+            self._say("Failed", "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts")
+            self.status["terminalState"] = "Failed"
+        elif len(found) == self._total_pods() and len(set(found)) == 1:
+            self.status["currentInPlaceRestartAttempt"] = found[0]
+        elif found and max(found) > 0:
+            self.status["previousInPlaceRestartAttempt"] = max(found) - 1
+
+    def _total_pods(self) -> int:
+        total = 0
+        for one in self.typed.spec.replicated_jobs:
+            spec = one.template.spec
+            parallelism = 1 if spec.parallelism is None else spec.parallelism
+            completions = parallelism if spec.completions is None else spec.completions
+            total += one.replicas * min(parallelism, completions)
+        return total
+
     # Suspended or not
 
     def _set_suspended(self) -> None:
@@ -157,6 +195,8 @@ class _Turn:
 
     def _create(self) -> None:
         held = {job["metadata"]["name"] for job in (*self.jobs, *self._leaving())}
+        if self.strategy == BLOCKING_RECREATE and self._leaving():
+            return  # nothing is made before all of the last attempt is gone
         is_in_order = (self.spec.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder"
         total = sum(one.replicas for one in self.typed.spec.replicated_jobs)
         if at_most(self.controller, self.set, total, MOST_MEMBERS) < total:
@@ -197,6 +237,9 @@ class _Turn:
         pod_template = made.spec.template
         pod = pod_document(spec["template"], Pod(metadata=pod_template.metadata, spec=pod_template.spec))
         spec["template"] = {"metadata": pod["metadata"], "spec": pod["spec"]}
+        if self.strategy == IN_PLACE_RESTART:  # simulated nodes play the part of JobSet's agent for these
+            annotations = pod["metadata"].setdefault("annotations", {}) or {}
+            pod["metadata"]["annotations"] = {GANG_RESTART: IN_PLACE, **annotations}
         if (self.spec.get("network") or {}).get("enableDNSHostnames", True):
             spec["template"]["spec"].setdefault("subdomain", self._subdomain())
         spec["suspend"] = bool(self.spec.get("suspend"))
@@ -270,6 +313,12 @@ class _Turn:
 
     def _event(self, type_: str, reason: str, message: str) -> None:
         self.controller.context.recorder.event(self.set, type_, reason, message, self.controller.name)
+
+
+def attempt_of(pod: PodView) -> int | None:
+    """How often a pod has begun anew in place; None if nothing counts that."""
+    said = pod.metadata.annotations.get(ATTEMPT, "")
+    return int(said) if said.isdecimal() else None
 
 
 def _label(job: Object, key: str) -> str:

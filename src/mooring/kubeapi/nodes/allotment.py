@@ -1,6 +1,6 @@
 """What a node has given to its pods: whom it refuses, and what becomes of a resize."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,19 @@ class _Pod(msgspec.Struct):
     """What each container has been granted."""
 
 
+class Answer(NamedTuple):
+    """What a node says to a pod's changed resources."""
+
+    granted: dict[str, Object] | None = None
+    """What the containers hold, where that is not what the spec says."""
+    pending: Object | None = None
+    """The condition that says why they have not got more."""
+    before: dict[str, Object] | None = None
+    """What they held until now, where they have just got what the spec says."""
+    restarts: tuple[str, ...] = ()
+    """The containers whose policy wants them to be started anew for it."""
+
+
 class Allotments:
     """What the pods of each node hold."""
 
@@ -36,7 +49,8 @@ class Allotments:
     def admit(self, node: Object, pod: Object) -> tuple[str, str] | None:
         """Give a pod what it asks for; else the reason and the message with which a kubelet refuses it."""
         held = self._nodes.setdefault(node["metadata"]["name"], {})
-        asked = _Pod(_requests(pod), set(_host_ports(pod)), _resources(pod))
+        granted = _as_granted(pod)
+        asked = _Pod(_requests(granted), set(_host_ports(pod)), _resources(granted))
         for other in held.values():
             if any(_collide(one, another) for one in asked.ports for another in other.ports):
                 return "NodePorts", "Predicate NodePorts failed"
@@ -49,29 +63,52 @@ class Allotments:
         held[pod["metadata"]["uid"]] = asked
         return None
 
-    def resize(self, node: Object, pod: Object) -> tuple[dict[str, Object] | None, Object | None, list[str]]:
-        """Grant a pod's changed resources if there is room: what it has, why not more, and who has to be restarted."""
+    def resize(self, node: Object, pod: Object) -> Answer:
+        """Grant a pod's changed resources if there is room."""
         held = self._nodes.setdefault(node["metadata"]["name"], {})
         mine = held.get(pod["metadata"]["uid"])
         wanted = _resources(pod)
         if mine is None or mine.resources == wanted:
-            return None, None, []
+            return Answer()
         requests = _requests(pod)
         others = {uid: other for uid, other in held.items() if uid != pod["metadata"]["uid"]}
         for reason, rivals in (("Infeasible", {}), ("Deferred", others)):
-            if (lack := _lack(node, requests, rivals)) is not None:
+            # What does not grow always has room, also on a node that has become smaller.
+            grown = {name: amount for name, amount in requests.items() if amount > mine.requests.get(name, 0)}
+            if (lack := _lack(node, grown, rivals)) is not None:
                 name, asked, used, capacity = lack
                 what, spent = ("capacity", "") if reason == "Infeasible" else ("resource", f" used: {used},")
                 message = f"Node didn't have enough {what}: {name}, requested: {asked},{spent} capacity: {capacity}"
                 condition = {"type": "PodResizePending", "status": "True", "reason": reason, "message": message}
-                return mine.resources, condition, []
-        restarts = [name for name in wanted if _needs_restart(pod, name, mine.resources.get(name, {}), wanted[name])]
+                return Answer(mine.resources, condition)
+        before = mine.resources
+        restarts = tuple(name for name in wanted if _needs_restart(pod, name, before.get(name, {}), wanted[name]))
         mine.resources, mine.requests = wanted, requests
-        return None, None, restarts
+        return Answer(before=before, restarts=restarts)
 
 
 def _requests(pod: Object) -> Amounts:
     return pod_requests(msgspec.convert(pod, Pod))
+
+
+def _as_granted(pod: Object) -> Object:
+    """A pod with what its node gave it before, as its status has it: a resize that waits is none of that."""
+    status = pod.get("status") or {}
+    given = {
+        one["name"]: one["resources"]
+        for one in (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
+        if one.get("resources") and one.get("allocatedResources")
+    }
+    is_pending = any(one["type"] == "PodResizePending" for one in status.get("conditions") or ())
+    if not is_pending or not given:
+        return pod
+    spec = dict(pod["spec"])
+    for field in ("containers", "initContainers"):
+        if field in spec:
+            spec[field] = [
+                {**one, "resources": given[one["name"]]} if one["name"] in given else one for one in spec[field] or ()
+            ]
+    return {**pod, "spec": spec}
 
 
 def _resources(pod: Object) -> dict[str, Object]:

@@ -40,6 +40,10 @@ class ContainerEvents:
             if container.state == RUNNING:
                 self._event(pod, "Normal", "Killing", f"Stopping container {container.plan.name}")
 
+    def tell_of_resize(self, pod: Object, reason: str, message: str) -> None:
+        type_ = "Warning" if reason in ("ResizeDeferred", "ResizeInfeasible") else "Normal"
+        self._event(pod, type_, reason, message)
+
     def warn(self, pod: Object, reason: str, message: str) -> None:
         self._event(pod, "Warning", reason, message)
 

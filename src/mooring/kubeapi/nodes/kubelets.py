@@ -9,7 +9,9 @@ from mooring.kubeapi.controllers.pods import PodView
 from mooring.kubeapi.nodes.addresses import PodAddresses
 from mooring.kubeapi.nodes.allotment import Allotments
 from mooring.kubeapi.nodes.container_events import MOST_PODS, ContainerEvents, seen_of
+from mooring.kubeapi.nodes.gang_restarts import ATTEMPT, GangRestarts
 from mooring.kubeapi.nodes.registration import failure_of, is_simulated
+from mooring.kubeapi.nodes.resizes import Resizes, Resizing
 from mooring.kubeapi.nodes.volumes import missing_volume
 from mooring.kubeapi.status import ApiError
 from mooring.kubeapi.store.records import Record
@@ -36,6 +38,8 @@ class Kubelets(Controller):
         self._lives: dict[str, PodLife] = {}
         self._addresses = PodAddresses()
         self._allotments = Allotments()
+        self._resizes = Resizes(self._allotments)
+        self._gangs = GangRestarts()
         self._deferred: dict[str, dict[str, tuple[int, float, Key]]] = {}
         """By node and uid, the pods whose new amounts have no room yet: their priority (negative), since when, key."""
         self._images: dict[str, set[str]] = {}
@@ -78,6 +82,8 @@ class Kubelets(Controller):
         self._lives.pop(uid, None)
         self._addresses.give_back(uid)
         self._allotments.forget(node, uid)
+        self._resizes.forget(uid)
+        self._gangs.leave(uid)
         self._deferred.get(node, {}).pop(uid, None)
         self._try_deferred(node)
 
@@ -87,18 +93,29 @@ class Kubelets(Controller):
         for _, _, key in sorted(self._deferred.get(node, {}).values()):
             self.enqueue(key)
 
-    def _note_resize(self, node: str, pod: Object, condition: Object | None, *, was_granted: bool) -> None:
-        """Remember a pod whose resize has to wait; once it is granted, what it gave up may serve others."""
-        metadata = pod["metadata"]
-        waiting = self._deferred.setdefault(node, {})
-        if condition is not None and condition["reason"] == "Deferred":
+    def _go_on_with_resize(self, life: PodLife, pod: Object, node: Object) -> Resizing:
+        """Carry a pod's resize on; once it is granted, what it gave up may serve others."""
+        if life.is_over:
+            return Resizing()
+        metadata, name = pod["metadata"], node["metadata"]["name"]
+        found = self._resizes.look(node, pod, self.now)
+        key = (metadata["namespace"], metadata["name"])
+        waiting = self._deferred.setdefault(name, {}) if found.is_deferred else self._deferred.get(name, {})
+        if found.is_deferred:
             since = waiting.get(metadata["uid"], (0, self.now))[1]
-            key = (metadata["namespace"], metadata["name"])
             waiting[metadata["uid"]] = (-(pod["spec"].get("priority") or 0), since, key)
-            return
-        waiting.pop(metadata["uid"], None)
-        if was_granted:
-            self._try_deferred(node)
+        else:
+            waiting.pop(metadata["uid"], None)
+        if found.was_granted:
+            self._try_deferred(name)
+        for container in found.restarts:
+            life.restart(container, self.now)
+        if found.due < math.inf:
+            self.enqueue(key, after=max(0.0005, found.due - self.now))
+        if len(self._lives) <= MOST_PODS:
+            for reason, message in found.events:
+                self._container_events.tell_of_resize(pod, reason, message)
+        return found
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
         """A node that comes back takes its pods up again; those of one that lost power have ended meanwhile."""
@@ -128,13 +145,16 @@ class Kubelets(Controller):
         life = self._lives.get(view.metadata.uid) or self._begin(record, pod, node)
         if life is None:
             return
+        is_in_gang = self._gangs.join(pod)
+        failures = life.failures
         if len(self._lives) > MOST_PODS:
             self._follow(life, pod, view)
         else:
             before = seen_of(life)
             self._follow(life, pod, view)
             self._container_events.tell(pod, before, life)
-        self._write(life, record, pod, node)
+        is_news = is_in_gang and self._restart_with_gang(life, pod, has_failed=life.failures > failures)
+        self._write(life, record, pod, node, is_news=is_news)
         if life.next_at < math.inf:
             self.enqueue(key, after=max(0.0005, life.next_at - self.now))
 
@@ -183,22 +203,54 @@ class Kubelets(Controller):
             life.stop(self.now, 0.0)
             life.advance(self.now)
 
-    def _write(self, life: PodLife, record: Record, pod: Object, node: Object, writes_address: bool = True) -> None:
+    def _restart_with_gang(self, life: PodLife, pod: Object, *, has_failed: bool) -> bool:
+        """A rank that failed takes its gang with it; one that is behind its gang begins anew where it is.
+
+        Return whether that is to be written to the pod.
+        """
+        metadata = pod["metadata"]
+        uid = metadata["uid"]
+        if not life.is_over and self._gangs.is_behind(uid):
+            life.restart_all(self.now)
+        elif has_failed and "deletionTimestamp" not in metadata:
+            for key in self._gangs.failed(uid):
+                self.enqueue(key)
+        attempt = str(self._gangs.attempt(uid))
+        annotations = metadata.get("annotations") or {}
+        if annotations.get(ATTEMPT) == attempt:
+            return False
+        metadata["annotations"] = {**annotations, ATTEMPT: attempt}
+        return True
+
+    def _write(
+        self,
+        life: PodLife,
+        record: Record,
+        pod: Object,
+        node: Object,
+        writes_address: bool = True,
+        is_news: bool = False,
+    ) -> None:
         host_ip = _address_of(node)
         on_host = pod["spec"].get("hostNetwork")
         pod_ip = host_ip if on_host else self._addresses.of(pod["metadata"]["uid"])
-        allocated, resize, restarts = self._allotments.resize(node, pod) if not life.is_over else (None, None, [])
-        if resize is not None or node["metadata"]["name"] in self._deferred:
-            self._note_resize(node["metadata"]["name"], pod, resize, was_granted=allocated is None and not life.is_over)
-        for container in restarts:
-            life.restart(container, self.now)
-        status = status_of(life, pod, self.now, host_ip=host_ip, pod_ip=pod_ip, allocated=allocated, resize=resize)
+        resizing = self._go_on_with_resize(life, pod, node)
+        status = status_of(
+            life,
+            pod,
+            self.now,
+            host_ip=host_ip,
+            pod_ip=pod_ip,
+            allocated=resizing.allocated,
+            actual=resizing.actual,
+            resize=resizing.conditions,
+        )
         if not writes_address and not on_host:
             status.pop("podIP", None), status.pop("podIPs", None)
             status["conditions"] = [_not_yet(one) for one in status["conditions"]]
         if life.is_over:
             self._allotments.forget(node["metadata"]["name"], pod["metadata"]["uid"])
-        if status != pod.get("status"):
+        if is_news or status != pod.get("status"):
             pod["status"] = status
             # Nobody has to look over what a kubelet writes; there are a great many of these.
             self.api.write(self.api.registry.find("pods"), record, pod)

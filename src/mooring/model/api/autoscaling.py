@@ -1,4 +1,5 @@
-"""VerticalPodAutoscaler (autoscaling.k8s.io): what a user asks for, and what is recommended."""
+"""VerticalPodAutoscaler (autoscaling.k8s.io): what a user asks for, and what is recommended. HorizontalPodAutoscaler
+(autoscaling): by which resources it scales."""
 
 import msgspec
 
@@ -94,3 +95,29 @@ class VerticalPodAutoscaler(KubeObject):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: VerticalPodAutoscalerSpec = msgspec.field(default_factory=VerticalPodAutoscalerSpec)
     status: VerticalPodAutoscalerStatus = msgspec.field(default_factory=VerticalPodAutoscalerStatus)
+
+
+class ResourceMetric(KubeObject):
+    name: str = ""
+    container: str = ""
+    """Of one container's metric only."""
+
+
+class HorizontalMetric(KubeObject):
+    type: str = ""
+    resource: ResourceMetric | None = None
+    container_resource: ResourceMetric | None = None
+
+
+class HorizontalPodAutoscalerSpec(KubeObject):
+    scale_target_ref: TargetReference | None = None
+    metrics: list[HorizontalMetric] | None = None
+    target_cpu_utilization_percentage: int | None = msgspec.field(default=None, name="targetCPUUtilizationPercentage")
+    """Of version v1, which knows nothing else."""
+
+
+class HorizontalPodAutoscaler(KubeObject):
+    api_version: str = "autoscaling/v2"
+    kind: str = "HorizontalPodAutoscaler"
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: HorizontalPodAutoscalerSpec = msgspec.field(default_factory=HorizontalPodAutoscalerSpec)

@@ -109,6 +109,9 @@ class ContainerLife:
         self.is_started = self.plan.started == 0.0
         self.ends_at = at + self._seconds(self.plan.duration, "duration")
         self.exit_code = self._own_exit_code()
+        once = self.plan.fail_once
+        if once is not None and once[0] == self.index and not self.restart_count and at + once[1] < self.ends_at:
+            self.ends_at, self.exit_code = at + once[1], self.plan.ending.exit_code or 1
         # An init container is ready when it has succeeded.
         self.ready_at = (
             math.inf if self.plan.is_init and not self.plan.is_sidecar else at + self._seconds(self.plan.ready, "ready")

@@ -30,6 +30,7 @@ class PodLife:
         "_main_begun",
         "containers",
         "everyone",
+        "failures",
         "has_been_initialized",
         "init",
         "is_over",
@@ -61,6 +62,7 @@ class PodLife:
         self.everyone = self.init + self.containers if self.init else self.containers
         self.phase, self.reason, self.message = PENDING, "", ""
         self.started_at = at
+        self.failures = 0
         self._deadline_at = at + plan.deadline_seconds
         self._init_done = 0
         self._main_begun = self.has_been_initialized = False
@@ -125,10 +127,19 @@ class PodLife:
                 container.begin(at, has_image=True)
         self._settle(at)
 
+    def restart_all(self, at: float) -> None:
+        """Stop every container and begin anew where the pod is, init containers first."""
+        self.advance(at)
+        if self.is_over or self.is_stopping:
+            return
+        self._restart_all(at)
+        self._settle(at)
+
     def _ended(self, container: ContainerLife, at: float) -> bool:
         """Start a container again if its policy says so; tell whether all are, because of it."""
         if self.is_stopping or container.is_stopping:
             return False
+        self.failures += container.exit_code != 0
         if container.plan.rule_for(container.exit_code) == "RestartAllContainers":
             self._restart_all(at)
             return True

@@ -19,8 +19,14 @@ PULL_DELAY = "mooring.dev/image-pull-delay"
 START_DELAY = "mooring.dev/start-delay"
 READY_DELAY = "mooring.dev/ready-delay"
 STOP_DELAY = "mooring.dev/stop-delay"
+RESIZE_DELAY = "mooring.dev/resize-delay"
+FAIL_ONCE = "mooring.dev/fail-once"
+"""`INDEX@TIME`: the pod of that completion index fails so long after its containers have started for the first time."""
+GANG_RESTART = "mooring.dev/gang-restart"
+"""What becomes of all pods of a gang when one of them fails."""
+IN_PLACE, RECREATE = "InPlace", "Recreate"
 
-_TIMES = (DURATION, PULL_DELAY, START_DELAY, READY_DELAY, STOP_DELAY)
+_TIMES = (DURATION, PULL_DELAY, START_DELAY, READY_DELAY, STOP_DELAY, RESIZE_DELAY)
 
 MISSING_IMAGES = ("404", "non-existent", "nonexistent", "does-not-exist", "invalid")
 """Tags of images that no registry has: pulling one fails."""
@@ -92,6 +98,8 @@ class ContainerPlan:
     is_missing: bool = False
     started: float = 0.0
     stop_code: int = 143
+    fail_once: tuple[int, float] | None = None
+    """The completion index whose first run fails, and after how many seconds."""
 
     def rule_for(self, exit_code: int) -> str:
         """The action of the first rule that matches, or nothing."""
@@ -113,12 +121,31 @@ class PodPlan:
     can_restart_all: bool = False
 
 
+def resize_delay(pod: Document) -> Distribution:
+    """How long a kubelet takes to carry out a resize of this pod once there is room for it."""
+    text = (pod.get("metadata", {}).get("annotations") or {}).get(RESIZE_DELAY)
+    return (parse_distribution(text) if text is not None else None) or AT_ONCE
+
+
+def gang_restart(pod: Document) -> str:
+    """The restart policy of a pod's gang: InPlace, Recreate, or nothing."""
+    said = (pod.get("metadata", {}).get("annotations") or {}).get(GANG_RESTART, "")
+    return said if said in (IN_PLACE, RECREATE) else ""
+
+
+def _fail_once(annotations: Document) -> tuple[int, float] | None:
+    index, _, time = str(annotations.get(FAIL_ONCE, "")).partition("@")
+    found = parse_distribution(time)
+    return (int(index), found.first) if index.isdecimal() and found is not None and not found.kind else None
+
+
 def plan_of(pod: Document, timings: Timings = DEFAULT_TIMINGS) -> PodPlan:
     """Read the plan of a pod from its document."""
     spec, annotations = pod["spec"], pod.get("metadata", {}).get("annotations") or {}
     reading = _Reading(annotations, spec.get("restartPolicy") or "Always", _is_of_a_job(pod), timings)
     init = tuple(reading.container(container, is_init=True) for container in spec.get("initContainers") or ())
-    containers = tuple(reading.container(container) for container in spec["containers"])
+    once = _fail_once(annotations)
+    containers = tuple(replace(reading.container(container), fail_once=once) for container in spec["containers"])
     deadline = spec.get("activeDeadlineSeconds")
     return PodPlan(
         init=init,

@@ -1,7 +1,7 @@
 """The status of a pod as a kubelet writes it, made of its life and its document when somebody wants it."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mooring.model.api.meta import timestamp_text
@@ -34,10 +34,12 @@ def status_of(
     host_ip: str,
     pod_ip: str,
     allocated: Mapping[str, Document] | None = None,
-    resize: Document | None = None,
+    actual: Mapping[str, Document] | None = None,
+    resize: Sequence[Document] = (),
 ) -> Status:
     """The status at a moment. `allocated` has the resources of containers that the node granted, where they are not
-    those of the spec; `resize` is the condition that says why not."""
+    those of the spec; `actual` those that they run with, where these are others again; `resize` are the conditions
+    that say why."""
     spec, old = pod["spec"], pod.get("status") or {}
     generation = pod["metadata"].get("generation") or 0
     if life.is_rejected:
@@ -45,10 +47,10 @@ def status_of(
     status: Status = {"phase": life.phase}
     if generation:
         status["observedGeneration"] = generation
-    containers = [_container_status(one, pod, allocated) for one in life.containers]
-    init = [_container_status(one, pod, allocated) for one in life.init]
+    containers = [_container_status(one, pod, allocated, actual) for one in life.containers]
+    init = [_container_status(one, pod, allocated, actual) for one in life.init]
     kept = [dict(one) for one in old.get("conditions") or () if one["type"] not in OWNED_CONDITIONS]
-    owned = [dict(resize)] if resize else []
+    owned = [dict(one) for one in resize]
     owned += _conditions(life, spec, kept, old)
     status["conditions"] = kept + [_stamped(one, old, generation, at) for one in owned]
     for key in ("reason", "message"):
@@ -186,10 +188,16 @@ def _stamped(condition: Status, old: Document, generation: int, at: float) -> St
     return stamped
 
 
-def _container_status(life: ContainerLife, pod: Document, allocated: Mapping[str, Document] | None) -> Status:
+def _container_status(
+    life: ContainerLife,
+    pod: Document,
+    allocated: Mapping[str, Document] | None,
+    actual: Mapping[str, Document] | None,
+) -> Status:
     name, image = life.plan.name, life.plan.image
     spec = _container_spec(pod["spec"], name)
-    resources = (allocated or {}).get(name) or spec.get("resources") or {}
+    granted = (allocated or {}).get(name) or spec.get("resources") or {}
+    resources = (actual or {}).get(name) or granted
     status: Status = {
         "name": name,
         "image": image,
@@ -201,8 +209,8 @@ def _container_status(life: ContainerLife, pod: Document, allocated: Mapping[str
         "lastState": {"terminated": _terminated(life.last, _container_id(life, pod, -1))} if life.last else {},
         "resources": {key: resources[key] for key in ("limits", "requests") if resources.get(key)},
     }
-    if resources.get("requests"):
-        status["allocatedResources"] = resources["requests"]
+    if granted.get("requests"):
+        status["allocatedResources"] = granted["requests"]
     if life.state == RUNNING or life.state == TERMINATED or life.last:
         status["imageID"] = _image_id(image)
         status["containerID"] = _container_id(life, pod, 0 if life.state != "waiting" else -1)

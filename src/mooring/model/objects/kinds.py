@@ -8,7 +8,7 @@ import msgspec
 
 from mooring.errors import ManifestError
 from mooring.model.api.autoscaling import GROUP as AUTOSCALING_GROUP
-from mooring.model.api.autoscaling import VerticalPodAutoscaler
+from mooring.model.api.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
 from mooring.model.api.colocation_profile import PROFILE_GROUP, ClusterColocationProfile
 from mooring.model.api.devices import RESOURCE_GROUP, DeviceClass, DeviceTaintRule, ResourceSlice
@@ -103,6 +103,7 @@ KINDS = (
     Kind(NODE_TOPOLOGY_GROUP, "NodeResourceTopology", NodeResourceTopology),
     Kind(COMPUTE_DOMAIN_GROUP, "ComputeDomain", ComputeDomain),
     Kind(AUTOSCALING_GROUP, "VerticalPodAutoscaler", VerticalPodAutoscaler),
+    Kind("autoscaling", "HorizontalPodAutoscaler", HorizontalPodAutoscaler),
     *(Kind("kueue.x-k8s.io", type_.__name__, type_) for type_ in QUEUEING_KINDS),
     Kind("jobset.x-k8s.io", "JobSet", JobSet),
     Kind("kubeflow.org", "PyTorchJob", PyTorchJob),

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 from mooring.errors import ManifestError
-from mooring.model.api.autoscaling import VerticalPodAutoscaler
+from mooring.model.api.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
 from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from mooring.model.api.elastic_quota import ElasticQuota
@@ -42,6 +42,7 @@ from mooring.model.devices.dialects.koordinator import Device as KoordinatorDevi
 from mooring.model.gangs.gang import Gang
 from mooring.model.objects.kinds import kind_of_type
 from mooring.model.places import Place
+from mooring.model.quotas.objects import LimitRange
 from mooring.model.quotas.refusals import Refusal
 from mooring.model.topology.requests import HyperNode
 
@@ -153,6 +154,8 @@ Related: TypeAlias = (
     | ResourceFlavor
     | AdmissionCheck
     | VerticalPodAutoscaler
+    | HorizontalPodAutoscaler
+    | LimitRange
 )
 """Everything that scheduling reads besides nodes, pods and gangs."""
 
@@ -189,6 +192,8 @@ RELATED_TYPES: tuple[type[Any], ...] = (
     LocalQueue,
     AdmissionCheck,
     VerticalPodAutoscaler,
+    HorizontalPodAutoscaler,
+    LimitRange,
 )
 """The kinds that the engine is shown as they are, what others refer to first."""
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from worlds import Object, World, template
 
 from mooring.kubeapi.controllers.garbage_collector import GarbageCollector
@@ -134,6 +135,84 @@ def test_a_job_set_that_fails_starts_all_over_and_then_gives_up() -> None:
 
     assert world.get("jobsets.jobset.x-k8s.io", "train")["status"]["restarts"] == 2
     assert conditions(world, "jobsets.jobset.x-k8s.io", "train") == {"Failed": "ReachedMaxRestarts"}
+
+
+def job_set_with_a_failing_rank(strategy: str, restart_policy: str, **annotations: str) -> Object:
+    """Four ranks, of which the pod of index 1 of each Job fails once, after ten seconds of its first run."""
+    made = template(restartPolicy=restart_policy)
+    said = {"mooring.dev/duration": "1h", "mooring.dev/fail-once": "1@10s", "mooring.dev/start-delay": "5s"}
+    made["metadata"]["annotations"] = {**said, **annotations}
+    policy = {"maxRestarts": 3, "restartStrategy": strategy}
+    return job_set(replicated_job("worker", made, completionMode="Indexed", backoffLimit=100), failurePolicy=policy)
+
+
+def container_restarts(world: World) -> list[int]:
+    statuses = (pod["status"].get("containerStatuses") or [{}] for pod in world.api.list("pods"))
+    return [found[0].get("restartCount", -1) for found in statuses]
+
+
+def test_a_failed_rank_restarts_in_place_and_its_gang_with_it() -> None:
+    world = make_world()
+    world.create("jobsets.jobset.x-k8s.io", job_set_with_a_failing_rank("InPlaceRestart", "OnFailure"))
+    world.run(10)
+    before = {pod["metadata"]["uid"] for pod in world.api.list("pods")}
+    world.run(10)
+
+    found = world.api.list("pods")
+    status = world.get("jobsets.jobset.x-k8s.io", "train")["status"]
+    assert {pod["metadata"]["uid"] for pod in found} == before
+    assert container_restarts(world) == [1, 1]
+    assert set(world.phases().values()) == {"Running"}
+    assert (status["currentInPlaceRestartAttempt"], status["restarts"]) == (1, 0)
+    world.run(600)
+    assert container_restarts(world) == [1, 1]
+
+
+def test_a_gang_that_restarts_in_place_too_often_fails() -> None:
+    world = make_world()
+    failing = job_set_with_a_failing_rank("InPlaceRestart", "OnFailure", **{"mooring.dev/exit-code": "1"})
+    for replicated in failing["spec"]["replicatedJobs"]:
+        replicated["template"]["spec"]["template"]["metadata"]["annotations"]["mooring.dev/duration"] = "20s"
+    world.create("jobsets.jobset.x-k8s.io", failing)
+
+    world.run(3600)
+
+    assert conditions(world, "jobsets.jobset.x-k8s.io", "train") == {"Failed": "ReachedMaxRestarts"}
+
+
+def test_a_rank_that_is_made_anew_joins_its_gang_where_that_is() -> None:
+    world = make_world()
+    world.create("jobsets.jobset.x-k8s.io", job_set_with_a_failing_rank("InPlaceRestart", "Never"))
+    world.run(10)
+    before = {pod["metadata"]["uid"] for pod in world.api.list("pods")}
+    world.run(15)
+
+    found = [pod for pod in world.api.list("pods") if pod["status"]["phase"] == "Running"]
+    assert len(before & {pod["metadata"]["uid"] for pod in found}) == 1
+    attempts = {pod["metadata"]["annotations"]["jobset.sigs.k8s.io/in-place-restart-attempt"] for pod in found}
+    assert attempts == {"1"}
+
+
+@pytest.mark.parametrize(("strategy", "made_early"), [("Recreate", True), ("BlockingRecreate", False)])
+def test_jobs_are_made_anew_when_all_of_the_last_attempt_are_gone_where_asked(strategy: str, made_early: bool) -> None:
+    world = make_world()
+    quick, slow = lasting("10s", **{"mooring.dev/exit-code": "1"}), lasting("1h", **{"mooring.dev/stop-delay": "20s"})
+    for each in (quick, slow):
+        each["spec"]["terminationGracePeriodSeconds"] = 30
+    policy = {"maxRestarts": 3, "restartStrategy": strategy}
+    replicated = [replicated_job("quick", quick), replicated_job("slow", slow)]
+    world.create("jobsets.jobset.x-k8s.io", job_set(*replicated, failurePolicy=policy))
+
+    world.run(15)
+
+    def attempts() -> dict[str, str]:
+        found = (job["metadata"] for job in world.api.list("jobs.batch"))
+        return {one["name"]: one["labels"]["jobset.sigs.k8s.io/restart-attempt"] for one in found}
+
+    assert (attempts().get("train-quick-0") == "1") == made_early
+    assert attempts()["train-slow-0"] == "0"
+    world.run(22)
+    assert attempts()["train-slow-0"] != "0"
 
 
 def test_a_suspended_job_set_waits() -> None:

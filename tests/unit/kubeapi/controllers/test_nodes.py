@@ -188,6 +188,34 @@ def test_a_deferred_resize_is_granted_when_another_pod_leaves() -> None:
     assert resize_state() == ({"cpu": str(capacity - 1)}, [])
 
 
+def test_a_resize_that_takes_its_time_is_in_progress_until_it_is_done() -> None:
+    world = make_world()
+    asked: Object = {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}
+    policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+    spec = {"containers": [{"name": "main", "image": "web", "resources": asked, "resizePolicy": policy}]}
+    metadata = {"name": "web", "generation": 1, "annotations": {"mooring.dev/resize-delay": "10s"}}
+    world.create("pods", {"metadata": metadata, "spec": spec})
+    world.run(1)
+
+    def grow(found: Object) -> None:
+        found["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "2"}, "limits": {"cpu": "2"}}
+
+    def look() -> tuple[str, str, int, list[str]]:
+        status = world.get("pods", "web")["status"]
+        main = status["containerStatuses"][0]
+        conditions = [one["type"] for one in status["conditions"] if one["type"].startswith("PodResize")]
+        granted, has = main["allocatedResources"]["cpu"], main["resources"]["requests"]["cpu"]
+        return granted, has, main["restartCount"], conditions
+
+    world.change("pods", "web", grow)
+    world.run(5)
+    halfway = look()
+    world.run(10)
+
+    assert halfway == ("2", "1", 0, ["PodResizeInProgress"])
+    assert look() == ("2", "2", 1, [])
+
+
 def test_a_pod_waits_for_its_config_map() -> None:
     world = make_world()
     world.create("pods", pod("web", volumes=[{"name": "settings", "configMap": {"name": "settings"}}]))

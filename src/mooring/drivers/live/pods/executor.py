@@ -278,7 +278,7 @@ class PodExecutor:
         if decision.preemptor:
             related = reference(preemptor) if preemptor is not None else None
             self._recorder.record(pod, "Preempted", "Preempting", decision.reason, scheduler=scheduler, related=related)
-        elif decision.successor:
+        elif decision.via == "eviction":
             self._recorder.record(pod, "Evicted", "Moving", decision.reason, scheduler=scheduler)
 
     async def _has_node(self, decision: Evict, pod: Pod) -> bool:

@@ -39,6 +39,7 @@ from mooring.model.gangs.membership import (
 from mooring.model.jobs.expansion import OwnerKey, controller_of, job_pod_count, owner_key
 from mooring.model.keys import GangKey
 from mooring.model.kubelet.distributions import NEVER, parse_distribution
+from mooring.model.kubelet.plan import GANG_RESTART, IN_PLACE, RECREATE
 from mooring.model.places import Place, describe, show
 from mooring.model.topology.requests import (
     KAI_PREFERRED,
@@ -63,9 +64,9 @@ CARRIED = (GANG, GANG_NAME, GANG_MINIMUM, GANG_TIMEOUT, VOLCANO_MINIMUM, JOB_DEA
 """What an owner's annotations say of the gang that its pods are, and of when they are over."""
 _WISHES = (KUEUE_REQUIRED, KUEUE_PREFERRED, KUEUE_UNCONSTRAINED, KUEUE_SLICE_LEVEL, KUEUE_SLICE_SIZE)
 _MORE_WISHES = (KUEUE_SLICE_LAYERS, KAI_REQUIRED, KAI_PREFERRED)
-_READ = frozenset({*CARRIED, DURATION, *_WISHES, *_MORE_WISHES})
+_READ = frozenset({*CARRIED, DURATION, GANG_RESTART, *_WISHES, *_MORE_WISHES})
 _OWNED = frozenset({GANG, GANG_MINIMUM})
-_OUR_KEYS = (GANG, GANG_NAME, GANG_MINIMUM, GANG_TIMEOUT)
+_OUR_KEYS = (GANG, GANG_NAME, GANG_MINIMUM, GANG_TIMEOUT, GANG_RESTART)
 _EXPECTED_MINIMUM = "a whole number of at least 1"
 _NEEDS_OBJECT = frozenset({NATIVE_KIND, WORKLOAD_KIND, KAI_KIND, GROVE_KIND})
 
@@ -100,6 +101,8 @@ def check_annotations(subject: Subject, path: str, metadata: ObjectMeta, *, spec
         return
     if GANG in annotations:
         check_choice(subject, f"{path}.{GANG}", annotations[GANG], ("true", "false"))
+    if GANG_RESTART in annotations:
+        check_choice(subject, f"{path}.{GANG_RESTART}", annotations[GANG_RESTART], (IN_PLACE, RECREATE))
     if annotations.get(GANG) == "false" and GANG_MINIMUM in annotations:
         expected = f"none beside {GANG}: {show('false')}"
         subject.refuse(f"{path}.{GANG_MINIMUM}", expected=expected, found=show(annotations[GANG_MINIMUM]))
