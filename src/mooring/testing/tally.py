@@ -64,6 +64,16 @@ class Measurement(msgspec.Struct, kw_only=True):
     """The least CPU time that such a loop took."""
     nodes_added: int | UnsetType = UNSET
     nodes_unneeded: int | UnsetType = UNSET
+    plans_per_second: float | UnsetType = UNSET
+    """Where plans of rebalancing are measured: from the state to the pods that move, and where to."""
+    plan_seconds: float | UnsetType = UNSET
+    """How long the first plan took, which has no answers kept from before."""
+    plan_cpu_seconds: float | UnsetType = UNSET
+    """The CPU time of the first plan: what a busy machine says too."""
+    moves: int | UnsetType = UNSET
+    """How many pods the plan moves."""
+    stays: int | UnsetType = UNSET
+    """How many pods a strategy chose that stay where they are."""
     list_seconds: float | UnsetType = UNSET
     """How long a list of all pods took, from the request to its last byte."""
 
