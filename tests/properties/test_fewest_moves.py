@@ -53,7 +53,7 @@ def rooms_of(sizes: list[list[int]]) -> list[Room]:
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(clusters(), st.integers(1, SIZE), st.integers(1, 3))
 def test_the_fewest_moves_are_found(sizes: list[list[int]], ask: int, count: int) -> None:
     best = fewest_by_brute_force(sizes, ask, count)

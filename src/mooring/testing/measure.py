@@ -136,9 +136,10 @@ def _run(workload: Workload, scheduler: Scheduler, world: World, tally: Tally, p
     for _ in range(MOST_CYCLES):
         report("placing", tally.progress, pods)
         came = world.advance()
-        started = time.perf_counter()
+        started, began = time.perf_counter(), time.process_time()
         decisions = scheduler.cycle(now=world.now, at_most=size)
         seconds = time.perf_counter() - started
+        tally.cpu_seconds += time.process_time() - began
         tally.note_cycle(scheduler.cluster, decisions, came, seconds)
         tally.note_memory(pods)
         problems += wrong_victims(scheduler.cluster, decisions)

@@ -120,7 +120,12 @@ def _print_others(results: list[dict[str, Any]]) -> None:
                 f"seconds, a recommendation for all {advise:.2f};\n"
                 f"the peak of memory is {result['peak_rss_mib']:,} MiB."
             )
-        if "plan_seconds" in result:
+        if "gangs_placed" in result and "moves" in result:
+            typer.echo(
+                f"{result['workload']}: {result['gangs_placed']:,} gangs have their places after {result['moves']:,} "
+                f"moves, decided in {result['plan_seconds']:.2f} s ({result['plan_cpu_seconds']:.2f} of CPU)."
+            )
+        elif "plan_seconds" in result:
             moves, stays = result["moves"], result["stays"]
             typer.echo(
                 f"{result['workload']}: the first plan took {result['plan_seconds']:.2f} s "
