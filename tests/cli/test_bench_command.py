@@ -49,10 +49,12 @@ OTHERS = (
     "gang-rack",
     "gang-slices",
     "gang-waiting",
+    "kai-consolidation",
     "kubeapi",
     "offers",
     "one-cohort",
     "preemption",
+    "rebalance",
     "tenants",
     "tenants-preemption",
     "volcano-queues",
@@ -77,6 +79,26 @@ def measure_small(name: str, nodes: int, pods: int) -> Measurement:
 
 def test_the_workloads_are_the_ones_people_compare() -> None:
     assert sorted(path.stem for path in bench_folder().glob("*.yaml")) == sorted(PODS + OTHERS)
+
+
+def test_a_plan_of_rebalancing_is_timed_with_its_moves(capsys: pytest.CaptureFixture[str]) -> None:
+    found = measure_small("rebalance", nodes=1000, pods=1)
+
+    assert (found.nodes, found.pods, found.moves) == (1000, 10_000, 250)
+    assert isinstance(found.plan_seconds, float) and found.plan_seconds > 0
+
+    assert run(["bench", "--workload", "rebalance", "--nodes", "20", "-q"]) == 0
+    assert "rebalance: the first plan took" in capsys.readouterr().out
+
+
+def test_gangs_of_kais_queue_get_room_by_as_few_moves_as_there_have_to_be(capsys: pytest.CaptureFixture[str]) -> None:
+    found = measure_small("kai-consolidation", nodes=60, pods=40)
+
+    assert (found.gangs, found.gangs_placed, found.placed, found.waiting) == (4, 4, 40, 0)
+    assert found.moves == 40, "each pod of a gang needs one GPU more than any node has free"
+
+    assert run(["bench", "--workload", "kai-consolidation", "--nodes", "30", "--pods", "20", "-q"]) == 0
+    assert "2 gangs have their places after 20 moves, decided in" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("name", "nodes", "count"), [("offers", 20, 300), ("amend", 20, 40)])

@@ -54,7 +54,7 @@ def rooms_of(sizes: list[list[int]]) -> list[Room]:
     ]
 
 
-@examples(150)
+@examples(500)
 @given(clusters(), st.integers(1, SIZE), st.integers(1, 3))
 def test_the_fewest_moves_are_found(sizes: list[list[int]], ask: int, count: int) -> None:
     best = fewest_by_brute_force(sizes, ask, count)

@@ -59,6 +59,24 @@ def test_a_gang_gets_room_for_all_of_it() -> None:
     assert all(places(found).values())
 
 
+def test_on_a_hundred_fragmented_nodes_a_gang_starts_after_the_fewest_moves_and_no_pod_is_without_a_place() -> None:
+    # Every node has from one to five pods with a GPU each: the two nodes that one pod leaves are the cheapest.
+    pods = [
+        serving(f"p-{node:03}-{n}", f"node-{node}", 1, labels={"app": "serve"})
+        for node in range(100)
+        for n in range(1 + (node * 7) % 5)
+    ]
+    declared, members = gang(2, 8)
+    found = world(*pods, *members, nodes=100, gangs=[declared])
+
+    decisions = let_run(found, 60)
+
+    assert len(evictions(decisions)) == 2
+    assert all(target for _, _, target in evictions(decisions))
+    assert len({places(found)[f"default/train-{n}"] for n in range(2)}) == 2
+    assert all(places(found).values())
+
+
 def test_a_gang_that_would_find_no_room_moves_nothing() -> None:
     declared, members = gang(3, 8)
     found = world(serving("a", "node-0", 2), serving("b", "node-1", 2), *members, gangs=[declared])

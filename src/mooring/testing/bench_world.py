@@ -74,7 +74,7 @@ class World:
             if isinstance(decision, Bind):
                 self._note_start(decision.pod)
             elif isinstance(decision, Evict):
-                self._evict(decision.pod)
+                self._evict(decision.pod, is_moved=bool(decision.successor))
         if self._churn is not None:
             self._scheduler.handle(*self._disturbances(self._churn))
         if self._step is not None:
@@ -98,17 +98,18 @@ class World:
             record = self._scheduler.cluster.pods.records[PodKey(key)]
             yield PodSeen(over(record.pod, record.node_name, phase))
 
-    def _evict(self, key: str) -> None:
-        """A victim is gone at once; if it belongs to work that queues, another one is made in its place."""
+    def _evict(self, key: str, *, is_moved: bool) -> None:
+        """A victim is gone at once; if it moves, or belongs to work that queues, another one is made in its place."""
         cluster = self._scheduler.cluster
         record = cluster.pods.records.get(PodKey(key))
         if record is None:
             return
         self._ends.forget(key)
         self._scheduler.handle(PodLost(key))
-        if key in cluster.tenants.workload_of:
+        if is_moved or key in cluster.tenants.workload_of:
             self._made_anew[key] += 1
-            self._scheduler.handle(PodSeen(made_anew(self._given[record.key], self._made_anew[key])))
+            given = self._given.get(record.key, record.pod)
+            self._scheduler.handle(PodSeen(made_anew(given, self._made_anew[key])))
         self._has_news = True
 
     def _disturbances(self, churn: Churn) -> Iterator[Event]:

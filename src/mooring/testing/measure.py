@@ -16,6 +16,7 @@ from mooring.state.loading import imply_namespaces
 from mooring.testing.bench_world import Arrival, World
 from mooring.testing.measure_api import measure_api
 from mooring.testing.measure_autoscaler import measure_autoscaler
+from mooring.testing.measure_rebalance import measure_rebalance
 from mooring.testing.measure_trials import measure_trials
 from mooring.testing.measure_usage import measure_usage
 from mooring.testing.tally import Measurement, Tally
@@ -59,12 +60,15 @@ def measure(
     tally = Tally(workload)
     scheduler = assembly.new_scheduler(clock=time.perf_counter, on_batch=tally.note_batch)
     is_trial = workload.decision in ("offer", "amend")
-    coming = [] if is_trial else list(make_pods(workload.pods, pods))
+    is_plan = workload.decision == "rebalance"
+    coming = [] if is_trial or is_plan else list(make_pods(workload.pods, pods))
     arrivals = _load(workload, scheduler, nodes, coming)
     gc.collect()
     gc.freeze()
     if is_trial:
         return measure_trials(workload, scheduler.cluster, nodes, pods)
+    if is_plan:
+        return measure_rebalance(workload, scheduler, nodes)
     problems = _run(workload, scheduler, World(workload, scheduler, arrivals), tally, len(coming), report)
     gc.unfreeze()
     report("verifying", 0, 0)
@@ -132,9 +136,10 @@ def _run(workload: Workload, scheduler: Scheduler, world: World, tally: Tally, p
     for _ in range(MOST_CYCLES):
         report("placing", tally.progress, pods)
         came = world.advance()
-        started = time.perf_counter()
+        started, began = time.perf_counter(), time.process_time()
         decisions = scheduler.cycle(now=world.now, at_most=size)
         seconds = time.perf_counter() - started
+        tally.cpu_seconds += time.process_time() - began
         tally.note_cycle(scheduler.cluster, decisions, came, seconds)
         tally.note_memory(pods)
         problems += wrong_victims(scheduler.cluster, decisions)

@@ -64,6 +64,16 @@ class Measurement(msgspec.Struct, kw_only=True):
     """The least CPU time that such a loop took."""
     nodes_added: int | UnsetType = UNSET
     nodes_unneeded: int | UnsetType = UNSET
+    plans_per_second: float | UnsetType = UNSET
+    """Where plans of rebalancing are measured: from the state to the pods that move, and where to."""
+    plan_seconds: float | UnsetType = UNSET
+    """How long the first plan took, which has no answers kept from before; of consolidation, all cycles together."""
+    plan_cpu_seconds: float | UnsetType = UNSET
+    """The CPU time of the first plan: what a busy machine says too."""
+    moves: int | UnsetType = UNSET
+    """How many pods the plan moves."""
+    stays: int | UnsetType = UNSET
+    """How many pods a strategy chose that stay where they are."""
     list_seconds: float | UnsetType = UNSET
     """How long a list of all pods took, from the request to its last byte."""
 
@@ -80,8 +90,9 @@ class Tally:
         self._gangs = set[GangKey]()
         self._gangs_placed = set[GangKey]()
         self._preemptors = set[str]()
-        self._evictions = self._admissions = self._suspensions = 0
+        self._evictions = self._admissions = self._suspensions = self._moves = 0
         self.seconds = 0.0
+        self.cpu_seconds = 0.0
         self.decided = set[str]()
         self.placed = set[str]()
         self._first_tenth_rss = 0
@@ -97,10 +108,12 @@ class Tally:
     def note_cycle(self, cluster: Cluster, decisions: Iterable[Decision], came: Iterable[Pod], seconds: float) -> None:
         """Take in what a cycle decided, and how long it took; to be called before that is carried out."""
         self.seconds += seconds
-        gang_of = cluster.gangs.of_pod
+        gang_of, decision_kind = cluster.gangs.of_pod, self._workload.decision
         self._cycles.append((len({gang_of.get(pod.key, pod.key) for pod in came}), seconds))
         for decision in decisions:
             match decision:
+                case Bind(pod) if decision_kind == "consolidation" and PodKey(pod) not in gang_of:
+                    pass  # a pod that was moved is where it is to be
                 case Bind(pod):
                     self.decided.add(pod)
                     self.placed.add(pod)
@@ -111,6 +124,7 @@ class Tally:
                 case Evict(pod, _, preemptor):
                     self.placed.discard(pod)
                     self._evictions += 1
+                    self._moves += bool(decision.successor)
                     self._preemptors.add(gang_of.get(PodKey(preemptor), preemptor))
                 case Admit(pending_checks=()):
                     self._admissions += 1
@@ -148,6 +162,11 @@ class Tally:
         if decision == "gang":
             found.gangs, found.gangs_placed = len(self._gangs), len(self._gangs_placed)
             found.gangs_per_second = self._rate(len(self._gangs))
+        elif decision == "consolidation":
+            found.gangs, found.gangs_placed = len(self._gangs), len(self._gangs_placed)
+            found.moves, found.plan_seconds = self._moves, round(self.seconds, 3)
+            found.plan_cpu_seconds, found.cycles = round(self.cpu_seconds, 3), len(self._cycles)
+            found.gangs_per_second = self._rate(len(self._gangs))
         elif decision == "preemption":
             found.preemptions, found.evictions = len(self._preemptors), self._evictions
             found.preemptions_per_second = self._rate(len(self._preemptors))
@@ -168,7 +187,7 @@ class Tally:
                 return [(1, seconds) for _, seconds in self._batches]
             case "preemption":  # from the arrival to the victims
                 return self._cycles
-            case "admission":
+            case "admission" | "consolidation":
                 return [(1, seconds) for _, seconds in self._cycles]
         return self._batches or self._cycles  # where shares decide on turns, a cycle is what can be timed
 

@@ -26,7 +26,7 @@ def wrong_victims(cluster: Cluster, decisions: Iterable[Decision]) -> Iterator[s
             yield f"{found.pod} is to be evicted from {found.node}, and is on {victim.node_name or 'no node'}"
         if preemptor is None:
             yield f"{found.pod} is to be evicted for {found.preemptor}, which does not exist"
-        elif victim.priority >= preemptor.priority:
+        elif not found.successor and victim.priority >= preemptor.priority:  # a pod that moves loses to nobody
             yield (
                 f"{found.pod} of priority {victim.priority} is to be evicted "
                 f"for {found.preemptor} of priority {preemptor.priority}"

@@ -8,7 +8,9 @@
                                            # (through the API of the embedded control plane); or what is done in a
                                            # trial: rows on offer, as many as sizes.pods, or running pods amended;
                                            # or usage: samples of as many containers as sizes.pods, minute by minute;
-                                           # or a loop of the autoscaler: scale-up, or scale-down (no pods come)
+                                           # or a loop of the autoscaler: scale-up, or scale-down (no pods come);
+                                           # or rebalance: the plan of one run for the pods that run;
+                                           # or consolidation: gangs for which pods that run move
     nodes: [{a Node, with expressions over i}]
     objects: [{anything else: services, priority classes}]
     each: [{perPods: 50, template: {...}}] # one of these for every 50 pods (or perNodes), with expressions over i
@@ -99,6 +101,8 @@ class Workload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         "usage",
         "scale-up",
         "scale-down",
+        "rebalance",
+        "consolidation",
     ] = "pod"
     objects: list[dict[str, Any]] = []
     each: list[Each] = []

@@ -24,6 +24,7 @@ def situation_of(cluster: Cluster, now: float, ended: Iterable[Pod] = ()) -> Sit
         list(related.persistent_volume_claims.values()),
         _budgets(cluster),
         cluster.nodes.load.of_node,
+        {key: record.shape.id for key, record in cluster.pods.records.items()},
     )
 
 

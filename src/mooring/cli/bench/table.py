@@ -23,6 +23,7 @@ OTHER_DECISIONS = {
     "trials_per_second": "trials/s",
     "passes_per_second": "passes/s",
     "loops_per_second": "loops/s",
+    "plans_per_second": "plans/s",
 }
 """What is counted besides pods: the field, and how to say it."""
 
@@ -118,6 +119,17 @@ def _print_others(results: list[dict[str, Any]]) -> None:
                 f"{result['workload']}: a sample of each of {result['pods']:,} containers takes {update:.2f} CPU "
                 f"seconds, a recommendation for all {advise:.2f};\n"
                 f"the peak of memory is {result['peak_rss_mib']:,} MiB."
+            )
+        if "gangs_placed" in result and "moves" in result:
+            typer.echo(
+                f"{result['workload']}: {result['gangs_placed']:,} gangs have their places after {result['moves']:,} "
+                f"moves, decided in {result['plan_seconds']:.2f} s ({result['plan_cpu_seconds']:.2f} of CPU)."
+            )
+        elif "plan_seconds" in result:
+            moves, stays = result["moves"], result["stays"]
+            typer.echo(
+                f"{result['workload']}: the first plan took {result['plan_seconds']:.2f} s "
+                f"({result['plan_cpu_seconds']:.2f} of CPU): {moves:,} pods move, {stays:,} that were chosen stay."
             )
 
 

@@ -35,6 +35,9 @@ STRATEGIES: dict[str, Strategy] = {
     "RemovePodsViolatingTopologySpreadConstraint": remove_pods_by_topology_spread,
 }
 
+CLASSIFYING = frozenset(("LowNodeUtilization", "HighNodeUtilization", "LowNodeLoad"))
+"""The strategies that tell what they found nodes to be, even where nothing more can be evicted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Descheduled:
@@ -67,6 +70,8 @@ def deschedule(
         for evictor, profile in zip(evictors, policy.profiles, strict=True):
             steps += [(evictor, name, args) for name, args in getattr(profile, point)]
     for evictor, name, args in steps:
+        if evictor.is_exhausted and name not in CLASSIFYING:
+            continue
         classes = strategies[name](evictor, nodes, args)
         if classes is not None:
             done.nodes[name] = classes

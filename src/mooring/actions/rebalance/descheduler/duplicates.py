@@ -37,8 +37,9 @@ def remove_duplicates(evictor: Evictor, nodes: Sequence[Node], args: RemoveDupli
                 for owner in owners:
                     duplicates.setdefault(owner, {}).setdefault(node.metadata.name, []).append(pod)
             known.add(owners)
+    matching: dict[bytes, set[str]] = {}
     for owner, by_node in duplicates.items():
-        targets = _target_nodes((pod for pods in by_node.values() for pod in pods), nodes)
+        targets = _target_nodes((pod for pods in by_node.values() for pod in pods), nodes, matching)
         if len(targets) < 2:
             continue
         share = math.ceil(counts[owner] / len(targets))
@@ -59,21 +60,20 @@ def _owners(pod: Pod) -> tuple[Owner, ...]:
     return tuple(sorted((pod.metadata.namespace, owner.kind, owner.name, images) for owner in references))
 
 
-def _target_nodes(pods: Iterable[Pod], nodes: Sequence[Node]) -> set[str]:
-    """Where the pods may be; a pod that may be on one node only says nothing of where others go."""
-    targets: set[str] = set()
-    known: set[bytes] = set()
+def _target_nodes(pods: Iterable[Pod], nodes: Sequence[Node], matching: dict[bytes, set[str]]) -> set[str]:
+    """Where the pods may be; a pod that may be on one node only says nothing of where others go.
+
+    `matching` remembers which nodes match what pods ask for: most pods ask for the same.
+    """
+    found: dict[bytes, set[str]] = {}
     for pod in pods:
-        # Pods of one owner mostly ask for the same nodes: they are matched once.
         asked = msgspec.json.encode((pod.spec.node_selector, required_node_affinity(pod), pod.spec.tolerations))
-        if asked in known:
-            continue
-        known.add(asked)
-        matching = {
-            node.metadata.name
-            for node in nodes
-            if not untolerated(pod.spec.tolerations or (), node.spec.taints or ()) and matches_node(pod, node)
-        }
-        if len(matching) > 1:
-            targets |= matching
-    return targets
+        if asked not in matching:
+            matching[asked] = {
+                node.metadata.name
+                for node in nodes
+                if not untolerated(pod.spec.tolerations or (), node.spec.taints or ()) and matches_node(pod, node)
+            }
+        if len(matching[asked]) > 1:
+            found[asked] = matching[asked]
+    return next(iter(found.values())) if len(found) == 1 else set[str]().union(*found.values())

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from mooring.actions.rebalance.descheduler.node_fit import fits_another
+from mooring.actions.rebalance.descheduler.node_fit import Destinations
 from mooring.actions.rebalance.descheduler.situation import PREFER_NO_EVICTION, Situation, owner_kinds
 from mooring.config.descheduler import SYSTEM_CRITICAL, DefaultEvictorArgs, DeschedulerPolicy
 from mooring.errors import ConfigError
@@ -53,7 +53,7 @@ class Limits:
         policy, in_all = self._policy, len(self.evictions)
         nodes = self._by_node + Counter(pod.spec.node_name for pod in pods)
         namespaces = self._by_namespace + Counter(pod.metadata.namespace for pod in pods)
-        if policy.most_in_all is not None and in_all + len(pods) > policy.most_in_all:
+        if policy.most_in_all is not None and in_all + max(1, len(pods)) > policy.most_in_all:
             # A smaller number may still be evicted, if only several together are too many.
             return Outcome.TOTAL_LIMIT if in_all >= policy.most_in_all else Outcome.REFUSED
         if policy.most_per_node is not None and any(nodes[pod.spec.node_name] > policy.most_per_node for pod in pods):
@@ -83,7 +83,9 @@ class Evictor:
         self._youngest_seconds = parse_duration(args.min_pod_age) if args.min_pod_age is not None else None
         self._selector = compile_label_selector(args.label_selector) if args.label_selector is not None else None
         self._classes = {one.name for one in args.protected_storage_classes}
-        self._nodes = situation.ready_nodes(args.node_selector)
+        self._destinations = Destinations(situation, situation.ready_nodes(args.node_selector))
+        self._evictable: dict[PodKey, bool] = {}
+        """What pods are does not change while a profile runs; how many replicas there are does."""
         self._namespaces = _selected_namespaces(situation, args)
 
     def evict(self, pod: Pod, strategy: str) -> Outcome:
@@ -96,8 +98,22 @@ class Evictor:
         self._limits.count(pod, strategy, self.profile)
         return Outcome.DONE
 
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether nothing more can be evicted in this cycle, whatever it is."""
+        return self._limits.reached() is Outcome.TOTAL_LIMIT
+
     def may_evict(self, pod: Pod) -> bool:
         """Whether a pod may be evicted by what it is (Filter)."""
+        key = pod.key
+        found = self._evictable.get(key)
+        if found is None:
+            found = self._evictable[key] = self._is_evictable(pod)
+        if not found or self._args.min_replicas <= 1:
+            return found
+        return EVICT in (pod.metadata.annotations or {}) or self._has_replicas(pod)
+
+    def _is_evictable(self, pod: Pod) -> bool:
         annotations = pod.metadata.annotations or {}
         if EVICT in annotations:
             return True
@@ -109,11 +125,11 @@ class Evictor:
             return False
         if self._selector is not None and not self._selector.matches(pod.metadata.labels or {}):
             return False
-        return self._has_replicas(pod) and self._is_old_enough(pod)
+        return self._is_old_enough(pod)
 
     def could_move(self, pod: Pod) -> bool:
         """Whether a pod has somewhere to go, and is in a namespace that is meant (PreEvictionFilter)."""
-        if self._args.node_fit and not fits_another(self.situation, pod, self._nodes):
+        if self._args.node_fit and not self._destinations.has_another(pod):
             return False
         return self._namespaces is None or pod.metadata.namespace in self._namespaces
 
@@ -151,7 +167,7 @@ class Evictor:
 
     def _has_replicas(self, pod: Pod) -> bool:
         owners = pod.metadata.owner_references or ()
-        if self._args.min_replicas <= 1 or len(owners) != 1:
+        if len(owners) != 1:
             return True
         return self.situation.replicas(owners[0].uid) >= self._args.min_replicas
 

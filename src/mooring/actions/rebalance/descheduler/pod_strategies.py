@@ -10,7 +10,7 @@ from mooring.actions.rebalance.descheduler.node_fit import (
     matches_node,
     required_node_affinity,
 )
-from mooring.actions.rebalance.descheduler.situation import eviction_order, owner_kinds
+from mooring.actions.rebalance.descheduler.situation import LabelledPods, eviction_order, owner_kinds
 from mooring.config.descheduler import (
     ConditionFilter,
     InterPodAntiAffinityArgs,
@@ -33,12 +33,13 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 def remove_old_pods(evictor: Evictor, nodes: Sequence[Node], args: PodLifeTimeArgs) -> None:
     """PodLifeTime: the oldest first."""
+    is_candidate = _meant(evictor, args)
     situation = evictor.situation
     old = [
         pod
         for node in nodes
         for pod in situation.all_pods(node)
-        if _is_meant(evictor, pod, args) and _has_lived(pod, args, situation.now)
+        if _has_lived(pod, args, situation.now) and is_candidate(pod)
     ]
     for pod in sorted(old, key=lambda pod: timestamp_seconds(pod.metadata.creation_timestamp) or 0.0):
         if evictor.evict(pod, "PodLifeTime") is Outcome.TOTAL_LIMIT:
@@ -47,13 +48,14 @@ def remove_old_pods(evictor: Evictor, nodes: Sequence[Node], args: PodLifeTimeAr
 
 def remove_failed_pods(evictor: Evictor, nodes: Sequence[Node], args: RemoveFailedPodsArgs) -> None:
     """RemoveFailedPods."""
+    is_candidate = _meant(evictor, args)
     situation = evictor.situation
 
     def candidates(node: Node) -> list[Pod]:
         return [
             pod
             for pod in situation.all_pods(node)
-            if pod.status.phase == "Failed" and _is_meant(evictor, pod, args) and _has_failed(pod, args, situation.now)
+            if pod.status.phase == "Failed" and is_candidate(pod) and _has_failed(pod, args, situation.now)
         ]
 
     _node_by_node(evictor, nodes, candidates, "RemoveFailedPods")
@@ -61,6 +63,7 @@ def remove_failed_pods(evictor: Evictor, nodes: Sequence[Node], args: RemoveFail
 
 def remove_restarting_pods(evictor: Evictor, nodes: Sequence[Node], args: TooManyRestartsArgs) -> None:
     """RemovePodsHavingTooManyRestarts: those with the most first."""
+    is_candidate = _meant(evictor, args)
 
     def restarts(pod: Pod) -> int:
         return sum(status.restart_count for status in _statuses(pod, init=args.including_init_containers))
@@ -74,7 +77,7 @@ def remove_restarting_pods(evictor: Evictor, nodes: Sequence[Node], args: TooMan
         pods = [
             pod
             for pod in evictor.situation.all_pods(node)
-            if _is_meant(evictor, pod, args) and restarts(pod) >= args.pod_restart_threshold and is_in_state(pod)
+            if restarts(pod) >= args.pod_restart_threshold and is_candidate(pod) and is_in_state(pod)
         ]
         return sorted(pods, key=restarts, reverse=True)
 
@@ -83,6 +86,7 @@ def remove_restarting_pods(evictor: Evictor, nodes: Sequence[Node], args: TooMan
 
 def remove_tainted_pods(evictor: Evictor, nodes: Sequence[Node], args: NodeTaintsArgs) -> None:
     """RemovePodsViolatingNodeTaints."""
+    is_candidate = _meant(evictor, args)
     effects = ("NoSchedule", "PreferNoSchedule") if args.include_prefer_no_schedule else ("NoSchedule",)
 
     def is_meant(taint: Taint) -> bool:
@@ -93,11 +97,12 @@ def remove_tainted_pods(evictor: Evictor, nodes: Sequence[Node], args: NodeTaint
 
     def candidates(node: Node) -> list[Pod]:
         taints = [taint for taint in node.spec.taints or () if is_meant(taint)]
+        if not taints:
+            return []
         return [
             pod
             for pod in evictor.situation.live_pods(node)
-            if _is_meant(evictor, pod, args)
-            and not all(is_tolerated(pod.spec.tolerations or (), taint) for taint in taints)
+            if not all(is_tolerated(pod.spec.tolerations or (), taint) for taint in taints) and is_candidate(pod)
         ]
 
     _node_by_node(evictor, nodes, candidates, "RemovePodsViolatingNodeTaints")
@@ -105,6 +110,7 @@ def remove_tainted_pods(evictor: Evictor, nodes: Sequence[Node], args: NodeTaint
 
 def remove_pods_by_node_affinity(evictor: Evictor, nodes: Sequence[Node], args: NodeAffinityArgs) -> None:
     """RemovePodsViolatingNodeAffinity."""
+    is_candidate = _meant(evictor, args)
     situation = evictor.situation
 
     def is_misplaced(pod: Pod, node: Node) -> bool:
@@ -123,7 +129,7 @@ def remove_pods_by_node_affinity(evictor: Evictor, nodes: Sequence[Node], args: 
             return [
                 pod
                 for pod in situation.live_pods(node)
-                if _is_meant(evictor, pod, args) and is_wrong(pod, node) and fits_any(situation, pod, nodes)
+                if is_wrong(pod, node) and is_candidate(pod) and fits_any(situation, pod, nodes)
             ]
 
         # A limit in all ends only this kind of affinity, as in the original; the next evicts nothing more either.
@@ -134,27 +140,32 @@ def remove_pods_by_anti_affinity(evictor: Evictor, nodes: Sequence[Node], args: 
     """RemovePodsViolatingInterPodAntiAffinity: once a pod is gone, the others need not go."""
     situation = evictor.situation
     by_name = {node.metadata.name: node for node in nodes}
-    pods = [pod for node in nodes for pod in situation.live_pods(node) if _is_selected_by(pod, args)]
-    there = {pod.key: pod for pod in pods}
+    is_meant = selection_of(args)
+    pods = {node.metadata.name: [pod for pod in situation.live_pods(node) if is_meant(pod)] for node in nodes}
+    repelling = {name: found for name, some in pods.items() if (found := [*filter(anti_affinity_terms, some)])}
+    if not repelling:
+        return
+    terms = [term for some in repelling.values() for pod in some for term in anti_affinity_terms(pod)]
+    keys = frozenset[str]().union(*(compile_label_selector(term.label_selector).keys for term in terms))
+    there = LabelledPods((pod for some in pods.values() for pod in some), keys)
 
     def is_violated(pod: Pod) -> bool:
         home = by_name[pod.spec.node_name]
         for term in anti_affinity_terms(pod):
-            for other in there.values():
+            for other in there.selected(compile_label_selector(term.label_selector)):
                 if is_selected(term, pod, other) and _shares_domain(
                     home, by_name[other.spec.node_name], term.topology_key
                 ):
                     return True
         return False
 
-    for node in nodes:
-        name = node.metadata.name
-        for pod in sorted((pod for pod in pods if pod.spec.node_name == name), key=eviction_order):
+    for some in repelling.values():
+        for pod in sorted(some, key=eviction_order):
             if not is_violated(pod) or not evictor.may_evict(pod) or not evictor.could_move(pod):
                 continue
             outcome = evictor.evict(pod, "RemovePodsViolatingInterPodAntiAffinity")
             if outcome is Outcome.DONE:
-                del there[pod.key]
+                there.remove(pod)
             elif outcome is Outcome.NODE_LIMIT:
                 break
             elif outcome is Outcome.TOTAL_LIMIT:
@@ -173,17 +184,23 @@ def _node_by_node(
                 return
 
 
-def _is_selected_by(pod: Pod, args: PodArgs) -> bool:
-    """Whether arguments speak of a pod."""
-    if args.namespaces is not None and not args.namespaces.has(pod.metadata.namespace):
-        return False
-    if args.label_selector is None:
-        return True
-    return compile_label_selector(args.label_selector).matches(pod.metadata.labels or {})
+def selection_of(args: PodArgs) -> Callable[[Pod], bool]:
+    """Return which pods arguments speak of."""
+    namespaces = args.namespaces
+    selector = compile_label_selector(args.label_selector) if args.label_selector is not None else None
+
+    def is_selected_by(pod: Pod) -> bool:
+        if namespaces is not None and not namespaces.has(pod.metadata.namespace):
+            return False
+        return selector is None or selector.matches(pod.metadata.labels or {})
+
+    return is_selected_by
 
 
-def _is_meant(evictor: Evictor, pod: Pod, args: PodArgs) -> bool:
-    return _is_selected_by(pod, args) and evictor.may_evict(pod) and evictor.could_move(pod)
+def _meant(evictor: Evictor, args: PodArgs) -> Callable[[Pod], bool]:
+    """Return which pods arguments speak of that may be evicted, and have somewhere to go."""
+    is_selected_by = selection_of(args)
+    return lambda pod: is_selected_by(pod) and evictor.may_evict(pod) and evictor.could_move(pod)
 
 
 def _statuses(pod: Pod, *, init: bool = False, ephemeral: bool = False) -> list[ContainerStatus]:

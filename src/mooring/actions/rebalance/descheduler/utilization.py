@@ -53,11 +53,13 @@ def move_from_busy_nodes(evictor: Evictor, nodes: Sequence[Node], args: LowNodeU
     percent = {name: percentages(usage[name][0], node) for name, node in _named(nodes)}
     low, high = thresholds_of(percent, args)
     under = [node for name, node in _named(nodes) if not node.spec.unschedulable and _is_below(percent[name], low)]
-    over = [node for name, node in _named(nodes) if node not in under and _is_over(percent[name], high)]
+    below = {node.metadata.name for node in under}
+    over = [node for name, node in _named(nodes) if name not in below and _is_over(percent[name], high)]
+    classified = below | {node.metadata.name for node in over}
     classes = {
         "underutilized": [node.metadata.name for node in under],
         "overutilized": [node.metadata.name for node in over],
-        "appropriate": [name for name, node in _named(nodes) if node not in under and node not in over],
+        "appropriate": [name for name, _ in _named(nodes) if name not in classified],
     }
     if not under or len(under) <= args.number_of_nodes or len(under) == len(nodes) or not over:
         return classes
@@ -83,7 +85,8 @@ def empty_idle_nodes(evictor: Evictor, nodes: Sequence[Node], args: HighNodeUtil
     usage = usage_of(evictor, nodes, names)
     percent = {name: percentages(usage[name][0], node) for name, node in _named(nodes)}
     idle = [node for name, node in _named(nodes) if _is_below(percent[name], args.thresholds)]
-    others = [node for node in nodes if node not in idle and not node.spec.unschedulable]
+    below = {node.metadata.name for node in idle}
+    others = [node for name, node in _named(nodes) if name not in below and not node.spec.unschedulable]
     classes = {
         "underutilized": [node.metadata.name for node in idle],
         "destination": [node.metadata.name for node in others],
@@ -165,16 +168,13 @@ def usage_of(
     """By node: what its pods request, or was measured there, and those pods."""
     usage = {}
     for node in nodes:
-        pods = evictor.situation.live_pods(node)
-        used = dict.fromkeys(names, 0)
-        if "pods" in used:
-            used["pods"] = len(pods) * NANO
-        for pod in pods:
-            for name, amount in evictor.situation.requests(pod).items():
-                if name in used and name != "pods":
-                    used[name] += amount
+        count, requested = evictor.situation.requested_on(node)
+        used = {name: count * NANO if name == "pods" else requested.get(name, 0) for name in names}
         found = (evictor.situation.measured_on(node) if measured else None) or {}
-        usage[node.metadata.name] = ({name: found.get(name, amount) for name, amount in used.items()}, pods)
+        usage[node.metadata.name] = (
+            {name: found.get(name, amount) for name, amount in used.items()},
+            evictor.situation.live_pods(node),
+        )
     return usage
 
 

@@ -62,6 +62,10 @@ class PlanningEvictor(Evictor):
         """Move pods to some rows, all of them or none."""
         return self._move(pods, Why(strategy, self.profile, reason, rows, gain))
 
+    @property
+    def is_exhausted(self) -> bool:
+        return not self._mover.left or super().is_exhausted
+
     def row_of(self, node: str) -> int:
         return self._mover.cycle.cluster.nodes.row_of[node]
 

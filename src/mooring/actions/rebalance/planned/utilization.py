@@ -50,7 +50,7 @@ def relieve_busy_nodes(evictor: Evictor, nodes: Sequence[Node], args: LowNodeUti
     classes = _classes(nodes, underutilized=under, overutilized=over)
     if not over or len(under) <= args.number_of_nodes:
         return classes
-    takers = {use.node.metadata.name: use for use in node_uses(under, usage, high, args.thresholds)}
+    takers = _Takers(evictor, node_uses(under, usage, high, args.thresholds))
     limit = args.eviction_limits.node if args.eviction_limits is not None else None
     for use in sorted(node_uses(over, usage, high, args.thresholds), key=lambda use: -use.load):
         done = _relieve(evictor, use, takers, args, limit)
@@ -62,7 +62,7 @@ def relieve_busy_nodes(evictor: Evictor, nodes: Sequence[Node], args: LowNodeUti
 def _relieve(
     evictor: PlanningEvictor,
     use: NodeUse,
-    takers: Mapping[str, NodeUse],
+    takers: "_Takers",
     args: LowNodeUtilizationArgs,
     limit: int | None,
 ) -> Outcome:
@@ -78,7 +78,7 @@ def _relieve(
             continue
         if not evictor.could_move(pod):
             continue
-        rows = frozenset(evictor.row_of(taker) for taker, there in takers.items() if _takes(there, amounts))
+        rows = takers.rows_for(amounts)
         if not rows:
             continue
         above = ", ".join(sorted(one for one, amount in use.used.items() if amount > use.most[one]))
@@ -93,9 +93,35 @@ def _relieve(
             found = evictor.situation.find(pod.key)
             assert found is not None
             _shift(use, amounts, -1)
-            if found.spec.node_name in takers:
-                _shift(takers[found.spec.node_name], amounts, 1)
+            takers.take(found.spec.node_name, amounts)
     return Outcome.DONE
+
+
+class _Takers:
+    """The nodes that pods may go to, and which of them have room for so much, remembered for pods of equal amounts."""
+
+    def __init__(self, evictor: PlanningEvictor, uses: Iterable[NodeUse]) -> None:
+        self._uses = {use.node.metadata.name: use for use in uses}
+        self._rows = {name: evictor.row_of(name) for name in self._uses}
+        self._known: dict[tuple[tuple[str, int], ...], frozenset[int]] = {}
+
+    def rows_for(self, amounts: Mapping[str, int]) -> frozenset[int]:
+        """The rows of the nodes that stay at or below their targets with so much more."""
+        asked = tuple(amounts.items())
+        if asked not in self._known:
+            self._known[asked] = frozenset(self._rows[name] for name, use in self._uses.items() if _takes(use, amounts))
+        return self._known[asked]
+
+    def take(self, name: str, amounts: Mapping[str, int]) -> None:
+        """Let a node have so much more, if it is one of these."""
+        use = self._uses.get(name)
+        if use is None:
+            return
+        _shift(use, amounts, 1)
+        row = self._rows[name]
+        for asked, rows in self._known.items():
+            if row in rows and not _takes(use, dict(asked)):
+                self._known[asked] = rows - {row}
 
 
 def empty_idle_nodes(evictor: Evictor, nodes: Sequence[Node], args: HighNodeUtilizationArgs) -> Classes:
@@ -105,7 +131,8 @@ def empty_idle_nodes(evictor: Evictor, nodes: Sequence[Node], args: HighNodeUtil
     usage = usage_of(evictor, nodes, names)
     percent = {node.metadata.name: percentages(usage[node.metadata.name][0], node) for node in nodes}
     idle = [node for node in nodes if _is_idle(percent[node.metadata.name], args.thresholds)]
-    others = [node for node in nodes if node not in idle and not node.spec.unschedulable]
+    below = {node.metadata.name for node in idle}
+    others = [node for node in nodes if node.metadata.name not in below and not node.spec.unschedulable]
     classes = {"underutilized": _names(idle), "destination": _names(others)}
     if not idle or len(idle) <= args.number_of_nodes:
         return classes
@@ -205,6 +232,6 @@ def _names(nodes: Iterable[Node]) -> list[str]:
 
 
 def _classes(nodes: Sequence[Node], **found: Sequence[Node]) -> Classes:
-    classified = [node for some in found.values() for node in some]
     classes = {name: _names(some) for name, some in found.items()}
-    return {**classes, "appropriate": _names(node for node in nodes if node not in classified)}
+    classified = {name for names in classes.values() for name in names}
+    return {**classes, "appropriate": [name for name in _names(nodes) if name not in classified]}

@@ -8,8 +8,8 @@ What one cycle does not find, a later one may.
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import nlargest
-from itertools import islice
+from heapq import nlargest, nsmallest
+from itertools import islice, zip_longest
 
 from mooring.actions.preempt.pods.eligible import potential_rows
 from mooring.actions.shares.action import Share
@@ -37,6 +37,8 @@ MOST_WAITING = 16
 """So many jobs of a queue are looked at in a cycle."""
 MOST_NODES = 256
 """So many nodes with room are looked at, besides those of jobs that may move."""
+NODES_PER_POD = 4
+"""Fewer nodes will do for jobs of few pods: so many for each pod that waits, and for each job that may move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,11 @@ class _Drawing:
         waiting = dict(self._waiting())
         if not waiting:
             return None
-        chosen = {key: self._share.jobs[key] for key in waiting} | {found.key: found for found in self._movable()}
-        names = self._name_nodes(chosen.values())
+        asked = dict.fromkeys(self._largest_ask(entries) for entries in waiting.values())
+        movable = self._movable(list(asked))
+        chosen = {key: self._share.jobs[key] for key in waiting} | {found.key: found for found in movable}
+        pods = max(map(len, waiting.values()))
+        names = self._name_nodes(chosen.values(), min(MOST_NODES, NODES_PER_POD * (pods + MOST_MOVABLE)))
         jobs = [self._as_job(found, waiting.get(key, ()), names) for key, found in chosen.items()]
         jobs += self._bystanders(names, {task.uid for job in jobs for task in job.tasks})
         cache = self._sharing.cache
@@ -130,15 +135,41 @@ class _Drawing:
 
     # Jobs that may move
 
-    def _movable(self) -> Iterator[SharedJob]:
-        """The jobs that may move, those on the nodes with most room first."""
-        room = {
-            key: max(self._free.get(record.node_name, NOTHING).gpus for record in running)
-            for key, job in self._share.jobs.items()
-            if (running := _running(job))
-        }
-        likely = nlargest(4 * MOST_MOVABLE, room, key=lambda key: (room[key], key))
+    def _largest_ask(self, entries: Iterable[Entry]) -> int:
+        return max(kai_amounts(self._cluster, entry.record.shape).get(GPU, 0) for entry in entries)
+
+    def _movable(self, asked: Sequence[int]) -> Iterator[SharedJob]:
+        """The jobs that may move: those that make most room for what is asked for first, then those on the nodes with
+        most room."""
+        room: dict[str, int] = {}
+        on_node: dict[str, list[tuple[int, str]]] = {}
+        for key, job in self._share.jobs.items():
+            for record in (running := _running(job)):
+                gpus = kai_amounts(self._cluster, record.shape).get(GPU, 0)
+                on_node.setdefault(record.node_name, []).append((gpus, key))
+            if running:
+                room[key] = max(self._free.get(record.node_name, NOTHING).gpus for record in running)
+        sets = [self._making_room(asked_for, on_node) for asked_for in asked]
+        by_need = [key for turn in zip_longest(*sets, fillvalue=()) for keys in turn for key in keys]
+        by_room = nlargest(4 * MOST_MOVABLE, room, key=lambda key: (room[key], key))
+        likely = dict.fromkeys((*by_need, *by_room))
         return islice((job for key in likely if self._may_move(job := self._share.jobs[key])), MOST_MOVABLE)
+
+    def _making_room(self, asked: int, on_node: Mapping[str, Sequence[tuple[int, str]]]) -> list[tuple[str, ...]]:
+        """The jobs that would have to leave a node so that one pod that asks for so much fits: the fewest first."""
+        found: list[tuple[int, str, tuple[str, ...]]] = []
+        for node, jobs in on_node.items():
+            short = asked - self._free.get(node, NOTHING).gpus
+            leaving: list[str] = []
+            for gpus, key in sorted(jobs, key=lambda one: (-one[0], one[1])):
+                if short <= 0:
+                    break
+                if gpus:
+                    leaving.append(key)
+                    short -= gpus
+            if leaving and short <= 0:
+                found.append((len(leaving), node, tuple(leaving)))
+        return [keys for _, _, keys in nsmallest(MOST_MOVABLE, found)]
 
     def _may_move(self, job: SharedJob) -> bool:
         """Whether all pods of a job come back when they are evicted, and may be evicted for the sake of others."""
@@ -158,10 +189,10 @@ class _Drawing:
 
     # As the solver has them
 
-    def _name_nodes(self, chosen: Iterable[SharedJob]) -> list[str]:
+    def _name_nodes(self, chosen: Iterable[SharedJob], most: int) -> list[str]:
         """The nodes of some jobs, and those with most GPUs free."""
         taken = (record.node_name for job in chosen for record in _running(job))
-        with_room = nlargest(MOST_NODES, self._free, key=lambda name: (self._free[name].gpus, name))
+        with_room = nlargest(most, self._free, key=lambda name: (self._free[name].gpus, name))
         return list(dict.fromkeys((*taken, *with_room)))
 
     def _as_job(self, found: SharedJob, waiting: Sequence[Entry], names: Sequence[str]) -> Job:

@@ -54,7 +54,7 @@ class Status(Enum):
     @property
     def has_place(self) -> bool:
         """Whether it has a node, or will have one."""
-        return self in (Status.RUNNING, Status.BOUND, Status.NOMINATED)
+        return self is Status.RUNNING or self is Status.BOUND or self is Status.NOMINATED
 
     @property
     def is_allocated(self) -> bool:

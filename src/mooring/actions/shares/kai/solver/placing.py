@@ -42,8 +42,6 @@ def _waits(session: Session, view: JobView) -> bool:
 def _place(session: Session, task: Task, nodes: Sequence[str], *, nominate_only: bool) -> bool:
     for node in rank_nodes(task, (session.rooms[name] for name in nodes)):
         room = session.rooms[node]
-        if not room.fits(task) or (task.nodes is not None and node not in task.nodes):
-            continue
         gpu = session.gpu_for(task, node)
         if gpu is None:
             continue
@@ -61,30 +59,26 @@ def _starts_at_once(room: Room, task: Task, gpu: str) -> bool:
 
 
 def rank_nodes(task: Task, rooms: Iterable[Room]) -> list[str]:
-    """The names of nodes, best first, those that are equally good by name."""
-    found = list(rooms)
-    lowest = min((_free(room, task) for room in found if _has(room, task)), default=0)
-    highest = max((_free(room, task) for room in found if _has(room, task)), default=0)
-    highest = max(highest, 0)
-
-    def score(room: Room) -> float:
-        value = AVAILABLE if room.fits_idle(task) else 0.0
+    """The names of the nodes that a task fits, best first, those that are equally good by name."""
+    wants, allowed = task.amount, task.nodes
+    # What a node has free of what a task is packed by: GPUs, or CPU if it asks for none.
+    packed_by = 0 if wants.gpus else 1
+    found = [(room, room.idle[packed_by] + room.releasing[packed_by], bool(room.total[packed_by])) for room in rooms]
+    known = [free for _, free, is_known in found if is_known]
+    lowest, highest = min(known, default=0), max(max(known, default=0), 0)
+    spread = highest - lowest
+    ranked: list[tuple[float, str]] = []
+    for room, free, is_known in found:
+        if free < wants[packed_by] and not task.is_part:
+            continue
+        if not room.fits(task) or (allowed is not None and room.name not in allowed):
+            continue
+        score = AVAILABLE if room.fits_idle(task) else 0.0
         if room.has_shared_room(task):
-            value += SHARED_GPU
-        if not task.amount.gpus and not room.total.gpus:
-            value += WITHOUT_GPUS
-        if highest and _has(room, task):
-            spread = highest - lowest
-            value += DENSEST * (1 - (_free(room, task) - lowest) / spread) if spread else DENSEST
-        return value
-
-    return [room.name for room in sorted(found, key=lambda room: (-score(room), room.name))]
-
-
-def _free(room: Room, task: Task) -> int:
-    """What a node has free of what a task is packed by: GPUs, or CPU if it asks for none."""
-    return room.free.gpus if task.amount.gpus else room.free.cpu
-
-
-def _has(room: Room, task: Task) -> bool:
-    return bool(room.total.gpus if task.amount.gpus else room.total.cpu)
+            score += SHARED_GPU
+        if not wants.gpus and not room.total.gpus:
+            score += WITHOUT_GPUS
+        if highest and is_known:
+            score += DENSEST * (1 - (free - lowest) / spread) if spread else DENSEST
+        ranked.append((-score, room.name))
+    return [name for _, name in sorted(ranked)]
