@@ -19,6 +19,7 @@ from mooring.config.scheduler import parse_config
 from mooring.drivers.sim.arrival import Arrival
 from mooring.drivers.sim.traces.alibaba_gpu_2023 import NODE_COLUMNS, POD_COLUMNS, in_order, to_node
 from mooring.drivers.sim.traces.tables import Row, open_text, read_table
+from mooring.engine.cycle import Scheduler
 from mooring.model.api.nodes import Node
 from mooring.model.api.pods import Pod
 from mooring.model.decisions import Bind
@@ -72,8 +73,8 @@ def run(trace: Trace, policy: str, seed: int) -> Curve:
     pods, nodes = trace.pods(), trace.nodes()
     pod_names, node_names = orders(trace, seed, pods, nodes)
     cluster = build_manifests([to_node(nodes[name]) for name in node_names], source=trace.name).nodes
-    made = build_manifests([_pod(arrival) for arrival in in_order(pods, pod_names)], source=trace.name).pods
-    typical = typical_pods(map(_typical_pod, pods.values()), TOLD_TYPICAL_PODS.get(policy, TYPICAL_SHARE))
+    made = build_manifests([as_manifest(arrival) for arrival in in_order(pods, pod_names)], source=trace.name).pods
+    typical = typical_pods(map(typical_pod, pods.values()), TOLD_TYPICAL_PODS.get(policy, TYPICAL_SHARE))
     with collector_paused():  # who comes stays, and so does all that is known of it
         bound = place_all(policy_assembly(policy, typical), cluster, made)
     asked = [gpu_milli(pods[name]) for name in pod_names]
@@ -86,12 +87,17 @@ def place_all(assembly: Assembly, nodes: Iterable[Node], pods: Iterable[Pod]) ->
 
     All come in one cycle, which is as good as one each: who is refused cannot be helped by those behind it.
     """
+    return filled(assembly, nodes, pods)[1]
+
+
+def filled(assembly: Assembly, nodes: Iterable[Node], pods: Iterable[Pod]) -> tuple[Scheduler, set[str]]:
+    """The same, with the scheduler as it is then."""
     scheduler = assembly.new_scheduler(seed=None)
     scheduler.handle(*map(NodeSeen, nodes), *map(PodSeen, pods))
     decisions = scheduler.cycle(0.0)
     for fault in scheduler.take_faults():
         raise fault.error  # whose turn it was has not been refused a place
-    return {decision.pod for decision in decisions if isinstance(decision, Bind)}
+    return scheduler, {decision.pod for decision in decisions if isinstance(decision, Bind)}
 
 
 def curve(asked: Sequence[int], given: Sequence[int], capacity: int) -> Curve:
@@ -147,7 +153,7 @@ def policy_assembly(policy: str, typical: Iterable[TypicalPod]) -> Assembly:
     return assemble(parse_config(make_config(profile), policy))
 
 
-def _typical_pod(row: Row) -> TypicalPod:
+def typical_pod(row: Row) -> TypicalPod:
     return TypicalPod(
         cpu_milli=row.count("cpu_milli"),
         gpu_milli=row.count("gpu_milli"),
@@ -156,7 +162,7 @@ def _typical_pod(row: Row) -> TypicalPod:
     )
 
 
-def _pod(arrival: Arrival) -> dict[str, Any]:
+def as_manifest(arrival: Arrival) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
