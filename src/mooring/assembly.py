@@ -16,6 +16,7 @@ from mooring.config.batching import BatchingArgs
 from mooring.config.colocation import ColocationConfig
 from mooring.config.gangs import CoschedulingArgs, GangSchedulingArgs
 from mooring.config.kai_shard import KaiShard
+from mooring.config.load_sources import LoadSources
 from mooring.config.node_pools import NodePoolsArgs
 from mooring.config.old_scoring import rewrite, with_strategy
 from mooring.config.preemption_cost import PreemptionCostArgs
@@ -107,6 +108,8 @@ class Assembly:
     colocation: ColocationConfig | None = None
     remarks: tuple[str, ...] = ()
     """What was configured and changes nothing, in one line each."""
+    load_sources: LoadSources | None = None
+    """Where a running scheduler reads load from."""
 
     @property
     def default_profile(self) -> Profile:
@@ -240,6 +243,7 @@ def assemble(
         settings.rebalancing,
         settings.colocation,
         remarks,
+        settings.load_sources,
     )
 
 

@@ -18,6 +18,7 @@ import yaml
 
 from mooring.config.batching import BatchingArgs
 from mooring.config.kai_shard import ShardSpec
+from mooring.config.load_sources import LoadSources
 from mooring.config.preemption_cost import PreemptionCostArgs
 from mooring.config.queueing import QueueingConfig
 from mooring.config.rebalance_policy import RebalancePolicy
@@ -38,6 +39,7 @@ DOCUMENTS: dict[str, Any] = {
     "Batching": BatchingArgs,
     "PreemptionCost": PreemptionCostArgs,
     "RebalancePolicy": RebalancePolicy,
+    "LoadSources": LoadSources,
     **{plugin.__name__: plugin.args_type for plugin in [*(found for found, _ in DEFAULT_PLUGINS), *OPTIONAL_PLUGINS]},
     **PLANNED_PLUGINS,
 }

@@ -10,6 +10,7 @@ from mooring.config import (
     colocation,
     descheduler,
     kai_shard,
+    load_sources,
     low_node_load,
     queueing,
     rebalance_policy,
@@ -19,6 +20,7 @@ from mooring.config import (
 from mooring.config.colocation import ColocationConfig, holds_colocation, parse_colocation
 from mooring.config.descheduler import DeschedulerPolicy, parse_descheduler_policy
 from mooring.config.kai_shard import KaiShard, parse_kai_shard
+from mooring.config.load_sources import LoadSources, parse_load_sources
 from mooring.config.low_node_load import LowNodeLoadArgs
 from mooring.config.queueing import QueueingSettings, parse_queueing
 from mooring.config.rebalance_policy import RebalancePolicy, Rebalancing, parse_rebalance_policy
@@ -55,6 +57,8 @@ class Settings:
     """How much of nodes is lent to batch and mid pods."""
     descheduler: DeschedulerPolicy | None = None
     rebalance: RebalancePolicy | None = None
+    load_sources: LoadSources | None = None
+    """Where a running scheduler reads load from; None: nowhere."""
 
     @property
     def rebalancing(self) -> Rebalancing | None:
@@ -80,6 +84,7 @@ _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     kai_shard.KIND: ("kai", parse_kai_shard),
     descheduler.KIND: ("descheduler", partial(parse_descheduler_policy, more={low_node_load.NAME: LowNodeLoadArgs})),
     rebalance_policy.KIND: ("rebalance", parse_rebalance_policy),
+    load_sources.KIND: ("load_sources", parse_load_sources),
     CONFIG_NAME: ("colocation", parse_colocation),
 }
 

@@ -159,6 +159,9 @@ def _roles() -> list[Object]:
         _aggregated("view", **_part_of("edit")),
         _role("system:aggregate-to-view", _rules(_READ_BY_ALL, _READ), **_part_of("view")),
         _role(
+            "system:aggregated-metrics-reader", _rules((("metrics.k8s.io", "pods nodes"),), _READ), **_part_of("view")
+        ),
+        _role(
             "system:aggregate-to-edit",
             [
                 *_rules(_WRITTEN, _WRITE),

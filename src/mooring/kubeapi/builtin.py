@@ -134,6 +134,9 @@ trainer.kubeflow.org/v1alpha1 clustertrainingruntimes ClusterTrainingRuntime clu
 trainer.kubeflow.org/v1alpha1 trainingruntimes TrainingRuntime namespaced
 trainer.kubeflow.org/v1alpha1 trainjobs TrainJob namespaced /status
 workload.codeflare.dev/v1beta2 appwrappers AppWrapper namespaced aw /status
+# what simulated nodes use
+metrics.k8s.io/v1beta1 nodes NodeMetrics cluster =get,list
+metrics.k8s.io/v1beta1 pods PodMetrics namespaced =get,list
 # Karpenter and the Vertical Pod Autoscaler
 autoscaling.k8s.io/v1 verticalpodautoscalers VerticalPodAutoscaler namespaced vpa /status
 autoscaling.k8s.io/v1 verticalpodautoscalercheckpoints VerticalPodAutoscalerCheckpoint namespaced vpacheckpoint

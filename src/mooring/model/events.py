@@ -90,6 +90,10 @@ class NodeLoadLost:
     """A source reports nothing of a node any more."""
 
     node: str
+    of_node: bool = True
+    """Whether what was reported of the node and its pods is void."""
+    of_gpus: bool = True
+    """Whether what was reported of its GPUs is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,19 @@ class Metrics:
         self.watched = self._new(Gauge, "mooring_watched_resources", "Kinds that are followed.", "state")
         self.relists = self._new(Gauge, "mooring_relists", "Lists of whole kinds since the start.")
         self.watches = self._new(Gauge, "mooring_watches", "Watches opened since the start.")
+        self.load_age = self._new(
+            Gauge, "mooring_load_age_seconds", "Seconds since the newest report of a source of load.", "source"
+        )
+        self.load_nodes = self._new(
+            Gauge,
+            "mooring_load_reports",
+            "Reports of load that are known, by whether they are stale.",
+            "source",
+            "state",
+        )
+        self.load_failures = self._new(
+            Gauge, "mooring_load_source_failures", "How often a source of load failed since the start.", "source"
+        )
         self.unread = self._new(Gauge, "mooring_unread_objects", "Objects that could not be read.")
         self.events_dropped = self._new(Gauge, "mooring_events_dropped", "Events that were not written.")
         self.shapes = self._new(Gauge, "mooring_shapes", "Kinds of pods that share their answers.")

@@ -216,8 +216,8 @@ class Cluster(Plans):
                 case NodeLoadSeen(report):
                     self.nodes.load.put(report, self.nodes.row_of.get(report.node))
                     self._load_changed(report.node)
-                case NodeLoadLost(name):
-                    self.nodes.load.remove(name, self.nodes.row_of.get(name))
+                case NodeLoadLost(name, of_node, of_gpus):
+                    self.nodes.load.remove(name, self.nodes.row_of.get(name), of_node=of_node, of_gpus=of_gpus)
                     self._load_changed(name)
                 case Failed():
                     self._undo(event)

@@ -87,10 +87,12 @@ class LoadTable:
         if row is not None:
             self._fill(row, self.columns)
 
-    def remove(self, node: str, row: int | None) -> None:
-        """Nothing is reported of a node any more."""
-        self.of_node.pop(node, None)
-        self.gpus_of_node.pop(node, None)
+    def remove(self, node: str, row: int | None, *, of_node: bool = True, of_gpus: bool = True) -> None:
+        """Nothing is reported of a node any more, or of its GPUs, or of both."""
+        if of_node:
+            self.of_node.pop(node, None)
+        if of_gpus:
+            self.gpus_of_node.pop(node, None)
         if row is not None:
             self._fill(row, self.columns)
 

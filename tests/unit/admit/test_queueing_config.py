@@ -244,7 +244,8 @@ REFUSED = [
     pytest.param(
         {"kind": "Deployment"},
         "kind: expected KubeSchedulerConfiguration, Configuration, TenantPolicy, volcano-scheduler.conf, "
-        'queues.yaml, SchedulingShard, DeschedulerPolicy, RebalancePolicy or slo-controller-config, found "Deployment"',
+        'queues.yaml, SchedulingShard, DeschedulerPolicy, RebalancePolicy, LoadSources or slo-controller-config, '
+        'found "Deployment"',
     ),
 ]
 

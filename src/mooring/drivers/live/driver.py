@@ -130,6 +130,8 @@ class Live(Driver):
         self.on_cycle: Callable[[dict[str, float], list[Decision]], None] = lambda steps, decisions: None
         self.on_bound: Callable[[Bind, Pod, Answer], None] = lambda decision, pod, answer: None
         self.on_fault: Callable[[str], None] = lambda plugin: None
+        self.loads: Callable[[], list[Event]] = list
+        """All that sources of load last reported, for a scheduler that begins."""
 
     @property
     def served(self) -> Served:
@@ -145,6 +147,7 @@ class Live(Driver):
     def begin(self) -> None:
         """Take in the whole cluster, and finish what whoever scheduled it before has left half done."""
         self._see(self._cache.everything())
+        self.scheduler.handle(*self.loads())
         self._resume()
         self.wake()
 
@@ -553,6 +556,21 @@ class Live(Driver):
     def _tell(self, event: Event) -> None:
         self.scheduler.handle(event)
         self.wake()
+
+    def measured(self, events: list[Event]) -> None:
+        """Sources of load reported something."""
+        self.scheduler.handle(*events)
+        self.wake()
+
+    def node_called(self, name: str) -> str:
+        """The name of a node that a source calls by its name, with or without a port."""
+        return name if name in self.scheduler.cluster.nodes.row_of else _host_of(name)
+
+
+def _host_of(address: str) -> str:
+    """An address such as gpu-7:9400 without its port."""
+    host, colon, port = address.rpartition(":")
+    return host if colon and port.isdecimal() else address
 
 
 def _new_deadline() -> Deadline:

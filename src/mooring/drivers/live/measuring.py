@@ -83,6 +83,8 @@ class Measuring:
         self._scheduled = cache(lambda profile: self.metrics.attempts.labels("scheduled", profile))
         self.on_code: Callable[[int], None] = lambda code: None
         """Told of every answer of the API server."""
+        self.read_loads: Callable[[Metrics], None] = lambda metrics: None
+        """Shows how the sources of load do."""
 
     def step(self, name: str) -> None:
         """A step of a cycle begins."""
@@ -191,6 +193,7 @@ class Measuring:
         """Everything as it is now, for Prometheus."""
         if self._live is not None:
             self._read(self._live)
+            self.read_loads(self.metrics)
         return self.metrics.text()
 
     def _read(self, live: Live) -> None:

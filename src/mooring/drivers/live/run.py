@@ -30,6 +30,7 @@ from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.checks import Check
 from mooring.drivers.live.driver import LONGEST_WAIT, Live
 from mooring.drivers.live.election import Election, ElectionSettings, election_settings, lease_timings
+from mooring.drivers.live.load.feed import LoadFeed
 from mooring.drivers.live.measuring import Measuring
 from mooring.drivers.live.memory import KeptMemory
 from mooring.drivers.live.notify import notify_ready
@@ -160,7 +161,7 @@ class Run:
                 for group, name in REQUIRED:
                     if (group, name) not in served:
                         raise MooringError(f"{client.server}: expected a Kubernetes API, found one without {name}s")
-                await self._follow(client, served)
+                await self._follow(client, served, connection)
         finally:
             self._log.close()
 
@@ -173,7 +174,7 @@ class Run:
         scheduler.on_step = self._measuring.step
         return scheduler
 
-    async def _follow(self, client: Client, served: Served) -> None:
+    async def _follow(self, client: Client, served: Served, connection: Connection) -> None:
         """Follow the cluster, and schedule as long as we lead."""
         cache = ObjectCache(self._settings.shard)
         live = Live(self._new_scheduler(), cache, client, self._dispatcher)
@@ -181,10 +182,13 @@ class Run:
         self._dispatcher.on_room = live.wake
         following = Informers(client, cache, live.look)
         self._measuring.watch(live, following, cache, self._log)
+        loads = LoadFeed(lambda: Client(connection, f"mooring/{_version()}"), live.measured, live.node_called)
+        live.loads, self._measuring.read_loads = loads.everything, loads.measure
         rights = Rights(client, self._settings.shard.namespaces)
         self._measuring.on_code = rights.note
         nodes = NodesOfShard(self._settings.shard, lambda: len(live.scheduler.cluster.nodes.row_of))
-        servers = self._health(client, live, lambda: following.checks() + rights.checks() + nodes.checks())
+        checks = (following.checks, rights.checks, nodes.checks, loads.checks)
+        servers = self._health(client, live, lambda: [found for each in checks for found in each()])
         watching = (following.look_again(), self._watch_config(), rights.run())
         background = [asyncio.ensure_future(each) for each in watching]
         try:
@@ -197,17 +201,21 @@ class Run:
             _keep_for_good()
             if is_synced and await self._elected(client):
                 background.append(asyncio.ensure_future(nodes.run()))
-                await self._schedule(live, cache, following, client)
+                await loads.use(self._assembly.load_sources)
+                await self._schedule(live, cache, following, client, loads)
         finally:
             for task in background:
                 task.cancel()
+            await loads.stop()
             await following.stop()
             if live.extenders is not None:
                 await live.extenders.close()
             for server in servers:
                 await server.stop()
 
-    async def _schedule(self, live: Live, cache: ObjectCache, following: Informers, client: Client) -> None:
+    async def _schedule(
+        self, live: Live, cache: ObjectCache, following: Informers, client: Client, loads: LoadFeed
+    ) -> None:
         sharing = await self._share_nodes(live, cache, following, client)
         memory = self._memory(client)
         if memory is not None:
@@ -221,7 +229,7 @@ class Run:
         if following.missing:
             _log.info("this cluster does not have: %s", ", ".join(following.missing))
         admitting = self._admitting(live, client)
-        await self._lead(live, sharing, memory, admitting)
+        await self._lead(live, sharing, memory, admitting, self._reload(live, loads))
         if not await self._dispatcher.drain(DRAIN_SECONDS):
             _log.warning("stopping with %d requests under way", len(self._dispatcher))
         if memory is not None:
@@ -308,10 +316,17 @@ class Run:
         client.fence(lambda: self._election is not None and self._election.is_sure)
         return is_leading
 
-    async def _lead(self, live: Live, sharing: Sharing | None, memory: KeptMemory | None, admitting: Admitting) -> None:
+    async def _lead(
+        self,
+        live: Live,
+        sharing: Sharing | None,
+        memory: KeptMemory | None,
+        admitting: Admitting,
+        reloading: Coroutine[Any, Any, object],
+    ) -> None:
         """Decide until we are told to stop, or do not lead any more: then nothing that was decided may be sent."""
         running = asyncio.ensure_future(live.run())
-        beside: list[Coroutine[Any, Any, object]] = [self._stopping.wait(), self._reload(live), admitting.run()]
+        beside: list[Coroutine[Any, Any, object]] = [self._stopping.wait(), reloading, admitting.run()]
         if self._election is not None:
             beside.append(self._election.hold())
         if memory is not None:
@@ -352,16 +367,18 @@ class Run:
                 known = _stamp(path)
                 self._reloading.set()
 
-    async def _reload(self, live: Live) -> None:
+    async def _reload(self, live: Live, loads: LoadFeed) -> None:
         """Take on a new configuration whenever one is there; one that cannot be used changes nothing."""
         while True:
             await self._reloading.wait()
             self._reloading.clear()
             try:
-                self._assembly = read_assembly(self._settings)
+                assembly = read_assembly(self._settings)
+                await loads.use(assembly.load_sources)
             except MooringError as error:
                 _log.error("the configuration stays as it was: %s", error)
                 continue
+            self._assembly = assembly
             self._published = self._read_published()
             await live.replace(self._new_scheduler, self._assembly.config.extenders or ())
             _log.info("the configuration was read again; scheduling for %s", ", ".join(self._assembly.profiles))

@@ -21,25 +21,55 @@ def is_exposition(text: str) -> bool:
     return any(name in text for name in READ)
 
 
+class CardSamples:
+    """Samples of DCGM exporter's metrics, gathered by node and card."""
+
+    def __init__(self) -> None:
+        self._samples: dict[str, dict[str, dict[str, float]]] = {}
+        self._times: dict[str, float] = {}
+
+    def add(self, name: str, labels: Mapping[str, str], value: float, at: float | None, prefers: str = "") -> None:
+        """Take in a sample, of the node that the label `prefers` or else one of NODE_LABELS names.
+
+        Raise InputError if no label names its node or its card. Metrics that are not read here are left out.
+        """
+        if name not in READ:
+            return
+        node = labels.get(prefers) or node_label(labels)
+        card = _label(labels, CARD_LABELS)
+        if node is None or card is None:
+            expected = " or ".join(NODE_LABELS if node is None else CARD_LABELS)
+            raise InputError(f"{name}: expected a label {expected}, found none of them")
+        self._samples.setdefault(node, {}).setdefault(card, {})[name] = value
+        if at is not None:
+            self._times[node] = max(self._times.get(node, 0.0), at)
+
+    def reports(self, now: float | None) -> Iterator[GpuReport]:
+        """A report a node; samples without a time are of now."""
+        for node, cards in self._samples.items():
+            loads = {card: _card(found) for card, found in cards.items()}
+            yield GpuReport(node, self._times.get(node, now), loads)
+
+
 def from_dcgm(text: str, source: str, now: float | None) -> Iterator[GpuReport]:
     """A report a node; samples without a time are of now."""
-    samples: dict[str, dict[str, dict[str, float]]] = {}
-    times: dict[str, float] = {}
+    samples = CardSamples()
     try:
         families = list(text_string_to_metric_families(text))
     except (ValueError, KeyError) as error:
         raise InputError(f"{source}: expected metrics in Prometheus' text form, found {_line(error)}") from error
-    for sample in (sample for family in families for sample in family.samples if sample.name in READ):
-        node = _label(sample.labels, NODE_LABELS)
-        card = _label(sample.labels, CARD_LABELS)
-        if node is None or card is None:
-            expected = " or ".join(NODE_LABELS if node is None else CARD_LABELS)
-            raise InputError(f"{source}: {sample.name}: expected a label {expected}, found none of them")
-        samples.setdefault(node, {}).setdefault(card, {})[sample.name] = sample.value
-        if sample.timestamp is not None:
-            times[node] = max(times.get(node, 0.0), float(sample.timestamp))
-    for node, cards in samples.items():
-        yield GpuReport(node, times.get(node, now), {card: _card(found) for card, found in cards.items()})
+    for sample in (sample for family in families for sample in family.samples):
+        at = None if sample.timestamp is None else float(sample.timestamp)
+        try:
+            samples.add(sample.name, sample.labels, sample.value, at)
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from error
+    return samples.reports(now)
+
+
+def node_label(labels: Mapping[str, str]) -> str | None:
+    """The node that labels name."""
+    return _label(labels, NODE_LABELS)
 
 
 def _label(labels: Mapping[str, str], names: tuple[str, ...]) -> str | None:

@@ -18,6 +18,7 @@ from mooring.kubeapi.http.metrics import Asked, Metrics
 from mooring.kubeapi.http.negotiation import body_type, choose_form
 from mooring.kubeapi.http.openapi import OpenApi
 from mooring.kubeapi.http.paths import Target, parse_target
+from mooring.kubeapi.http.usage import UsageReader
 from mooring.kubeapi.status import (
     ApiError,
     Object,
@@ -63,6 +64,7 @@ class App:
         self._api, self._rbac, self._tokens = api, rbac, tokens
         self._authentication = Authentication(tokens, rbac)
         self._reviews = Reviews(rbac, tokens)
+        self._usage = UsageReader(api)
         self._discovery = Discovery(api.registry, address)
         self._openapi = OpenApi(api)
         self._make_table = make_table
@@ -152,6 +154,8 @@ class App:
             raise method_not_allowed(resource.group, resource.plural, verb) if verb else verb_not_allowed()
         elif resource.namespaced and target.namespace is None and verb not in ("list", "watch"):
             raise verb_not_allowed()
+        elif self._usage.answers(target):
+            await self._usage.answer(exchange, target, shape)
         else:
             await _HANDLERS[verb](exchange, self._api, target, shape)
 

@@ -20,6 +20,7 @@ from mooring.model.kubelet.distributions import Distribution
 from mooring.model.kubelet.life import PodLife
 from mooring.model.kubelet.plan import Timings, plan_of, unreadable_times
 from mooring.model.kubelet.status import status_of
+from mooring.model.kubelet.usage import unreadable_usage
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 RETRY_VOLUMES_SECONDS = 1.0
@@ -180,7 +181,7 @@ class Kubelets(Controller):
             images=self._images.setdefault(name, set()),
         )
         self._lives[metadata["uid"]] = life
-        for complaint in unreadable_times(pod):
+        for complaint in (*unreadable_times(pod), *unreadable_usage(pod)):
             self._container_events.warn(pod, "UnreadableAnnotation", complaint)
         refusal = self._allotments.admit(node, pod)
         if refusal is not None and "deletionTimestamp" not in metadata:
