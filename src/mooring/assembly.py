@@ -13,6 +13,7 @@ from mooring.actions.shares.division import BY_SPEC, WEIGHTED
 from mooring.actions.shares.settings import ShareSettings
 from mooring.actions.shares.volcano.division import PROPORTION
 from mooring.config.batching import BatchingArgs
+from mooring.config.capacity_policy import Capacity
 from mooring.config.colocation import ColocationConfig
 from mooring.config.gangs import CoschedulingArgs, GangSchedulingArgs
 from mooring.config.kai_shard import KaiShard
@@ -105,6 +106,8 @@ class Assembly:
     rebalancing: Rebalancing | None = None
     """Which strategies move pods that run; None: none do."""
     colocation: ColocationConfig | None = None
+    capacity: Capacity | None = None
+    """What nodes can be bought; None: none are."""
     remarks: tuple[str, ...] = ()
     """What was configured and changes nothing, in one line each."""
 
@@ -144,6 +147,7 @@ class Assembly:
             kai=self.kai,
             node_pools=node_pools(self.profiles),
             rebalancing=self.rebalancing,
+            capacity=self.capacity,
             cached=cached,
             clock=clock,
             on_batch=on_batch,
@@ -236,6 +240,7 @@ def assemble(
         settings.kai,
         settings.rebalancing,
         settings.colocation,
+        settings.capacity,
         remarks,
     )
 

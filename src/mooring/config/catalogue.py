@@ -1,11 +1,14 @@
 """InstanceTypeCatalogue: which instance types a provider has, what they hold, and at which prices they are on offer."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from mooring.config.reading import load_documents
 from mooring.config.scheduler import ConfigObject, convert
-from mooring.config.settings import load_documents
 from mooring.errors import ConfigError
 from mooring.model.api.meta import QuantityText, Resources
 from mooring.model.capacity.instance_types import InstanceType, Offering, amounts_of
@@ -32,6 +35,39 @@ class OfferingConfig(ConfigObject):
     reservation_id: str = ""
     reservation_capacity: int = 0
     """How many nodes still fit the reservation."""
+    quantity: int | None = None
+    """How many nodes the embedded control plane has of it at a time; None: any number."""
+
+
+class FaultsConfig(ConfigObject):
+    """What goes wrong with launches on the embedded control plane: the share of them, each from 0 to 1."""
+
+    fail: float = 0.0
+    """The provider refuses the launch."""
+    wrong_type: float = 0.0
+    """A node of another instance type appears."""
+    never_register: float = 0.0
+    """The machine is launched, and its node never appears."""
+    late: float = 0.0
+    """The node takes `lateSeconds` longer."""
+    late_seconds: float = 60.0
+    seed: int = 0
+
+
+class ProviderConfig(ConfigObject):
+    """How the provider of the embedded control plane behaves."""
+
+    launch_seconds: float = 1.0
+    """From the NodeClaim to the machine."""
+    register_seconds: float = 2.0
+    """From the machine to its node."""
+    registration_timeout_seconds: float = 900.0
+    """When a claim is given up whose node has not appeared."""
+    spot_lifetime_seconds: float | None = None
+    """After which spot nodes are taken back; None: never."""
+    spot_notice_seconds: float = 120.0
+    """How long before that a spot node is tainted."""
+    faults: FaultsConfig = msgspec.field(default_factory=FaultsConfig)
 
 
 class InstanceTypeConfig(ConfigObject):
@@ -52,18 +88,39 @@ class CatalogueConfig(ConfigObject):
     api_version: str
     kind: str
     instance_types: list[InstanceTypeConfig]
+    provider: ProviderConfig = msgspec.field(default_factory=ProviderConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What can be bought, and how the embedded control plane sells it."""
+
+    instance_types: tuple[InstanceType, ...]
+    provider: ProviderConfig
+    quantities: dict[tuple[str, str, str], int]
+    """By instance type, zone and capacity type: how many nodes there are at a time, where that is limited."""
 
 
 def load_catalogue(path: Path) -> tuple[InstanceType, ...]:
-    """Read a catalogue from a file; raise ConfigError for the first thing that is wrong with it."""
-    documents = [document for document in load_documents(path) if document is not None]
-    if len(documents) != 1:
-        raise ConfigError(str(path), "", expected=f"one {KIND}", found=f"{len(documents)} documents")
-    return parse_catalogue(documents[0], str(path))
+    """Read instance types from a file; raise ConfigError for the first thing that is wrong with it."""
+    return load_whole_catalogue(path).instance_types
 
 
 def parse_catalogue(document: Any, source: str) -> tuple[InstanceType, ...]:
     """Give a parsed document its type, and make instance types of it."""
+    return parse_whole_catalogue(document, source).instance_types
+
+
+def load_whole_catalogue(path: Path) -> Catalogue:
+    """Read a catalogue with its provider from a file; raise ConfigError for the first thing that is wrong with it."""
+    documents = [document for document in load_documents(path) if document is not None]
+    if len(documents) != 1:
+        raise ConfigError(str(path), "", expected=f"one {KIND}", found=f"{len(documents)} documents")
+    return parse_whole_catalogue(documents[0], str(path))
+
+
+def parse_whole_catalogue(document: Any, source: str) -> Catalogue:
+    """Give a parsed document its type."""
     if not isinstance(document, dict):
         raise ConfigError(source, "", expected=f"a {KIND}", found=type(document).__name__)
     for field, wanted in (("kind", KIND), ("apiVersion", API_VERSION)):
@@ -80,7 +137,41 @@ def parse_catalogue(document: Any, source: str) -> tuple[InstanceType, ...]:
             found = f'"{each.name}" again, after instanceTypes[{first}]'
             raise ConfigError(source, f"{path}.name", expected="each name once", found=found)
         _check(each, source, path)
-    return tuple(_instance_type(each) for each in config.instance_types)
+    _check_provider(config.provider, source)
+    return Catalogue(
+        tuple(_instance_type(each) for each in config.instance_types),
+        config.provider,
+        {
+            (each.name, offering.zone, offering.capacity_type): offering.quantity
+            for each in config.instance_types
+            for offering in each.offerings
+            if offering.quantity is not None
+        },
+    )
+
+
+def _check_provider(provider: ProviderConfig, source: str) -> None:
+    faults = provider.faults
+    for name, share in (
+        ("fail", faults.fail),
+        ("wrongType", faults.wrong_type),
+        ("neverRegister", faults.never_register),
+        ("late", faults.late),
+    ):
+        if not 0 <= share <= 1:
+            where = f"provider.faults.{name}"
+            raise ConfigError(source, where, expected="a share from 0 to 1", found=f"{share:g}")
+    for name, seconds in (
+        ("launchSeconds", provider.launch_seconds),
+        ("registerSeconds", provider.register_seconds),
+        ("registrationTimeoutSeconds", provider.registration_timeout_seconds),
+        ("spotLifetimeSeconds", provider.spot_lifetime_seconds),
+        ("spotNoticeSeconds", provider.spot_notice_seconds),
+        ("faults.lateSeconds", faults.late_seconds),
+    ):
+        if seconds is not None and seconds < 0:
+            where = f"provider.{name}"
+            raise ConfigError(source, where, expected="a number of at least 0", found=f"{seconds:g}")
 
 
 def _check(each: InstanceTypeConfig, source: str, path: str) -> None:
@@ -120,6 +211,9 @@ def _check_offering(offering: OfferingConfig, source: str, path: str) -> None:
         found = "none" if offering.capacity_type == RESERVED else f'"{offering.reservation_id}"'
         expected = "a reservation's id with capacityType reserved, and with no other"
         raise ConfigError(source, f"{path}.reservationId", expected=expected, found=found)
+    if offering.quantity is not None and offering.quantity < 0:
+        found = str(offering.quantity)
+        raise ConfigError(source, f"{path}.quantity", expected="a number of at least 0", found=found)
     if offering.reservation_capacity < 0:
         found = str(offering.reservation_capacity)
         raise ConfigError(source, f"{path}.reservationCapacity", expected="a number of at least 0", found=found)

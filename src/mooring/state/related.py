@@ -9,6 +9,7 @@ from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlic
 from mooring.model.api.elastic_quota import ElasticQuota, QuotaIndex
 from mooring.model.api.kai_queue import KIND as KAI_QUEUE
 from mooring.model.api.kai_queue import KaiQueue
+from mooring.model.api.karpenter import NodeClaim, NodePool, Provisioner
 from mooring.model.api.kueue import Topology
 from mooring.model.api.meta import Labels, Namespace
 from mooring.model.api.node_resource_topology import NodeResourceTopology
@@ -24,7 +25,7 @@ from mooring.model.api.volumes import (
     StorageClass,
     VolumeAttachment,
 )
-from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
+from mooring.model.api.workloads import DaemonSet, ReplicaSet, ReplicationController, StatefulSet
 from mooring.model.api.yunikorn_queues import KIND as YUNIKORN
 from mooring.model.api.yunikorn_queues import YuniKornQueues
 from mooring.model.devices.dialects.koordinator import Device as KoordinatorDevice
@@ -35,6 +36,11 @@ from mooring.model.what_matters import is_same_to_engine
 
 KEPT_ELSEWHERE = frozenset({"ResourceSlice", "DeviceClass", "DeviceTaintRule", "ResourceClaim", "Device"})
 """Kinds whose changes count as far as they change devices, or what is held of them (`DeviceTable.version`)."""
+
+
+FOR_CAPACITY = frozenset({"DaemonSet", "NodePool", "NodeClaim", "Provisioner"})
+"""Kinds that only those read who buy nodes: no plugin has another answer because of them."""
+_NO_NEWS = KEPT_ELSEWHERE | FOR_CAPACITY
 
 
 class RelatedObjects:
@@ -72,6 +78,10 @@ class RelatedObjects:
         self.autoscalers: dict[str, VerticalPodAutoscaler] = {}
         self.yunikorn: dict[str, YuniKornQueues] = {}
         """The queues of YuniKorn's configuration, if there is one."""
+        self.daemon_sets: dict[str, DaemonSet] = {}
+        self.node_pools: dict[str, NodePool] = {}
+        self.node_claims: dict[str, NodeClaim] = {}
+        self.provisioners: dict[str, Provisioner] = {}
         self._quotas: tuple[int, QuotaIndex] | None = None
         self._by_kind: dict[str, dict[str, Any]] = {
             "Namespace": self.namespaces,
@@ -102,17 +112,21 @@ class RelatedObjects:
             "ElasticQuota": self.elastic_quotas,
             "VerticalPodAutoscaler": self.autoscalers,
             YUNIKORN: self.yunikorn,
+            "DaemonSet": self.daemon_sets,
+            "NodePool": self.node_pools,
+            "NodeClaim": self.node_claims,
+            "Provisioner": self.provisioners,
         }
 
     def put(self, found: Related) -> None:
         known, key = self._by_kind[found.kind], object_key(found)
         is_new = key not in known or not is_same_to_engine(known[key], found)
-        if is_new and found.kind not in KEPT_ELSEWHERE:
+        if is_new and found.kind not in _NO_NEWS:
             self.version += 1
         known[key] = found
 
     def remove(self, kind: str, key: str) -> None:
-        if self._by_kind[kind].pop(key, None) is not None and kind not in KEPT_ELSEWHERE:
+        if self._by_kind[kind].pop(key, None) is not None and kind not in _NO_NEWS:
             self.version += 1
 
     def find(self, kind: str, key: str) -> Any | None:

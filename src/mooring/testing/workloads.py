@@ -36,8 +36,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
+from mooring.config.reading import load_documents
 from mooring.config.scheduler import convert
-from mooring.config.settings import load_documents
 from mooring.errors import ConfigError
 from mooring.model.loading.replicas import ExpressionError, compile_pattern, fill, is_json_object
 from mooring.model.values.durations import EXPECTED_DURATION, parse_duration
