@@ -14,6 +14,7 @@ from mooring.actions.shares.settings import ShareSettings
 from mooring.actions.shares.volcano.division import PROPORTION
 from mooring.config.batching import BatchingArgs
 from mooring.config.capacity_policy import Capacity
+from mooring.config.catalogue import load_whole_catalogue
 from mooring.config.colocation import ColocationConfig
 from mooring.config.gangs import CoschedulingArgs, GangSchedulingArgs
 from mooring.config.kai_shard import KaiShard
@@ -182,13 +183,19 @@ def assemble(
     *,
     plugin_files: Sequence[Path] = (),
     extra_plugins: Iterable[type[Plugin]] = (),
+    catalogue: Path | None = None,
     source: str = "configuration",
 ) -> Assembly:
-    """Put profiles together from a configuration (or its file) and everybody's plugins."""
+    """Put profiles together from a configuration (or its file) and everybody's plugins.
+
+    `catalogue` is the file of an InstanceTypeCatalogue, where the configuration has none.
+    """
     if isinstance(config, Path):
         source = str(config)
         config = load_settings(config)
     settings = config if isinstance(config, Settings) else Settings(config or SchedulerConfig())
+    if catalogue is not None:
+        settings = replace(settings, catalogue=load_whole_catalogue(catalogue))
     config = settings.scheduler
     registry = Registry([*(plugin for plugin, _ in DEFAULT_PLUGINS), *OPTIONAL_PLUGINS])
     registry.add_installed()

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from mooring.config.catalogue import Catalogue
 from mooring.config.scheduler import ConfigObject, convert
 from mooring.errors import ConfigError
+from mooring.model.capacity.provider import Catalogue
 
 KIND = "CapacityPolicy"
 API_VERSION = "config.mooring.dev/v1alpha1"

@@ -1,11 +1,8 @@
 """InstanceTypeCatalogue: which instance types a provider has, what they hold, and at which prices they are on offer."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from mooring.config.reading import load_documents
 from mooring.config.scheduler import ConfigObject, convert
@@ -13,12 +10,15 @@ from mooring.errors import ConfigError
 from mooring.model.api.meta import QuantityText, Resources
 from mooring.model.capacity.instance_types import InstanceType, Offering, amounts_of
 from mooring.model.capacity.labels import CAPACITY_TYPE, CAPACITY_TYPES, INSTANCE_TYPE, RESERVED, ZONE
+from mooring.model.capacity.provider import Catalogue, Provider
 from mooring.model.capacity.requirements import Requirement, Requirements
 from mooring.model.values.quantity import QuantityError, parse_quantity
 from mooring.model.values.requests import CPU, MEMORY, PODS
 
 KIND = "InstanceTypeCatalogue"
 API_VERSION = "mooring.dev/v1alpha1"
+BUILT_IN = Path(__file__).with_name("catalogue.yaml")
+"""What `mooring up` sells where nothing else is given."""
 DEFAULT_PODS = 110
 """The kubelet's own limit, for types that say nothing of pods."""
 
@@ -39,37 +39,6 @@ class OfferingConfig(ConfigObject):
     """How many nodes the embedded control plane has of it at a time; None: any number."""
 
 
-class FaultsConfig(ConfigObject):
-    """What goes wrong with launches on the embedded control plane: the share of them, each from 0 to 1."""
-
-    fail: float = 0.0
-    """The provider refuses the launch."""
-    wrong_type: float = 0.0
-    """A node of another instance type appears."""
-    never_register: float = 0.0
-    """The machine is launched, and its node never appears."""
-    late: float = 0.0
-    """The node takes `lateSeconds` longer."""
-    late_seconds: float = 60.0
-    seed: int = 0
-
-
-class ProviderConfig(ConfigObject):
-    """How the provider of the embedded control plane behaves."""
-
-    launch_seconds: float = 1.0
-    """From the NodeClaim to the machine."""
-    register_seconds: float = 2.0
-    """From the machine to its node."""
-    registration_timeout_seconds: float = 900.0
-    """When a claim is given up whose node has not appeared."""
-    spot_lifetime_seconds: float | None = None
-    """After which spot nodes are taken back; None: never."""
-    spot_notice_seconds: float = 120.0
-    """How long before that a spot node is tainted."""
-    faults: FaultsConfig = msgspec.field(default_factory=FaultsConfig)
-
-
 class InstanceTypeConfig(ConfigObject):
     """A kind of node."""
 
@@ -88,17 +57,7 @@ class CatalogueConfig(ConfigObject):
     api_version: str
     kind: str
     instance_types: list[InstanceTypeConfig]
-    provider: ProviderConfig = msgspec.field(default_factory=ProviderConfig)
-
-
-@dataclass(frozen=True, slots=True)
-class Catalogue:
-    """What can be bought, and how the embedded control plane sells it."""
-
-    instance_types: tuple[InstanceType, ...]
-    provider: ProviderConfig
-    quantities: dict[tuple[str, str, str], int]
-    """By instance type, zone and capacity type: how many nodes there are at a time, where that is limited."""
+    provider: Provider = Provider()
 
 
 def load_catalogue(path: Path) -> tuple[InstanceType, ...]:
@@ -150,7 +109,7 @@ def parse_whole_catalogue(document: Any, source: str) -> Catalogue:
     )
 
 
-def _check_provider(provider: ProviderConfig, source: str) -> None:
+def _check_provider(provider: Provider, source: str) -> None:
     faults = provider.faults
     for name, share in (
         ("fail", faults.fail),

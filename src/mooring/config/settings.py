@@ -19,7 +19,7 @@ from mooring.config import (
     volcano_scheduler,
 )
 from mooring.config.capacity_policy import Capacity, CapacityPolicy, parse_capacity_policy
-from mooring.config.catalogue import Catalogue, parse_whole_catalogue
+from mooring.config.catalogue import parse_whole_catalogue
 from mooring.config.colocation import ColocationConfig, holds_colocation, parse_colocation
 from mooring.config.descheduler import DeschedulerPolicy, parse_descheduler_policy
 from mooring.config.kai_shard import KaiShard, parse_kai_shard
@@ -34,6 +34,7 @@ from mooring.config.volcano_scheduler import VolcanoScheduler, is_volcano_schedu
 from mooring.config.yunikorn import YuniKornConfig, is_yunikorn, parse_yunikorn
 from mooring.errors import ConfigError
 from mooring.model.api.yunikorn_queues import KIND as YUNIKORN
+from mooring.model.capacity.provider import Catalogue
 from mooring.model.colocation.strategy import CONFIG_NAME
 from mooring.model.devices import sharing_config
 from mooring.model.devices.sharing_config import BadConfig, SharingConfig, is_sharing_config, read_sharing_config
@@ -132,9 +133,6 @@ def parse_settings(documents: list[Any], source: str) -> Settings:
             first[kind] = where.removeprefix(f"{source}: ")
             name, parse = _PARSERS[kind]
             parts[name] = parse(found, where)
-    if "capacity_policy" in parts and "catalogue" not in parts:
-        expected = f"a {catalogue.KIND} beside the {capacity_policy.KIND}: it says what can be bought"
-        raise ConfigError(source, "kind", expected=expected, found="none")
     if "rebalance" in parts and "descheduler" not in parts:
         expected = f"a {descheduler.KIND} beside the {rebalance_policy.KIND}: it says which strategies run"
         raise ConfigError(source, "", expected=expected, found="none")

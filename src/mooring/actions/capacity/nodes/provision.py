@@ -16,7 +16,7 @@ from mooring.config.capacity_policy import Capacity
 from mooring.engine.action import Action, Cycle
 from mooring.engine.disruption import begin
 from mooring.engine.queue.entries import Entry
-from mooring.model.decisions import Decision
+from mooring.model.decisions import Decision, Wait
 from mooring.model.keys import PodKey
 from mooring.state.plans import Held, Plan, Reason
 from mooring.state.pods import UNBOUND
@@ -68,4 +68,4 @@ class Provision(Action):
         )
         for pod in pods:
             cycle.queue.set_aside(entries[pod.key])
-        return begin(cluster, plan)[1]
+        return [*begin(cluster, plan)[1], *(Wait(pod.key, plan.message) for pod in pods)]
