@@ -110,3 +110,64 @@ def test_a_pool_that_contradicts_itself_is_refused(kubectl: Kubectl) -> None:
     bad = POOLS.replace("limits: {cpu: 1000}", "limits: {cpu: -1}")
     with pytest.raises(Refused, match=r"spec\.limits"):
         kubectl("apply -f -", bad)
+
+
+QUEUES = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: any}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: team}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+    - coveredResources: [cpu]
+      flavors:
+        - {name: any, resources: [{name: cpu, nominalQuota: %(quota)d}]}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: team, namespace: default}
+spec: {clusterQueue: team}
+"""
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: train
+  namespace: default
+  labels: {kueue.x-k8s.io/queue-name: team}
+spec:
+  suspend: true
+  parallelism: 4
+  completions: 4
+  template:
+    metadata: {labels: {app: train}}
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 0
+      nodeSelector: {karpenter.sh/nodepool: general}
+      containers:
+        - name: main
+          image: registry.example.com/train:v1
+          command: [sleep, "3600"]
+          resources: {requests: {cpu: "12"}}
+"""
+
+
+def test_work_that_queues_is_bought_for_once_it_has_quota(kubectl: Kubectl) -> None:
+    kubectl("apply -f -", POOLS)
+    kubectl("apply -f -", QUEUES % {"quota": 40})
+    kubectl("apply -f -", JOB)
+    waits = "get workloads.kueue.x-k8s.io -o jsonpath={..conditions[?(@.type=='QuotaReserved')].status}"
+    eventually(lambda: kubectl(waits).strip("'") == "False", lambda: kubectl("get workloads.kueue.x-k8s.io -o yaml"))
+    kubectl("apply -f -", WORK % {"name": "other", "replicas": 3, "selector": "karpenter.sh/nodepool: general"})
+    eventually(lambda: running(kubectl, "other") == 3, lambda: kubectl("get nodeclaims,nodes,pods -o wide"))
+    # Meanwhile nodes were bought, and none for the job: it would take one of sixteen CPUs or more.
+    sizes = {each["node.kubernetes.io/instance-type"] for each in claims(kubectl, "general")}
+    assert sizes <= {"compute-2", "compute-4", "compute-8"}
+
+    kubectl("apply -f -", QUEUES % {"quota": 48})
+    eventually(lambda: running(kubectl, "train") == 4, lambda: kubectl("get nodeclaims,nodes,pods -o wide"))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace as with_fields
 
 from mooring.assembly import assemble
@@ -17,8 +18,8 @@ from mooring.model.api.pods import Pod
 from mooring.model.capacity.claims import as_resources, cheapest_of, claim_requirements, labels_of
 from mooring.model.capacity.labels import INITIALIZED, NODE_POOL, REGISTERED
 from mooring.model.decisions import Bind, Decision, Evict, Launch, Terminate
-from mooring.model.events import Failed, NodeLost, NodeSeen, ObjectLost, ObjectSeen, PodLost, PodSeen
-from mooring.model.objects.kinds import find_kind
+from mooring.model.events import Failed, GangSeen, NodeLost, NodeSeen, ObjectLost, ObjectSeen, PodLost, PodSeen
+from mooring.model.gangs.gang import Gang
 from mooring.model.values.requests import CPU
 from mooring.testing.builders import make_pod
 
@@ -44,10 +45,6 @@ def instance(name: str, cpus: int, price: float | None = None, **more: Any) -> d
 
 
 def node_pool(name: str = "general", **spec: Any) -> NodePool:
-    kind = find_kind("karpenter.sh/v1", "NodePool")
-    assert kind is not None
-    import msgspec
-
     made = msgspec.convert(
         {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}, NodePool
     )
@@ -61,6 +58,7 @@ class Faults:
 
     refuse: Callable[[], bool] = lambda: False
     short: Callable[[], bool] = lambda: False
+    sold_out: Callable[[str], bool] = lambda claim: False
     wrong: Callable[[], bool] = lambda: False
     never: Callable[[], bool] = lambda: False
     delay: Callable[[], float] = lambda: 30.0
@@ -91,6 +89,7 @@ class World:
         self.evicted: list[str] = []
         self.log: list[tuple[float, Decision]] = []
         self.refuses_evictions = False
+        self.gangs: list[Gang] = []
         self.scheduler = self._new_scheduler()
 
     # The scheduler, and its end.
@@ -104,10 +103,15 @@ class World:
         self.scheduler.handle(*(ObjectSeen(pool) for pool in self.pools))
         self.scheduler.handle(*(ObjectSeen(claim) for claim in self.claims.values()))
         self.scheduler.handle(*(NodeSeen(node) for node in self.nodes.values()))
+        self.scheduler.handle(*(GangSeen(gang) for gang in self.gangs))
         self.scheduler.handle(*(PodSeen(pod) for pod in self.pods.values()))
 
     def begin(self) -> None:
         self.scheduler.handle(*(ObjectSeen(pool) for pool in self.pools))
+
+    def add_gang(self, gang: Gang) -> None:
+        self.gangs.append(gang)
+        self.scheduler.handle(GangSeen(gang))
 
     # Work.
 
@@ -207,7 +211,7 @@ class World:
             self._put_claim(with_fields(claim, status=status))
 
     def _begin_launch(self, name: str) -> None:
-        if self.faults.short():
+        if self.faults.short() or self.faults.sold_out(name):
             self.after(5.0, lambda: self._give_up(name))
         elif not self.faults.never():
             wrong = self.faults.wrong()

@@ -1,13 +1,15 @@
 """A planned node as an offer: the node that is expected, and the claim that asks a provider for it."""
 
+from collections.abc import Mapping
+
 from mooring.actions.capacity.karpenter.planned import NewNode
-from mooring.model.api.karpenter import NodeClaim, NodeClaimSpec, NodeRequirement, ResourceRequests
+from mooring.model.api.karpenter import NodeClaim, NodeClaimSpec, NodePool, NodeRequirement, ResourceRequests
 from mooring.model.api.meta import ObjectMeta
 from mooring.model.api.nodes import Node, NodeSpec, NodeStatus
 from mooring.model.capacity.claims import as_resources, labels_of
-from mooring.model.capacity.instance_types import InstanceType, Offering
-from mooring.model.capacity.labels import INITIALIZED, INSTANCE_TYPE, NODE_POOL, REGISTERED
-from mooring.model.capacity.requirements import Requirement, Requirements
+from mooring.model.capacity.instance_types import Amounts, InstanceType, Offering
+from mooring.model.capacity.labels import CAPACITY_TYPE, INITIALIZED, INSTANCE_TYPE, NODE_POOL, REGISTERED, ZONE
+from mooring.model.capacity.requirements import Requirement, Requirements, from_labels
 from mooring.model.node_offer import NodeOffer
 
 
@@ -32,18 +34,36 @@ def offer_of(node: NewNode) -> NodeOffer:
     return NodeOffer(expected, claim=_claim(node))
 
 
+def offer_of_type(pool: NodePool, kind: InstanceType, offering: Offering, labels: Mapping[str, str]) -> NodeOffer:
+    """A node of exactly this type, offering and domain, from a pool."""
+    template = pool.spec.template
+    exact = {**labels, INSTANCE_TYPE: kind.name, ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
+    own = {**exact, **(template.metadata.labels or {}), NODE_POOL: pool.name}
+    kept = {key: text for key, text in own.items() if key not in (REGISTERED, INITIALIZED)}
+    expected = Node(
+        metadata=ObjectMeta(name=pool.name, labels=kept, annotations=template.metadata.annotations),
+        spec=NodeSpec(taints=list(template.spec.taints) if template.spec.taints else None),
+        status=NodeStatus(capacity=as_resources(kind.capacity), allocatable=as_resources(kind.allocatable)),
+    )
+    wanted = from_labels({key: text for key, text in kept.items() if key != NODE_POOL})
+    return NodeOffer(expected, claim=_claim_for(pool, wanted, {}))
+
+
 def _claim(node: NewNode) -> NodeClaim:
     """What a provider is asked for: any of the types that the pods fit on, as Karpenter asks."""
-    pool = node.template.pool
-    template = pool.spec.template
     wanted = node.launch_requirements().without(NODE_POOL, REGISTERED, INITIALIZED)
     wanted = wanted.replaced(INSTANCE_TYPE, Requirement(frozenset(node.instance_types)))
+    return _claim_for(node.template.pool, wanted, node.requests)
+
+
+def _claim_for(pool: NodePool, wanted: Requirements, requests: Amounts) -> NodeClaim:
+    template = pool.spec.template
     labels = {**(template.metadata.labels or {}), NODE_POOL: pool.name}
     return NodeClaim(
         metadata=ObjectMeta(labels=labels, annotations=template.metadata.annotations),
         spec=NodeClaimSpec(
             requirements=_spelled(wanted),
-            resources=ResourceRequests(requests=as_resources(node.requests)),
+            resources=ResourceRequests(requests=as_resources(requests)),
             taints=template.spec.taints,
             startup_taints=template.spec.startup_taints,
             node_class_ref=template.spec.node_class_ref,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from mooring.actions.capacity.karpenter.planned import NewNode, launchable
 from mooring.actions.capacity.karpenter.provisioning import provision
+from mooring.actions.capacity.nodes.gangs import buy_for_gang, has_orphans, waiting_gangs
 from mooring.actions.capacity.nodes.offers import best_of, offer_of
 from mooring.actions.capacity.nodes.picture import pools_of, situation_of, subject_of, waiting_for_nodes
 from mooring.actions.gangs.rehearsal import Rehearsal
@@ -36,6 +37,19 @@ class Provision(Action):
     def run(self, cycle: Cycle) -> list[Decision]:
         if len(cycle.queue):
             return []  # pods that may fit have their turns first
+        return [*self._for_pods(cycle), *self._for_gangs(cycle)]
+
+    def _for_gangs(self, cycle: Cycle) -> list[Decision]:
+        """Buy for gangs, the first of the queue first; each has what those before it were planned with in its way."""
+        decisions: list[Decision] = []
+        gangs = [] if has_orphans(cycle.cluster) else waiting_gangs(cycle.queue)
+        timeout = self._capacity.policy.registration_timeout_seconds
+        for gang in sorted(gangs, key=lambda gang: (gang.key, gang.arrival)):
+            situation = situation_of(cycle.cluster, self._capacity, (), cycle.now)
+            decisions += buy_for_gang(cycle, self._rehearsal, gang, situation, timeout)
+        return decisions
+
+    def _for_pods(self, cycle: Cycle) -> list[Decision]:
         entries = {entry.record.key: entry for entry in waiting_for_nodes(cycle.queue)}
         if not entries:
             return []

@@ -12,6 +12,7 @@ from mooring.actions.capacity.karpenter.consolidation import Command, Consolidat
 from mooring.actions.capacity.karpenter.drift import replace_drifted
 from mooring.actions.capacity.karpenter.planned import NewNode
 from mooring.actions.capacity.karpenter.snapshot import Snapshot, is_owned_by
+from mooring.actions.capacity.nodes.gangs import has_orphans, waiting_gangs
 from mooring.actions.capacity.nodes.offers import best_of, offer_of
 from mooring.actions.capacity.nodes.picture import pools_of, situation_of, waiting_for_nodes
 from mooring.actions.gangs.rehearsal import Rehearsal
@@ -47,6 +48,8 @@ class ReleaseNodes(Action):
         cluster, policy = cycle.cluster, self._capacity.policy
         decisions = [*self._forgotten(cycle)]
         is_busy = any(plan.reason in (Reason.SCALE_UP, Reason.CONSOLIDATION) for _, plan in cluster.plans())
+        # After a restart, the nodes of a gang come one by one: those that are there are not empty for nothing.
+        is_busy = is_busy or (has_orphans(cluster) and bool(waiting_gangs(cycle.queue)))
         if not policy.consolidate or len(cycle.queue) or is_busy or not pools_of(cluster):
             return decisions
         pending = [entry.record.pod for entry in waiting_for_nodes(cycle.queue)]
@@ -92,7 +95,7 @@ class ReleaseNodes(Action):
         if replacement is None:
             return None
         offer = offer_of(replacement)
-        if places_for(cycle.cluster, self._rehearsal, names, [offer]) is None:
+        if places_for(cycle.cluster, self._rehearsal, names, [offer]) is None or not _may_leave(cycle, names, message):
             return None
         plan = Plan(
             Reason.CONSOLIDATION,
@@ -105,6 +108,13 @@ class ReleaseNodes(Action):
             cost=best_of(replacement)[1].price,
         )
         return begin(cycle.cluster, plan)[1]
+
+
+def _may_leave(cycle: Cycle, names: Sequence[str], message: str) -> bool:
+    """Tell whether the pods of nodes could be evicted now: nothing is bought for pods that may not leave."""
+    records = [record for name in names for record in moving_pods(cycle.cluster, name)]
+    with cycle.cluster.what_if():
+        return not isinstance(disrupt(cycle.cluster, cycle.queue, records, Voluntary(message)), Refusal)
 
 
 def _launchable(node: NewNode) -> NewNode | None:
@@ -149,8 +159,8 @@ class Protection:
     def _may_move(self, record: PodRecord) -> bool:
         if record.nominated or record.leaving is not None or record.assumed:
             return False
-        if controller_of(record.pod.metadata) is None:
-            return False
+        if controller_of(record.pod.metadata) is None or self._cluster.gangs.of(record.key) is not None:
+            return False  # nothing would bring it back, or its gang would be left without it
         return record.pod.spec.scheduler_name in self._profiles and record.key not in self._cluster.tenants.workload_of
 
 
