@@ -8,7 +8,8 @@
                                            # (through the API of the embedded control plane); or what is done in a
                                            # trial: rows on offer, as many as sizes.pods, or running pods amended;
                                            # or usage: samples of as many containers as sizes.pods, minute by minute;
-                                           # or a loop of the autoscaler: scale-up, or scale-down (no pods come)
+                                           # or a loop of the autoscaler: scale-up, or scale-down (no pods come);
+                                           # or what Karpenter decides: provision, or consolidate (no pods come)
     nodes: [{a Node, with expressions over i}]
     objects: [{anything else: services, priority classes}]
     each: [{perPods: 50, template: {...}}] # one of these for every 50 pods (or perNodes), with expressions over i
@@ -24,6 +25,7 @@
     config: {a configuration, or a list of several kinds}
     groups: [{a node group}]               # of the autoscaler, as src/mooring/config/node_groups.py reads them
     flags: ["--expander=least-nodes"]      # and its flags
+    types: 400                             # of Karpenter: how many instance types there are to buy
 
 `{i}`, `{i%3}` and the like may stand anywhere in a template; `i` counts the objects made from it. Instead of `perNode`,
 running pods may be a `share` of those to place; then they name their nodes themselves. Where time passes, a pod that
@@ -99,6 +101,8 @@ class Workload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         "usage",
         "scale-up",
         "scale-down",
+        "provision",
+        "consolidate",
     ] = "pod"
     objects: list[dict[str, Any]] = []
     each: list[Each] = []
@@ -110,6 +114,8 @@ class Workload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     groups: list[dict[str, Any]] = []
     flags: list[str] = []
     """Node groups and flags of the autoscaler."""
+    types: AtLeastOne = 400
+    """How many instance types there are to buy."""
 
 
 class Coming(NamedTuple):
