@@ -12,6 +12,7 @@ import msgspec
 from mooring.cli.output import VERSION
 from mooring.report.capacity import CapacityResult
 from mooring.report.explain.data import PodExplanation
+from mooring.report.node_groups import NodeGroupsResult
 from mooring.report.queues.data import QueuesResult
 from mooring.report.rebalance import RebalanceResult
 from mooring.report.recommendations import Recommendations
@@ -28,6 +29,7 @@ PRINTED: dict[str, Any] = {
     "Rebalance": RebalanceResult,
     "Recommendations": Recommendations,
     "Capacity": CapacityResult,
+    "NodeGroups": NodeGroupsResult,
 }
 """By kind, what `schedule`, `queues`, `explain`, `rebalance`, `recommend` and `capacity` print; stories with --then."""
 

@@ -13,6 +13,8 @@ from mooring.actions.shares.division import BY_SPEC, WEIGHTED
 from mooring.actions.shares.settings import ShareSettings
 from mooring.actions.shares.volcano.division import PROPORTION
 from mooring.config.batching import BatchingArgs
+from mooring.config.capacity_policy import Capacity
+from mooring.config.catalogue import load_whole_catalogue
 from mooring.config.colocation import ColocationConfig
 from mooring.config.gangs import CoschedulingArgs, GangSchedulingArgs
 from mooring.config.kai_shard import KaiShard
@@ -106,6 +108,8 @@ class Assembly:
     rebalancing: Rebalancing | None = None
     """Which strategies move pods that run; None: none do."""
     colocation: ColocationConfig | None = None
+    capacity: Capacity | None = None
+    """What nodes can be bought; None: none are."""
     remarks: tuple[str, ...] = ()
     """What was configured and changes nothing, in one line each."""
     load_sources: LoadSources | None = None
@@ -147,6 +151,7 @@ class Assembly:
             kai=self.kai,
             node_pools=node_pools(self.profiles),
             rebalancing=self.rebalancing,
+            capacity=self.capacity,
             cached=cached,
             clock=clock,
             on_batch=on_batch,
@@ -183,13 +188,19 @@ def assemble(
     *,
     plugin_files: Sequence[Path] = (),
     extra_plugins: Iterable[type[Plugin]] = (),
+    catalogue: Path | None = None,
     source: str = "configuration",
 ) -> Assembly:
-    """Put profiles together from a configuration (or its file) and everybody's plugins."""
+    """Put profiles together from a configuration (or its file) and everybody's plugins.
+
+    `catalogue` is the file of an InstanceTypeCatalogue, where the configuration has none.
+    """
     if isinstance(config, Path):
         source = str(config)
         config = load_settings(config)
     settings = config if isinstance(config, Settings) else Settings(config or SchedulerConfig())
+    if catalogue is not None:
+        settings = replace(settings, catalogue=load_whole_catalogue(catalogue))
     config = settings.scheduler
     registry = Registry([*(plugin for plugin, _ in DEFAULT_PLUGINS), *OPTIONAL_PLUGINS])
     registry.add_installed()
@@ -242,6 +253,7 @@ def assemble(
         settings.kai,
         settings.rebalancing,
         settings.colocation,
+        settings.capacity,
         remarks,
         settings.load_sources,
     )

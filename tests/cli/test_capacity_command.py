@@ -9,6 +9,7 @@ import pytest
 from mooring.cli.main import run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "capacity"
+GROUPS, WAITING = (str(EXAMPLE / "node-groups" / name) for name in ("groups.yaml", "cluster.yaml"))
 CLUSTER, WORK, CATALOGUE = (str(EXAMPLE / name) for name in ("cluster.yaml", "work.yaml", "catalogue.yaml"))
 
 
@@ -65,11 +66,50 @@ def test_an_old_provisioner_is_bought_from_like_a_pool(tmp_path: Path, capfd: py
     ]
 
 
+def decide_groups(capfd: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert run(["capacity", "-q", "-o", "json", "-f", WAITING, "--node-groups", GROUPS, *arguments]) == 0
+    found: dict[str, Any] = json.loads(capfd.readouterr().out)
+    return found
+
+
+def test_node_groups_grow_as_the_cluster_autoscaler_would(capfd: pytest.CaptureFixture[str]) -> None:
+    found = decide_groups(capfd)
+    assert (found["kind"], found["result"]) == ("NodeGroups", "ScaleUpSuccessful")
+    assert found["grow"] == [{"group": "small", "fromSize": 1, "toSize": 3}]
+    assert found["pods"] == ["default/web-0", "default/web-1"]
+    assert [each["pods"] for each in found["unhelped"]] == [["default/giant"]]
+
+
+def test_flags_of_the_autoscaler_change_which_group_grows(capfd: pytest.CaptureFixture[str]) -> None:
+    found = decide_groups(capfd, "--autoscaler-flag=--expander=least-nodes")
+    assert found["grow"] == [{"group": "large", "fromSize": 0, "toSize": 1}]
+
+
+def test_node_groups_as_a_table(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["capacity", "-q", "-f", WAITING, "--node-groups", GROUPS]) == 0
+    said = capfd.readouterr().out.splitlines()
+    assert said[0] == "ScaleUpSuccessful: 2 nodes for 2 pods; no group for 1 pod"
+    assert ["small", "1", "3"] in [line.split() for line in said]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         pytest.param(
-            ["-f", CLUSTER], "error: Missing option '--catalogue' (see mooring capacity --help)", id="no catalogue"
+            ["-f", CLUSTER],
+            "error: expected --catalogue or --node-groups, found neither (see mooring capacity --help)",
+            id="no catalogue",
+        ),
+        pytest.param(
+            ["-f", CLUSTER, "--catalogue", CATALOGUE, "--autoscaler-flag=--expander=price"],
+            "error: --autoscaler-flag: expected --node-groups with it, found none",
+            id="a flag of the autoscaler without node groups",
+        ),
+        pytest.param(
+            ["-f", CLUSTER, "--node-groups", GROUPS, "--autoscaler-flag=--expander=cheapest"],
+            "error: --autoscaler-flag: --expander: expected some of random, most-pods, least-waste, price, priority, "
+            'least-nodes, found "cheapest"',
+            id="an unknown expander",
         ),
         pytest.param(
             ["-f", CLUSTER, "--catalogue", "nowhere.yaml"],

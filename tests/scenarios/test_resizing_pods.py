@@ -16,6 +16,7 @@ from mooring.observe.progress import Progress
 from mooring.report.placements import DEFERRED, DONE
 from mooring.testing.builders import make_node, make_pod, make_scheduler
 
+
 def test_a_pod_grows_where_its_node_has_room() -> None:
     found = make_scheduler(nodes=[make_node("a", cpu=4)], pods=[web()], related=[autoscaler()])
 

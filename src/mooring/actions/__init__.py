@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from mooring.actions.admit.action import Admit
 from mooring.actions.batches import Batches
+from mooring.actions.capacity.nodes.provision import Provision
+from mooring.actions.capacity.nodes.release import DrainNodes, ReleaseNodes
 from mooring.actions.gangs.keep_whole import KeepWhole
 from mooring.actions.gangs.placing import GangPlacer
 from mooring.actions.gangs.rehearsal import Rehearsal
@@ -32,6 +34,7 @@ from mooring.actions.shares.volcano.division import PROPORTION
 from mooring.actions.shares.volcano.family import VolcanoFamily
 from mooring.actions.shares.yunikorn.family import YuniKornFamily, yunikorn_settings
 from mooring.config.batching import BatchingArgs
+from mooring.config.capacity_policy import Capacity
 from mooring.config.gangs import GangSchedulingArgs
 from mooring.config.kai_shard import KaiShard
 from mooring.config.node_pools import NodePoolsArgs
@@ -61,6 +64,8 @@ class ActionSettings:
     """By profile, where it has any."""
     rebalancing: Rebalancing | None = None
     """Which strategies move pods that run; None: none do."""
+    capacity: Capacity | None = None
+    """What nodes can be bought; None: none are bought or given back."""
     cached: bool = True
     """Whether answers are kept; without that everything is worked out from nothing, and decided the same."""
     clock: Callable[[], float] | None = None
@@ -89,6 +94,8 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
     consolidates = settings.kai is None or settings.kai.consolidates
     shares = [Share(placer, found, family, shared, settings.profiles) for family, found in families.items()]
     return (
+        # Nodes whose replacements are there are drained, before others have that room.
+        *([DrainNodes(rehearsal)] if settings.capacity is not None else []),
         # Work that queues gets quota, or gives it back.
         Admit(settings.profiles, settings.queueing, settings.tenants, rehearsal),
         # Gangs that lost a member are completed, or released.
@@ -126,6 +133,15 @@ def make_actions(settings: ActionSettings) -> tuple[Action, ...]:
         ),
         # Pods that run get other amounts where they are; room for those that grow.
         ResizePods(settings.profiles, settings.preemption_costs, rehearsal),
+        # Nodes for pods that no node fits, and nodes that can go, each at its own cadence.
+        *(
+            [
+                Provision(settings.capacity, rehearsal),
+                ReleaseNodes(settings.capacity, rehearsal, settings.profiles),
+            ]
+            if settings.capacity is not None
+            else []
+        ),
         # GPUs that are cut on demand, as those need them who got a place.
         PartitionGpus(),
     )

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mooring.config.autoscaler import EXPANDERS, AutoscalerSettings
+from mooring.config.reading import read_settings_text
 from mooring.config.scheduler import suggestion
-from mooring.config.settings import read_settings_text
 from mooring.errors import ConfigError
 from mooring.model.values.durations import EXPECTED_DURATION, parse_duration
 from mooring.model.values.requests import CPU, MEMORY

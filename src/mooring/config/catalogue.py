@@ -4,18 +4,21 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from mooring.config.reading import load_documents
 from mooring.config.scheduler import ConfigObject, convert
-from mooring.config.settings import load_documents
 from mooring.errors import ConfigError
 from mooring.model.api.meta import QuantityText, Resources
 from mooring.model.capacity.instance_types import InstanceType, Offering, amounts_of
 from mooring.model.capacity.labels import CAPACITY_TYPE, CAPACITY_TYPES, INSTANCE_TYPE, RESERVED, ZONE
+from mooring.model.capacity.provider import Catalogue, Provider
 from mooring.model.capacity.requirements import Requirement, Requirements
 from mooring.model.values.quantity import QuantityError, parse_quantity
 from mooring.model.values.requests import CPU, MEMORY, PODS
 
 KIND = "InstanceTypeCatalogue"
 API_VERSION = "mooring.dev/v1alpha1"
+BUILT_IN = Path(__file__).with_name("catalogue.yaml")
+"""What `mooring up` sells where nothing else is given."""
 DEFAULT_PODS = 110
 """The kubelet's own limit, for types that say nothing of pods."""
 
@@ -32,6 +35,8 @@ class OfferingConfig(ConfigObject):
     reservation_id: str = ""
     reservation_capacity: int = 0
     """How many nodes still fit the reservation."""
+    quantity: int | None = None
+    """How many nodes the embedded control plane has of it at a time; None: any number."""
 
 
 class InstanceTypeConfig(ConfigObject):
@@ -52,18 +57,29 @@ class CatalogueConfig(ConfigObject):
     api_version: str
     kind: str
     instance_types: list[InstanceTypeConfig]
+    provider: Provider = Provider()
 
 
 def load_catalogue(path: Path) -> tuple[InstanceType, ...]:
-    """Read a catalogue from a file; raise ConfigError for the first thing that is wrong with it."""
-    documents = [document for document in load_documents(path) if document is not None]
-    if len(documents) != 1:
-        raise ConfigError(str(path), "", expected=f"one {KIND}", found=f"{len(documents)} documents")
-    return parse_catalogue(documents[0], str(path))
+    """Read instance types from a file; raise ConfigError for the first thing that is wrong with it."""
+    return load_whole_catalogue(path).instance_types
 
 
 def parse_catalogue(document: Any, source: str) -> tuple[InstanceType, ...]:
     """Give a parsed document its type, and make instance types of it."""
+    return parse_whole_catalogue(document, source).instance_types
+
+
+def load_whole_catalogue(path: Path) -> Catalogue:
+    """Read a catalogue with its provider from a file; raise ConfigError for the first thing that is wrong with it."""
+    documents = [document for document in load_documents(path) if document is not None]
+    if len(documents) != 1:
+        raise ConfigError(str(path), "", expected=f"one {KIND}", found=f"{len(documents)} documents")
+    return parse_whole_catalogue(documents[0], str(path))
+
+
+def parse_whole_catalogue(document: Any, source: str) -> Catalogue:
+    """Give a parsed document its type."""
     if not isinstance(document, dict):
         raise ConfigError(source, "", expected=f"a {KIND}", found=type(document).__name__)
     for field, wanted in (("kind", KIND), ("apiVersion", API_VERSION)):
@@ -80,7 +96,41 @@ def parse_catalogue(document: Any, source: str) -> tuple[InstanceType, ...]:
             found = f'"{each.name}" again, after instanceTypes[{first}]'
             raise ConfigError(source, f"{path}.name", expected="each name once", found=found)
         _check(each, source, path)
-    return tuple(_instance_type(each) for each in config.instance_types)
+    _check_provider(config.provider, source)
+    return Catalogue(
+        tuple(_instance_type(each) for each in config.instance_types),
+        config.provider,
+        {
+            (each.name, offering.zone, offering.capacity_type): offering.quantity
+            for each in config.instance_types
+            for offering in each.offerings
+            if offering.quantity is not None
+        },
+    )
+
+
+def _check_provider(provider: Provider, source: str) -> None:
+    faults = provider.faults
+    for name, share in (
+        ("fail", faults.fail),
+        ("wrongType", faults.wrong_type),
+        ("neverRegister", faults.never_register),
+        ("late", faults.late),
+    ):
+        if not 0 <= share <= 1:
+            where = f"provider.faults.{name}"
+            raise ConfigError(source, where, expected="a share from 0 to 1", found=f"{share:g}")
+    for name, seconds in (
+        ("launchSeconds", provider.launch_seconds),
+        ("registerSeconds", provider.register_seconds),
+        ("registrationTimeoutSeconds", provider.registration_timeout_seconds),
+        ("spotLifetimeSeconds", provider.spot_lifetime_seconds),
+        ("spotNoticeSeconds", provider.spot_notice_seconds),
+        ("faults.lateSeconds", faults.late_seconds),
+    ):
+        if seconds is not None and seconds < 0:
+            where = f"provider.{name}"
+            raise ConfigError(source, where, expected="a number of at least 0", found=f"{seconds:g}")
 
 
 def _check(each: InstanceTypeConfig, source: str, path: str) -> None:
@@ -120,6 +170,9 @@ def _check_offering(offering: OfferingConfig, source: str, path: str) -> None:
         found = "none" if offering.capacity_type == RESERVED else f'"{offering.reservation_id}"'
         expected = "a reservation's id with capacityType reserved, and with no other"
         raise ConfigError(source, f"{path}.reservationId", expected=expected, found=found)
+    if offering.quantity is not None and offering.quantity < 0:
+        found = str(offering.quantity)
+        raise ConfigError(source, f"{path}.quantity", expected="a number of at least 0", found=found)
     if offering.reservation_capacity < 0:
         found = str(offering.reservation_capacity)
         raise ConfigError(source, f"{path}.reservationCapacity", expected="a number of at least 0", found=found)

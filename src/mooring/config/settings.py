@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from mooring.config import (
+    capacity_policy,
+    catalogue,
     colocation,
     descheduler,
     kai_shard,
@@ -17,12 +19,16 @@ from mooring.config import (
     tenant_policy,
     volcano_scheduler,
 )
+from mooring.config.capacity_policy import Capacity, CapacityPolicy, parse_capacity_policy
+from mooring.config.catalogue import parse_whole_catalogue
 from mooring.config.colocation import ColocationConfig, holds_colocation, parse_colocation
 from mooring.config.descheduler import DeschedulerPolicy, parse_descheduler_policy
 from mooring.config.kai_shard import KaiShard, parse_kai_shard
 from mooring.config.load_sources import LoadSources, parse_load_sources
 from mooring.config.low_node_load import LowNodeLoadArgs
 from mooring.config.queueing import QueueingSettings, parse_queueing
+from mooring.config.reading import load_documents as load_documents
+from mooring.config.reading import read_settings_text as read_settings_text
 from mooring.config.rebalance_policy import RebalancePolicy, Rebalancing, parse_rebalance_policy
 from mooring.config.scheduler import SchedulerConfig, parse_config, suggestion
 from mooring.config.tenant_policy import TenantPolicy, parse_tenant_policy
@@ -30,10 +36,10 @@ from mooring.config.volcano_scheduler import VolcanoScheduler, is_volcano_schedu
 from mooring.config.yunikorn import YuniKornConfig, is_yunikorn, parse_yunikorn
 from mooring.errors import ConfigError
 from mooring.model.api.yunikorn_queues import KIND as YUNIKORN
+from mooring.model.capacity.provider import Catalogue
 from mooring.model.colocation.strategy import CONFIG_NAME
 from mooring.model.devices import sharing_config
 from mooring.model.devices.sharing_config import BadConfig, SharingConfig, is_sharing_config, read_sharing_config
-from mooring.model.yaml_text import YamlProblem, read_yaml
 
 SCHEDULER_KIND = "KubeSchedulerConfiguration"
 CONFIG_MAP = "ConfigMap"
@@ -59,6 +65,15 @@ class Settings:
     rebalance: RebalancePolicy | None = None
     load_sources: LoadSources | None = None
     """Where a running scheduler reads load from; None: nowhere."""
+    catalogue: Catalogue | None = None
+    capacity_policy: CapacityPolicy | None = None
+
+    @property
+    def capacity(self) -> Capacity | None:
+        """What nodes can be bought, and how; None if none are."""
+        if self.catalogue is None:
+            return None
+        return Capacity(self.catalogue, self.capacity_policy or CapacityPolicy())
 
     @property
     def rebalancing(self) -> Rebalancing | None:
@@ -85,6 +100,8 @@ _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     descheduler.KIND: ("descheduler", partial(parse_descheduler_policy, more={low_node_load.NAME: LowNodeLoadArgs})),
     rebalance_policy.KIND: ("rebalance", parse_rebalance_policy),
     load_sources.KIND: ("load_sources", parse_load_sources),
+    catalogue.KIND: ("catalogue", parse_whole_catalogue),
+    capacity_policy.KIND: ("capacity_policy", parse_capacity_policy),
     CONFIG_NAME: ("colocation", parse_colocation),
 }
 
@@ -96,27 +113,6 @@ CONFIGURATION_KINDS = frozenset({*_PARSERS, sharing_config.KIND})
 def load_settings(path: Path) -> Settings:
     """Read a configuration file; YAML, of which JSON is a part."""
     return parse_settings(load_documents(path), str(path))
-
-
-def load_documents(path: Path) -> list[Any]:
-    """Read a file of ours that is no manifest; a key that is there twice is a mistake."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(str(path), "", expected="a readable file", found=str(error.strerror)) from error
-    return read_settings_text(content, str(path))
-
-
-def read_settings_text(content: bytes | str, source: str) -> list[Any]:
-    """The documents of a text of ours that is no manifest."""
-    try:
-        found = list(read_yaml(content))
-    except YamlProblem as problem:
-        raise ConfigError(source, problem.where, expected="YAML", found=problem.found) from problem
-    for document in found:
-        if document.duplicates:
-            raise ConfigError(source, document.duplicates[0], expected="each key once", found="it twice")
-    return [document.value for document in found]
 
 
 def parse_settings(documents: list[Any], source: str) -> Settings:

@@ -316,6 +316,8 @@ class Scheduler:
             case NodeSeen() | NodeLost():
                 if cluster.nodes_version != versions[0]:  # a heartbeat helps nobody
                     self._note(Change.NODE, old, event.node if isinstance(event, NodeSeen) else None)
+            case ObjectLost("NodeClaim", key) if cluster.is_launching(key):
+                self._give_up_launch(key)
             case ObjectSeen() | ObjectLost():
                 if (
                     cluster.related.version,
@@ -359,6 +361,13 @@ class Scheduler:
     def _give_up(self, decision: Launch | Terminate | Resize) -> None:
         """Give up the plan that a refused decision was part of: the setback says when it may be tried again."""
         plan_id = self.cluster.plan_for(decision)
+        if plan_id is not None:
+            withdraw(self.cluster, self.queue, plan_id)
+            self.queue.note(Change.POD_GONE)
+
+    def _give_up_launch(self, node: str) -> None:
+        """Give up the plan for a node that will not come: its claim is gone."""
+        plan_id = self.cluster.launching(node)
         if plan_id is not None:
             withdraw(self.cluster, self.queue, plan_id)
             self.queue.note(Change.POD_GONE)

@@ -266,7 +266,9 @@ def is_held(cluster: Cluster, held: Held) -> bool:
         return False
     if cluster.nodes.row_of.get(held.node) != held.row:
         return False
-    return (cluster.nodes.node(held.row).metadata.labels or {}) == held.labels
+    labels = cluster.nodes.node(held.row).metadata.labels or {}
+    # A node that was launched gets further labels when it registers.
+    return labels == held.labels or (held.offer is not None and labels.items() >= held.labels.items())
 
 
 def _is_there(cluster: Cluster, held: Held) -> bool:

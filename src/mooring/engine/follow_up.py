@@ -48,7 +48,8 @@ def follow_up(cycle: Cycle, *, is_first: bool = False) -> list[Decision]:
         if is_first and (plan.reason is Reason.PERMIT or _is_behind(queue, plan)):
             continue
         if not all(is_held(cluster, held) for held in plan.holds):
-            if withdraw(cluster, queue, plan_id):
+            # A node that came as another one than was asked for is no failed launch: its pods are tried on it.
+            if withdraw(cluster, queue, plan_id, is_setback=plan.reason is not Reason.SCALE_UP):
                 queue.note(Change.POD_GONE)  # other pods may have what was held
         elif not all(map(cluster.is_out_of_the_way, plan.leaves)):
             continue
@@ -61,7 +62,14 @@ def _go_on(cycle: Cycle, plan_id: PlanId, plan: Plan) -> list[Decision]:
     """Take the next step of a plan for which all pods have left that were to leave."""
     cluster = cycle.cluster
     decisions: list[Decision] = []
+    if plan.drains:
+        _give_up_in_time(cycle, plan_id, plan)  # an action goes on with it when its nodes are there
+        return decisions
     if plan.closes and not plan.is_closing:
+        if any(_stays(cluster, leaving) for leaving in plan.leaves):
+            withdraw(cluster, cycle.queue, plan_id)  # a pod could not be evicted: its node stays with it
+            cycle.queue.note(Change.POD_GONE)
+            return decisions
         going = [name for name in plan.closes if name in cluster.nodes.row_of]
         decisions += [Terminate(name, plan.message or plan.reason.value) for name in going]
         plan = replace(plan, is_closing=True)

@@ -31,6 +31,7 @@ from mooring.kubeapi.status import Object
 from mooring.kubeapi.store.log import SqliteLog, damaged
 from mooring.kubeapi.store.store import Store
 from mooring.kubeapi.tables import Tables
+from mooring.model.capacity.provider import Catalogue
 
 Used = TypeVar("Used")
 ADMIN = "kubernetes-admin"
@@ -52,7 +53,7 @@ class Place:
 class Cluster:
     """A control plane in this process. `start` and `stop` it in an event loop."""
 
-    def __init__(self, place: Place, *, with_controllers: bool = True) -> None:
+    def __init__(self, place: Place, *, with_controllers: bool = True, catalogue: Catalogue | None = None) -> None:
         at = _HERE.get(place.host, place.host)
         self._listening = open_socket(place.host, place.port)
         self.port: int = self._listening.getsockname()[1]
@@ -65,7 +66,9 @@ class Cluster:
         self._authority = keys.pair("authority", make_authority)
         certificate = keys.checked(lambda: issue_server(self._authority, (place.host, at, socket.gethostname())))
         self._context = Context(self.api, self.api.now, root_certificate=self._authority.certificate.decode())
-        self._controllers = make_controllers(self._context, admission.quotas) if with_controllers else []
+        self._controllers = (
+            make_controllers(self._context, admission.quotas, catalogue=catalogue) if with_controllers else []
+        )
         self._admin_token = keys.text("admin-token", lambda: secrets.token_urlsafe(32).encode()).decode()
         admin = User(ADMIN, (MASTERS, AUTHENTICATED))
         signing_key = keys.text("signing-key", make_signing_key)

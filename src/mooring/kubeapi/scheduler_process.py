@@ -25,10 +25,12 @@ STEADY_SECONDS = 60.0
 _PR_SET_PDEATHSIG = 1
 
 
-def scheduler_command(kubeconfig: Path, config: Path | None) -> list[str]:
+def scheduler_command(kubeconfig: Path, config: Path | None, catalogue: Path | None = None) -> list[str]:
     """Mooring itself, as it runs against any cluster."""
     command = [sys.executable, "-m", "mooring", "run", "--kubeconfig", str(kubeconfig), "--v", "0"]
     command += ["--leader-elect=false"]
+    if catalogue is not None:
+        command += ["--catalogue", str(catalogue)]
     return command if config is None else [*command, "--config", str(config)]
 
 

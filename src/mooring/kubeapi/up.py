@@ -17,6 +17,7 @@ from mooring.kubeapi.manifests import apply_manifests, make_nodes, read_manifest
 from mooring.kubeapi.nodes.registration import register
 from mooring.kubeapi.scheduler_process import SchedulerProcess, scheduler_command
 from mooring.kubeapi.status import Object
+from mooring.model.capacity.provider import Catalogue
 from mooring.model.loading.documents import Document
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,10 @@ class UpSettings:
     """A KubeSchedulerConfiguration for Mooring."""
     schedules: bool = True
     """Whether Mooring schedules; without it something else may."""
+    catalogue: Catalogue | None = None
+    """What the provider of nodes sells; None: there is no provider."""
+    catalogue_file: Path | None = None
+    """The file that it is from, for the scheduler."""
     users: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Others that the kubeconfig has contexts for, with their groups."""
 
@@ -47,7 +52,7 @@ def run(settings: UpSettings, tell: Callable[[Cluster], None]) -> int:
     manifests = read_manifests(settings.files)
     _open_many_files()
     with asyncio.Runner(loop_factory=_make_loop) as runner:
-        cluster = Cluster(settings.place)
+        cluster = Cluster(settings.place, catalogue=settings.catalogue)
         nodes = settings.nodes
         if nodes is None:
             nodes = 0 if any(document.kind == "Node" for document, _ in manifests) else USUAL_NODES
@@ -96,7 +101,7 @@ async def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     await cluster.start()
-    command = scheduler_command(settings.kubeconfig, settings.config)
+    command = scheduler_command(settings.kubeconfig, settings.config, settings.catalogue_file)
     scheduler = SchedulerProcess(command) if settings.schedules else None
     try:
         _fill(cluster, nodes, manifests)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from mooring.model.api.devices import ResourceSlice
+from mooring.model.api.karpenter import NodeClaim
 from mooring.model.api.nodes import Node
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -18,6 +19,8 @@ class NodeOffer:
     """What such a node would be like; its name is the beginning of the names of the nodes."""
     slices: tuple[ResourceSlice, ...] = ()
     """Its devices: pools that are on the node alone."""
+    claim: NodeClaim | None = None
+    """What a provider is asked for, where it may choose among several instance types; the name is not given yet."""
 
     def node_named(self, name: str) -> Node:
         """A node of this kind, with a name and a host name of its own."""

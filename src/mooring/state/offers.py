@@ -77,11 +77,12 @@ class OfferedRows:
     def _named(self, offer: NodeOffer, count: int) -> list[Node]:
         """Nodes of one kind, each with a name and a host name of its own."""
         begin, known = offer.node.metadata.name, self._cluster.nodes.row_of
+        claims = self._cluster.related.node_claims
         made: list[Node] = []
         while len(made) < count:
             name = f"{begin}-{self._opened}"
             self._opened += 1
-            if name not in known:
+            if name not in known and name not in claims:
                 made.append(offer.node_named(name))
         return made
 

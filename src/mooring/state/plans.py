@@ -121,6 +121,8 @@ class Plan:
     """The nodes that are launched. Until one is there, its row takes no pods but those that hold it."""
     closes: tuple[str, ...] = ()
     """The nodes that go once the pods that leave are gone. They take no pods until then."""
+    drains: tuple[str, ...] = ()
+    """The nodes whose pods are to move once the nodes that are launched are there: another plan follows this one."""
     opened: tuple[str, ...] = ()
     """The names of the nodes that are launched, in the order of `opens`; `Cluster.adopt` fills them in."""
     is_closing: bool = False
@@ -491,6 +493,14 @@ class Plans(Placements):
             return []
         others = ((other, plan) for other, plan in self.plans() if other != plan_id)
         return [other for other, plan in others if any(held.node in names for held in plan.holds)]
+
+    def launching(self, name: str) -> PlanId | None:
+        """The plan that launches a node which is not there yet."""
+        return self._launched.get(name)
+
+    def is_launching(self, name: str) -> bool:
+        """Whether a node was asked for, and is not there yet."""
+        return name in self._launched
 
     @property
     def barred_rows(self) -> list[int]:

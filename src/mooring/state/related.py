@@ -9,6 +9,7 @@ from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlic
 from mooring.model.api.elastic_quota import ElasticQuota, QuotaIndex
 from mooring.model.api.kai_queue import KIND as KAI_QUEUE
 from mooring.model.api.kai_queue import KaiQueue
+from mooring.model.api.karpenter import NodeClaim, NodePool, Provisioner
 from mooring.model.api.kueue import Topology
 from mooring.model.api.meta import Labels, Namespace
 from mooring.model.api.node_resource_topology import NodeResourceTopology
@@ -24,7 +25,7 @@ from mooring.model.api.volumes import (
     StorageClass,
     VolumeAttachment,
 )
-from mooring.model.api.workloads import ReplicaSet, ReplicationController, StatefulSet
+from mooring.model.api.workloads import DaemonSet, ReplicaSet, ReplicationController, StatefulSet
 from mooring.model.api.yunikorn_queues import KIND as YUNIKORN
 from mooring.model.api.yunikorn_queues import YuniKornQueues
 from mooring.model.devices.dialects.koordinator import Device as KoordinatorDevice
@@ -39,6 +40,11 @@ KEPT_ELSEWHERE = frozenset({"ResourceSlice", "DeviceClass", "DeviceTaintRule", "
 
 OF_SIZES = frozenset({"VerticalPodAutoscaler", "HorizontalPodAutoscaler", "LimitRange"})
 """Kinds that say how large running pods should be: no placement depends on them (`sizing_version`)."""
+
+
+FOR_CAPACITY = frozenset({"DaemonSet", "NodePool", "NodeClaim", "Provisioner"})
+"""Kinds that only those read who buy nodes: no plugin has another answer because of them."""
+_NO_NEWS = KEPT_ELSEWHERE | FOR_CAPACITY
 
 
 class RelatedObjects:
@@ -80,6 +86,10 @@ class RelatedObjects:
         self.limit_ranges: dict[str, LimitRange] = {}
         self.yunikorn: dict[str, YuniKornQueues] = {}
         """The queues of YuniKorn's configuration, if there is one."""
+        self.daemon_sets: dict[str, DaemonSet] = {}
+        self.node_pools: dict[str, NodePool] = {}
+        self.node_claims: dict[str, NodeClaim] = {}
+        self.provisioners: dict[str, Provisioner] = {}
         self._quotas: tuple[int, QuotaIndex] | None = None
         self._by_kind: dict[str, dict[str, Any]] = {
             "Namespace": self.namespaces,
@@ -112,6 +122,10 @@ class RelatedObjects:
             "HorizontalPodAutoscaler": self.horizontal_autoscalers,
             "LimitRange": self.limit_ranges,
             YUNIKORN: self.yunikorn,
+            "DaemonSet": self.daemon_sets,
+            "NodePool": self.node_pools,
+            "NodeClaim": self.node_claims,
+            "Provisioner": self.provisioners,
         }
 
     def put(self, found: Related) -> None:
@@ -128,7 +142,7 @@ class RelatedObjects:
     def _count(self, kind: str) -> None:
         if kind in OF_SIZES:
             self.sizing_version += 1
-        elif kind not in KEPT_ELSEWHERE:
+        elif kind not in _NO_NEWS:
             self.version += 1
 
     def find(self, kind: str, key: str) -> Any | None:

@@ -16,6 +16,7 @@ from mooring.state.loading import imply_namespaces
 from mooring.testing.bench_world import Arrival, World
 from mooring.testing.measure_api import measure_api
 from mooring.testing.measure_autoscaler import measure_autoscaler
+from mooring.testing.measure_capacity import measure_capacity
 from mooring.testing.measure_rebalance import measure_rebalance
 from mooring.testing.measure_trials import measure_trials
 from mooring.testing.measure_usage import measure_usage
@@ -57,6 +58,11 @@ def measure(
         manifests = _manifests(workload, nodes, coming)
         gc.collect()
         return measure_autoscaler(workload, assembly, manifests, nodes)
+    if workload.decision in ("provision", "consolidate"):
+        coming = list(make_pods(workload.pods, pods)) if workload.decision == "provision" else []
+        manifests = _manifests(workload, nodes, coming)
+        gc.collect()
+        return measure_capacity(workload, manifests, nodes)
     tally = Tally(workload)
     scheduler = assembly.new_scheduler(clock=time.perf_counter, on_batch=tally.note_batch)
     is_trial = workload.decision in ("offer", "amend")

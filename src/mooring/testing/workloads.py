@@ -11,6 +11,7 @@
                                            # or a loop of the autoscaler: scale-up, or scale-down (no pods come);
                                            # or rebalance: the plan of one run for the pods that run;
                                            # or consolidation: gangs for which pods that run move
+                                           # or what Karpenter decides: provision, or consolidate (no pods come)
     nodes: [{a Node, with expressions over i}]
     objects: [{anything else: services, priority classes}]
     each: [{perPods: 50, template: {...}}] # one of these for every 50 pods (or perNodes), with expressions over i
@@ -26,6 +27,7 @@
     config: {a configuration, or a list of several kinds}
     groups: [{a node group}]               # of the autoscaler, as src/mooring/config/node_groups.py reads them
     flags: ["--expander=least-nodes"]      # and its flags
+    types: 400                             # of Karpenter: how many instance types there are to buy
 
 `{i}`, `{i%3}` and the like may stand anywhere in a template; `i` counts the objects made from it. Instead of `perNode`,
 running pods may be a `share` of those to place; then they name their nodes themselves. Where time passes, a pod that
@@ -38,8 +40,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
+from mooring.config.reading import load_documents
 from mooring.config.scheduler import convert
-from mooring.config.settings import load_documents
 from mooring.errors import ConfigError
 from mooring.model.loading.replicas import ExpressionError, compile_pattern, fill, is_json_object
 from mooring.model.values.durations import EXPECTED_DURATION, parse_duration
@@ -103,6 +105,8 @@ class Workload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         "scale-down",
         "rebalance",
         "consolidation",
+        "provision",
+        "consolidate",
     ] = "pod"
     objects: list[dict[str, Any]] = []
     each: list[Each] = []
@@ -114,6 +118,8 @@ class Workload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     groups: list[dict[str, Any]] = []
     flags: list[str] = []
     """Node groups and flags of the autoscaler."""
+    types: AtLeastOne = 400
+    """How many instance types there are to buy."""
 
 
 class Coming(NamedTuple):

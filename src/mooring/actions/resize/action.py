@@ -16,8 +16,8 @@ import numpy as np
 from mooring.actions.gangs.rehearsal import Rehearsal
 from mooring.actions.preempt.pods.search import Found, VictimSearch, refusals
 from mooring.actions.resize.changes import Room, Sizer, Sizing, try_resize
-from mooring.actions.resize.nodes import Fitted
 from mooring.actions.resize.moving import MOST_MOVED, Move, adopt_moves, find_moves
+from mooring.actions.resize.nodes import Fitted
 from mooring.actions.resize.renewing import Renewed, configured_pods, renew, stuck_since
 from mooring.actions.resize.section import SizingSection
 from mooring.actions.resize.targets import (

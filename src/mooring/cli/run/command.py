@@ -35,6 +35,14 @@ def run(
     master: Annotated[str | None, typer.Option(metavar="URL", help="The API server, if not the kubeconfig's.")] = None,
     config: Config = None,
     plugin: PluginFiles = None,
+    catalogue: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="An InstanceTypeCatalogue: nodes are bought from the NodePools, by NodeClaims. Default: none are.",
+            show_default=False,
+        ),
+    ] = None,
     scheduler_name: Annotated[
         list[str] | None,
         typer.Option(
@@ -146,6 +154,7 @@ def run(
             master,
             config,
             tuple(plugin or ()),
+            catalogue,
             names,
             {name: given for name, given in election.items() if given is not None},
             shard=Shard(

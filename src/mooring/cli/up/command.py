@@ -11,6 +11,7 @@ from mooring.cli.options import Config
 
 if TYPE_CHECKING:
     from mooring.kubeapi.cluster import Cluster
+    from mooring.model.capacity.provider import Catalogue
 
 USUAL_PORT = 7440
 USUAL_DATA = Path("mooring.db")
@@ -34,6 +35,14 @@ def up(
     ] = None,
     in_memory: Annotated[bool, typer.Option("--in-memory", help="Keep the cluster in memory only.")] = False,
     config: Config = None,
+    catalogue: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="An InstanceTypeCatalogue: what nodes NodePools can have, and how they come. Default: a built-in one.",
+            show_default=False,
+        ),
+    ] = None,
     filename: Annotated[
         list[str] | None,
         typer.Option("--filename", "-f", metavar="FILE", help="Manifests to start with; may be repeated."),
@@ -76,6 +85,7 @@ def up(
         _check_config(config, schedules=scheduler)
     kept = None if in_memory else (data or USUAL_DATA)
     where = kubeconfig or (kept or USUAL_DATA).with_suffix(".kubeconfig")
+    sold, file = _catalogue(catalogue, config)
     settings = UpSettings(
         Place(kept, host, port),
         where.resolve(),
@@ -83,6 +93,8 @@ def up(
         tuple(filename or ()),
         config,
         schedules=scheduler,
+        catalogue=sold,
+        catalogue_file=file,
         users=_read_users(users or ()),
     )
     code = run(settings, lambda cluster: _tell(cluster, where, kept))
@@ -102,6 +114,22 @@ def _read_users(texts: Iterable[str]) -> dict[str, list[str]]:
             raise ConfigError("--as", "", expected=expected, found=f'"{text}"')
         found[name] = [group for group in groups.split(",") if group]
     return found
+
+
+def _catalogue(given: Path | None, config: Path | None) -> "tuple[Catalogue, Path | None]":
+    """What is sold, and the file to tell the scheduler of: the one given, what the configuration has, or our own."""
+    from mooring.config.catalogue import BUILT_IN, load_whole_catalogue
+    from mooring.config.settings import load_settings
+    from mooring.errors import ConfigError
+
+    configured = load_settings(config).catalogue if config is not None else None
+    if configured is None:
+        path = (given or BUILT_IN).resolve()
+        return load_whole_catalogue(path), path
+    if given is not None:
+        found = f"an InstanceTypeCatalogue in {config} as well"
+        raise ConfigError("--catalogue", "", expected="one catalogue", found=found)
+    return configured, None
 
 
 def _check_config(config: Path, *, schedules: bool) -> None:

@@ -16,6 +16,8 @@ from mooring.drivers.driver import Driver
 from mooring.drivers.live.api.client import Client
 from mooring.drivers.live.api.discovery import Served
 from mooring.drivers.live.api.dispatcher import Dispatcher, Lane
+from mooring.drivers.live.nodes.node_claims import NodeClaimProvider
+from mooring.drivers.live.nodes.provider import NodeProvider
 from mooring.drivers.live.object_events import ObjectEvents
 from mooring.drivers.live.pacing import Pacing
 from mooring.drivers.live.pod_groups.phases import GroupPhases
@@ -124,6 +126,9 @@ class Live(Driver):
         )
         self.use_nodes(NodeUse())
         self._pod_groups = PodGroupStatus(client, dispatcher)
+        self.provider: NodeProvider = NodeClaimProvider(
+            client, dispatcher, lambda: self.scheduler.cluster.related.node_claims, failed=self._fail
+        )
         self._phases = GroupPhases(client, dispatcher, cache.volcano_group, failed=self._fail)
         self._sizing_notes = SizingNotes(ObjectEvents(client, dispatcher))
         dispatcher.expects_binds = self._expects_binds
@@ -370,8 +375,12 @@ class Live(Driver):
                 self._phases.carry_out(decision)
             case Partition():
                 self._pod_executor.cut(decision)
-            case Launch() | Terminate():
-                return "there is no provider of nodes: nodes are neither launched nor terminated"
+            case Launch():
+                if not self._view.is_admitting:
+                    return "nodes are launched by the scheduler that admits"
+                self.provider.launch(decision)
+            case Terminate():
+                self.provider.terminate(decision)
             case Resize(key):
                 running = self.find(key)
                 if running is None:

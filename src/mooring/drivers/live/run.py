@@ -73,6 +73,8 @@ class RunSettings:
     server: str | None = None
     config: Path | None = None
     plugins: tuple[Path, ...] = ()
+    catalogue: Path | None = None
+    """What nodes can be bought, where the configuration does not say so."""
     scheduler_names: tuple[str, ...] = ()
     election: Mapping[str, str | bool] = field(default_factory=dict)
     """Fields of the configuration's `leaderElection` that the user gave on the command line."""
@@ -120,7 +122,7 @@ def leader_election(settings: RunSettings, assembly: Assembly) -> LeaderElection
 
 
 def read_assembly(settings: RunSettings) -> Assembly:
-    assembly = assemble(settings.config, plugin_files=settings.plugins)
+    assembly = assemble(settings.config, plugin_files=settings.plugins, catalogue=settings.catalogue)
     if settings.scheduler_names:
         if len(assembly.profiles) > 1:
             raise InputError("--scheduler-name: expected a configuration with one profile, found several")

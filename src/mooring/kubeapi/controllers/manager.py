@@ -20,6 +20,7 @@ from mooring.kubeapi.controllers.jobs import Jobs
 from mooring.kubeapi.controllers.leader_worker_sets import LeaderWorkerSets
 from mooring.kubeapi.controllers.namespace_contents import RootCertificates, ServiceAccounts
 from mooring.kubeapi.controllers.namespaces import Namespaces
+from mooring.kubeapi.controllers.node_claims import NodeClaims, NodePools
 from mooring.kubeapi.controllers.node_lifecycle import NodeLifecycle
 from mooring.kubeapi.controllers.not_here import Autoscalers, CertificateRequests, NotMade
 from mooring.kubeapi.controllers.pod_gc import PodGC
@@ -38,13 +39,22 @@ from mooring.kubeapi.kinds.foreign import NOT_MADE
 from mooring.kubeapi.nodes.gpu_cutter import GpuCutter
 from mooring.kubeapi.nodes.heartbeats import Heartbeats
 from mooring.kubeapi.nodes.kubelets import USUAL_TIMINGS, Kubelets
+from mooring.model.capacity.provider import Catalogue
 from mooring.model.kubelet.plan import Timings
 
 
 def make_controllers(
-    context: Context, quotas: ResourceQuotas, *, timings: Timings = USUAL_TIMINGS, seed: int = 0
+    context: Context,
+    quotas: ResourceQuotas,
+    *,
+    timings: Timings = USUAL_TIMINGS,
+    seed: int = 0,
+    catalogue: Catalogue | None = None,
 ) -> list[Controller]:
-    """`quotas` is the ledger of admission; `timings` and `seed` are for the pods of simulated nodes."""
+    """`quotas` is the ledger of admission; `timings` and `seed` are for the pods of simulated nodes.
+
+    With a `catalogue`, NodeClaims become nodes.
+    """
     return [
         # What is kept without effect.
         Autoscalers(context),
@@ -83,6 +93,7 @@ def make_controllers(
         PoolStatusRequests(context),
         Endpoints(context),
         # Nodes, and the pods on them.
+        *([NodePools(context), NodeClaims(context, catalogue)] if catalogue is not None else []),
         Heartbeats(context),
         GpuCutter(context),
         Kubelets(context, timings=timings, seed=seed),

@@ -12,6 +12,7 @@ from mooring.model.api.claims import ResourceClaim, ResourceClaimTemplate
 from mooring.model.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from mooring.model.api.elastic_quota import ElasticQuota
 from mooring.model.api.kai_queue import KaiQueue
+from mooring.model.api.karpenter import NodeClaim, NodePool, Provisioner
 from mooring.model.api.kueue import AdmissionCheck, ClusterQueue, Cohort, LocalQueue, ResourceFlavor, Topology
 from mooring.model.api.meta import Namespace
 from mooring.model.api.node_resource_topology import NodeResourceTopology
@@ -156,6 +157,10 @@ Related: TypeAlias = (
     | VerticalPodAutoscaler
     | HorizontalPodAutoscaler
     | LimitRange
+    | DaemonSet
+    | NodePool
+    | NodeClaim
+    | Provisioner
 )
 """Everything that scheduling reads besides nodes, pods and gangs."""
 
@@ -194,6 +199,10 @@ RELATED_TYPES: tuple[type[Any], ...] = (
     VerticalPodAutoscaler,
     HorizontalPodAutoscaler,
     LimitRange,
+    DaemonSet,
+    NodePool,
+    NodeClaim,
+    Provisioner,
 )
 """The kinds that the engine is shown as they are, what others refer to first."""
 

@@ -8,6 +8,7 @@ from mooring.model.api.karpenter import (
     UNDERUTILIZED,
     WHEN_EMPTY,
     WHEN_EMPTY_OR_UNDERUTILIZED,
+    WHEN_UNDERUTILIZED,
     NodeClaim,
     NodePool,
     NodeRequirement,
@@ -37,7 +38,8 @@ def check_node_pool(subject: Subject, pool: NodePool) -> None:
     if not 0 <= pool.spec.weight <= HEAVIEST:
         subject.refuse("spec.weight", expected=f"a number from 1 to {HEAVIEST}", found=show(pool.spec.weight))
     disruption = pool.spec.disruption
-    check_choice(subject, "spec.disruption.consolidationPolicy", disruption.consolidation_policy, POLICIES)
+    if disruption.consolidation_policy != WHEN_UNDERUTILIZED:  # what v1beta1 calls the first of them
+        check_choice(subject, "spec.disruption.consolidationPolicy", disruption.consolidation_policy, POLICIES)
     _check_duration(subject, "spec.disruption.consolidateAfter", disruption.consolidate_after)
     for index, budget in enumerate(disruption.budgets):
         path = f"spec.disruption.budgets[{index}]"

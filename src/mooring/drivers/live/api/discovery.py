@@ -8,15 +8,13 @@ import msgspec
 
 from mooring.drivers.live.api.client import ApiError, Client
 from mooring.model.api.colocation_profile import ClusterColocationProfile
-from mooring.model.api.karpenter import NodeClaim, NodePool, Provisioner
 from mooring.model.objects.kinds import KINDS, Kind
 from mooring.model.quotas.objects import CoreResourceQuota
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 ACCEPTED = f"{AGGREGATED},application/json;q=0.5"
-NOT_WATCHED = (CoreResourceQuota, ClusterColocationProfile, NodePool, NodeClaim, Provisioner)
-"""What the API server itself holds pods to: those that exist have passed. And what nodes are bought by, which a running
-scheduler does not do."""
+NOT_WATCHED = (CoreResourceQuota, ClusterColocationProfile)
+"""What the API server itself holds pods to: those that exist have passed."""
 REQUIRED = frozenset({("", "Node"), ("", "Pod")})
 """Without these there is nothing to do."""
 

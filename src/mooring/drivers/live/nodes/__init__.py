@@ -1,0 +1,1 @@
+"""Who launches and terminates nodes on a real cluster."""
