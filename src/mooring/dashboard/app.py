@@ -1,7 +1,6 @@
 """The pages and what they fetch: which address shows what."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from importlib.resources import files
@@ -11,6 +10,7 @@ from typing import Any
 import anyio
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from msgspec import structs
 from starlette.applications import Starlette
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
@@ -23,8 +23,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from mooring.dashboard.access import Access
+from mooring.dashboard.following import Following
+from mooring.dashboard.moments import Moments
 from mooring.dashboard.picture import Picture, what_if
-from mooring.dashboard.tables import Table, members_of, pod_rows, quota_changes, waiting_rows, workload_rows
+from mooring.dashboard.sight import NOTHING, Sight, narrowed, narrowed_explanation, visible_plans
+from mooring.dashboard.tables import Table, members_of, pod_rows, quota_changes, some_of, waiting_rows, workload_rows
 from mooring.dashboard.watching import Watching
 from mooring.errors import InputError, MooringError
 from mooring.report.amounts import amount_text, amounts_text, requests_text
@@ -33,20 +36,18 @@ from mooring.report.queues.tree import tree_rows
 
 LARGEST_FORM = 3 << 20
 """Bytes of manifests that may be tried, as an API server takes in one request."""
+PROBLEMS = {
+    "token": "The API server does not know this token.",
+    "rights": "The user of this token may list no pods, nodes or queues.",
+    "unknown": "The API server does not answer.",
+}
 MOST_ROWS = 500
 """Rows of a table on one page; the search finds the others."""
 
 
-def make_app(watching: Watching, access: Access) -> Starlette:
-    """The pages over the latest picture."""
-    pages = _Pages(watching)
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        watching.start()
-        yield
-        await watching.stop()
-
+def make_app(watching: Watching, access: Access, decision_log: Path | None = None) -> Starlette:
+    """The pages over the latest picture, with what a decision log says of what happened."""
+    pages = _Pages(watching, decision_log)
     return Starlette(
         routes=[
             Route("/", pages.overview),
@@ -55,8 +56,12 @@ def make_app(watching: Watching, access: Access) -> Starlette:
             Route("/queues", pages.queues),
             Route("/pods", pages.pods),
             Route("/pods/{namespace}/{name}", pages.pod),
+            Route("/time", pages.time),
+            Route("/plans", pages.plans),
             Route("/what-if", pages.what_if, methods=["GET", "POST"]),
+            Route("/login", pages.login),
             Route("/data/nodes.json", pages.node_map),
+            Route("/data/allocation.json", pages.allocation),
             Route("/events", pages.events),
             Route("/healthz", pages.health),
             Route("/static/look.css", _look),
@@ -64,20 +69,18 @@ def make_app(watching: Watching, access: Access) -> Starlette:
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=access), Middleware(GZipMiddleware, minimum_size=2048)],
         exception_handlers={HTTPException: pages.failure, MooringError: pages.failure},
-        lifespan=lifespan,
     )
 
 
 class _Pages:
     """One method per address."""
 
-    def __init__(self, watching: Watching) -> None:
-        self._watching = watching
+    def __init__(self, watching: Watching, decision_log: Path | None) -> None:
+        self._watching, self._log = watching, decision_log
         self._templates = _make_templates()
 
-    @property
-    def _picture(self) -> Picture:
-        return self._watching.latest
+    def _picture(self, request: Request) -> Picture:
+        return narrowed(self._watching.latest, _sight(request))
 
     def _draw(self, request: Request, page: str, status_code: int = 200, **facts: Any) -> HTMLResponse:
         watching = self._watching
@@ -85,39 +88,45 @@ class _Pages:
             page=page,
             path=request.url.path,
             picture=watching.latest,
-            is_renewed=watching.is_renewed,
+            is_renewed=watching.is_renewed and page != "login",
             fault=watching.fault,
+            sight=_sight(request),
             **facts,
         )
         return HTMLResponse(html, status_code=status_code)
 
     async def overview(self, request: Request) -> Response:
-        result = self._picture.result
+        result = self._picture(request).result
         return self._draw(request, "overview", result=result, workloads=workload_rows(result))
 
     async def nodes(self, request: Request) -> Response:
-        nodes = self._picture.nodes
+        _need(_sight(request).nodes, "nodes")
+        nodes = self._watching.nodes
         wanted = request.query_params.get("search", "")
         found = [at for at, name in enumerate(nodes.names) if wanted in name]
-        return self._draw(request, "nodes", nodes=nodes, search=wanted, rows=found[:MOST_ROWS], found=len(found))
+        facts: dict[str, Any] = {"nodes": nodes, "search": wanted, "rows": found[:MOST_ROWS], "found": len(found)}
+        return self._draw(request, "nodes", map_number=self._map_number(), **facts)
 
     async def node(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        found = self._picture.node(name)
+        sight, name = _sight(request), request.path_params["name"]
+        _need(sight.nodes, "nodes")
+        picture = self._picture(request)
+        found = picture.node(name)
         if found is None:
             raise HTTPException(404, f"there is no node {name}")
-        gpus = next((each for each in self._picture.result.gpus if each.node == name), None)
-        devices = next((each for each in self._picture.result.devices if each.node == name), None)
+        found = structs.replace(found, pods=sight.of(found.pods))
+        gpus = next((each for each in picture.result.gpus if each.node == name), None)
+        devices = next((each for each in picture.result.devices if each.node == name), None)
         return self._draw(request, "node", node=found, gpus=gpus, devices=devices)
 
     async def queues(self, request: Request) -> Response:
-        queues = self._picture.queues
+        queues = self._picture(request).queues
         return self._draw(request, "queues", queues=queues, rows=list(tree_rows(queues)))
 
     async def pods(self, request: Request) -> Response:
         asked = request.query_params
         table = Table.make(
-            pod_rows(self._picture),
+            _sight(request).of(pod_rows(self._picture(request))),
             asked.get("search", ""),
             asked.get("namespace", ""),
             asked.get("state", ""),
@@ -127,14 +136,28 @@ class _Pages:
 
     async def pod(self, request: Request) -> Response:
         namespace, name = request.path_params["namespace"], request.path_params["name"]
-        picture = self._picture
+        sight = _sight(request)
+        if not sight.has(namespace):
+            raise HTTPException(404, f"there is no pod {namespace}/{name} that you may see")
+        picture = self._watching.latest
         try:
             explanation = await anyio.to_thread.run_sync(partial(picture.explain, f"{namespace}/{name}"))
         except InputError as error:
             raise HTTPException(404, str(error)) from error
-        return self._draw(request, "pod", explanation=explanation, members=members_of(picture, explanation))
+        members = members_of(picture, explanation)
+        return self._draw(
+            request, "pod", explanation=narrowed_explanation(explanation, sight), members=sight.of(members)
+        )
+
+    async def time(self, request: Request) -> Response:
+        moments = Moments.make(self._watching.history, request.query_params, self._log, _sight(request))
+        return self._draw(request, "time", moments=moments)
+
+    async def plans(self, request: Request) -> Response:
+        return self._draw(request, "plans", plans=visible_plans(self._watching.plans, _sight(request)))
 
     async def what_if(self, request: Request) -> Response:
+        _need(_sight(request).is_whole, "pods, nodes and queues everywhere, which what-if decides on")
         if request.method != "POST":
             return self._draw(request, "what-if", manifests="", outcome=None, problem="")
         length = request.headers.get("content-length", "")
@@ -146,7 +169,7 @@ class _Pages:
         if isinstance(file, UploadFile) and file.filename:
             manifests = (await file.read()).decode("utf-8", errors="replace")
         try:
-            outcome = await anyio.to_thread.run_sync(partial(what_if, self._picture, manifests))
+            outcome = await anyio.to_thread.run_sync(partial(what_if, self._watching.latest, manifests))
         except MooringError as error:
             return self._draw(request, "what-if", 422, manifests=manifests, outcome=None, problem=str(error))
         facts: dict[str, Any] = {
@@ -156,9 +179,30 @@ class _Pages:
         }
         return self._draw(request, "what-if", manifests=manifests, problem="", **facts)
 
+    async def login(self, request: Request) -> Response:
+        return self._draw(request, "login", problem=PROBLEMS.get(request.query_params.get("problem", ""), ""))
+
     async def node_map(self, request: Request) -> Response:
-        data = {"number": self._picture.number, **msgspec.to_builtins(self._picture.nodes)}
-        return Response(msgspec.json.encode(data), media_type="application/json")
+        _need(_sight(request).nodes, "nodes")
+        asked = request.query_params
+        if "at" in asked:
+            nodes = self._watching.history.at(Moments.time_of(asked, "at", 0.0)).nodes
+            return _json({"number": 0, **msgspec.to_builtins(nodes)})
+        nodes, number = self._watching.nodes, self._map_number()
+        since = asked.get("since", "")
+        if isinstance(self._watching, Following) and since.isdecimal():
+            rows = self._watching.changed_since(int(since))
+            if rows is not None:
+                return _json({"number": number, "changed": some_of(nodes, rows)})
+        return _json({"number": number, **msgspec.to_builtins(nodes)})
+
+    def _map_number(self) -> int:
+        watching = self._watching
+        return watching.map_number if isinstance(watching, Following) else watching.latest.number
+
+    async def allocation(self, request: Request) -> Response:
+        _need(_sight(request).nodes, "nodes")
+        return _json(msgspec.to_builtins(self._watching.allocation.series()))
 
     async def events(self, request: Request) -> Response:
         return StreamingResponse(self._watching.events(), media_type="text/event-stream")
@@ -171,6 +215,21 @@ class _Pages:
         status = error.status_code if isinstance(error, HTTPException) else 500
         message = error.detail if isinstance(error, HTTPException) else str(error)
         return self._draw(request, "failure", status, message=message, status=status)
+
+
+def _sight(request: Request) -> Sight:
+    """How much the guard lets this request see: nothing where it did not say."""
+    found: Sight = getattr(request.state, "sight", NOTHING)
+    return found
+
+
+def _need(is_allowed: bool, what: str) -> None:
+    if not is_allowed:
+        raise HTTPException(403, f"the cluster does not let you list {what}")
+
+
+def _json(found: Any) -> Response:
+    return Response(msgspec.json.encode(found), media_type="application/json")
 
 
 async def _look(_: Request) -> Response:
@@ -191,6 +250,7 @@ def _make_templates() -> Environment:
         "amount": lambda number, resource: amount_text(resource, number),
         "amounts": lambda amounts: amounts_text(amounts, "-"),
         "requests": requests_text,
+        "clock": lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%H:%M:%S"),
         "time": lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
         "files": lambda source: ", ".join(Path(each).name for each in source.split(", ")),
         "kind": lambda found: "queue" if isinstance(found, QueueStatus) else "cohort",

@@ -7,19 +7,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
+
 from mooring.drivers.offline.explain import explain_pod
-from mooring.drivers.offline.reading import Inputs, Loaded, Step, read
+from mooring.drivers.offline.reading import Inputs, Loaded, Step, take_in
 from mooring.drivers.offline.story import Moment, moments
 from mooring.errors import InputError
+from mooring.model.loading.fields import FieldChecks
+from mooring.model.loading.steps import load_steps
 from mooring.observe.progress import Progress
 from mooring.report.explain.data import PodExplanation
 from mooring.report.names import Workloads
 from mooring.report.nodes import NodeDetail, NodeMap, node_detail, node_map
+from mooring.report.plans import PlanRow, plan_rows
 from mooring.report.pools import configured_pools, pool_names
 from mooring.report.queues.data import QueuesResult
 from mooring.report.queues.report import make_queues_result
 from mooring.report.schedule import Result, make_result
 
+IN_CLUSTER = Path()
+"""In place of a kubeconfig: what a pod is given by its node."""
 MOST_EXPLANATIONS = 200
 """Explanations that are kept with a picture; each costs the decisions up to its pod."""
 
@@ -37,6 +44,8 @@ class Picture:
     queues: QueuesResult
     nodes: NodeMap
     workloads: Workloads
+    plans: list[PlanRow]
+    """What would be intended and could not be carried out at once."""
     _explanations: dict[str, PodExplanation] = field(default_factory=dict)
     _deciding: threading.Lock = field(default_factory=threading.Lock)
 
@@ -64,51 +73,60 @@ class WhatIf:
     queues: QueuesResult
 
 
-class Source:
-    """Manifests, or a cluster, from which pictures are taken."""
-
-    def __init__(self, inputs: Inputs) -> None:
-        self.inputs = inputs
-        self.name = ", ".join(inputs.files) if inputs.kubeconfig is None else "the cluster"
-        self._taken = 0
-
-    @property
-    def is_a_cluster(self) -> bool:
-        return self.inputs.kubeconfig is not None
-
-    def take(self, progress: Progress | None = None) -> Picture:
-        """Read everything and decide, as `mooring schedule` does."""
-        progress = progress or Progress()
-        inputs = replace(self.inputs, now=time.time()) if self.is_a_cluster else self.inputs
-        loaded = read(inputs, progress)
-        moment = list(moments(loaded, progress))[-1]
-        self._taken += 1
-        result, queues = _report(moment)
-        scheduler = moment.offline.scheduler
-        pools = pool_names(scheduler.cluster, None, configured_pools(scheduler))
-        nodes = node_map(scheduler.cluster, pools)
-        workloads = Workloads(moment.picture)
-        return Picture(self._taken, time.time(), self.name, loaded, moment, result, queues, nodes, workloads)
+def take_picture(number: int, source: str, loaded: Loaded, progress: Progress | None = None) -> Picture:
+    """Decide on what was read, as `mooring schedule` does."""
+    moment = list(moments(loaded, progress or Progress()))[-1]
+    result, queues = _report(moment)
+    cluster = moment.offline.scheduler.cluster
+    pools = pool_names(cluster, None, configured_pools(moment.offline.scheduler))
+    return Picture(
+        number=number,
+        taken_at=loaded.inputs.now if loaded.inputs.kubeconfig is not None and loaded.inputs.now else time.time(),
+        source=source,
+        loaded=loaded,
+        moment=moment,
+        result=result,
+        queues=queues,
+        nodes=node_map(cluster, pools),
+        workloads=Workloads(moment.picture),
+        plans=plan_rows(cluster),
+    )
 
 
 def what_if(picture: Picture, manifests: str) -> WhatIf:
-    """Decide on the picture again, then apply manifests to it and decide on those. The picture stays as it is."""
-    inputs = picture.loaded.inputs
-    if inputs.kubeconfig is not None:
-        raise InputError("what-if: expected a dashboard over manifests or a snapshot (-f), found one over a cluster")
+    """Decide on the picture again, then apply manifests to it and decide on those. The picture stays as it is.
+
+    Of a cluster, a snapshot is taken for it.
+    """
     if not manifests.strip():
         raise InputError("what-if: expected manifests, found nothing")
+    inputs = picture.loaded.inputs
     with TemporaryDirectory(prefix="mooring-what-if-") as folder:
         file = Path(folder) / "what-if.yaml"
         file.write_text(manifests, encoding="utf-8")
+        if inputs.kubeconfig is not None:
+            inputs = _snapshot(inputs, Path(folder))
         try:
-            loaded = read(replace(inputs, then=(*inputs.then, Step(str(file), 0.0))), Progress())
+            given = replace(inputs, then=(*inputs.then, Step(str(file), 0.0)))
+            checks = FieldChecks(inputs.validation)
+            pictures = load_steps([given.files, *([step.file] for step in given.then)], checks)
+            loaded = take_in(given, picture.loaded.assembly, pictures, checks.warnings)
             told = list(moments(loaded, Progress()))
         except InputError as error:
             raise InputError(str(error).replace(str(file), "what-if")) from error
     # The moments share one driver: only the last one still shows what it says, so what was before is the picture's.
     result, queues = _report(told[-1])
     return WhatIf(result, picture.queues, queues)
+
+
+def _snapshot(inputs: Inputs, folder: Path) -> Inputs:
+    """A cluster as `mooring snapshot` writes it, in place of the cluster."""
+    from mooring.drivers.live.watching.snapshot import documents, take
+
+    objects, _ = take(None if inputs.kubeconfig == IN_CLUSTER else inputs.kubeconfig, inputs.context)
+    file = folder / "cluster.json"
+    file.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": documents(objects)}))
+    return replace(inputs, files=[str(file)], kubeconfig=None, context=None, now=time.time(), validation="ignore")
 
 
 def _report(moment: Moment) -> tuple[Result, QueuesResult]:

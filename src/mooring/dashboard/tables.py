@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from mooring.dashboard.picture import Picture, WhatIf
 from mooring.report.explain.data import PodExplanation
+from mooring.report.nodes import NodeMap
 from mooring.report.schedule import Result
 
 RUNNING, PLACED, WAITING, GATED = "running", "would be placed", "waiting", "gated"
@@ -140,3 +141,16 @@ def quota_changes(outcome: WhatIf) -> list[QuotaChange]:
 
 def _same_owner(rows: Iterable[PodRow], own: PodRow) -> list[PodRow]:
     return [row for row in rows if (row.namespace, row.owner) == (own.namespace, own.owner)]
+
+
+def some_of(nodes: NodeMap, rows: Sequence[int]) -> dict[str, object]:
+    """What a page needs to bring its map up to date: positions, and what changes at each."""
+    return {
+        "rows": list(rows),
+        "states": [nodes.states[at] for at in rows],
+        "pods": [nodes.pods[at] for at in rows],
+        "pools": [nodes.pools[at] for at in rows],
+        "zones": [nodes.zones[at] for at in rows],
+        "racks": [nodes.racks[at] for at in rows],
+        "allocated": {resource: [values[at] for at in rows] for resource, values in nodes.allocated.items()},
+    }

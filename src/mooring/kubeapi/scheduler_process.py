@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -25,20 +26,30 @@ STEADY_SECONDS = 60.0
 _PR_SET_PDEATHSIG = 1
 
 
-def scheduler_command(kubeconfig: Path, config: Path | None, catalogue: Path | None = None) -> list[str]:
-    """Mooring itself, as it runs against any cluster."""
+def scheduler_command(
+    kubeconfig: Path,
+    config: Path | None,
+    *,
+    catalogue: Path | None = None,
+    decision_log: Path | None = None,
+    pages: socket.socket | None = None,
+) -> list[str]:
+    """Mooring itself, as it runs against any cluster; with the socket on which it serves the dashboard."""
     command = [sys.executable, "-m", "mooring", "run", "--kubeconfig", str(kubeconfig), "--v", "0"]
     command += ["--leader-elect=false"]
-    if catalogue is not None:
-        command += ["--catalogue", str(catalogue)]
+    command += [] if catalogue is None else ["--catalogue", str(catalogue)]
+    command += [] if decision_log is None else ["--decision-log", str(decision_log)]
+    command += [] if pages is None else ["--dashboard-address", f"fd:{pages.fileno()}"]
     return command if config is None else [*command, "--config", str(config)]
 
 
 class SchedulerProcess:
     """A command that is kept running."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], pages: socket.socket | None = None) -> None:
+        """The command inherits the socket of the dashboard."""
         self._command = command
+        self._inherited = [] if pages is None else [pages.fileno()]
         self._process: subprocess.Popen[bytes] | None = None
         self._pause, self._started, self._start_at = FIRST_PAUSE_SECONDS, 0.0, 0.0
 
@@ -78,6 +89,7 @@ class SchedulerProcess:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             env={**os.environ, **environment},
+            pass_fds=self._inherited,
             start_new_session=True,
             preexec_fn=_ends_with(os.getpid()) if sys.platform == "linux" else None,
         )

@@ -5,6 +5,7 @@ import ctypes
 import gc
 import logging
 import signal
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -45,6 +46,12 @@ class UpSettings:
     """The file that it is from, for the scheduler."""
     users: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Others that the kubeconfig has contexts for, with their groups."""
+    decision_log: Path | None = None
+    """Where the scheduler writes what it decides, which the dashboard shows."""
+    pages: socket.socket | None = None
+    """Where the dashboard is served."""
+    dashboard: Sequence[str] = ()
+    """The command of the dashboard, where no scheduler serves it."""
 
 
 def run(settings: UpSettings, tell: Callable[[Cluster], None]) -> int:
@@ -101,8 +108,15 @@ async def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     await cluster.start()
-    command = scheduler_command(settings.kubeconfig, settings.config, settings.catalogue_file)
-    scheduler = SchedulerProcess(command) if settings.schedules else None
+    command = scheduler_command(
+        settings.kubeconfig,
+        settings.config,
+        catalogue=settings.catalogue_file,
+        decision_log=settings.decision_log,
+        pages=settings.pages,
+    )
+    scheduler = SchedulerProcess(command, settings.pages) if settings.schedules else None
+    dashboard = SchedulerProcess(list(settings.dashboard), settings.pages) if settings.dashboard else None
     try:
         _fill(cluster, nodes, manifests)
         write_kubeconfig(settings.kubeconfig, cluster.kubeconfig(settings.users))
@@ -114,20 +128,37 @@ async def _serve(
         gc.freeze()  # what a cluster starts with stays, and may be a million objects
         if not stopped.is_set():
             tell(cluster)
+        asked = _first_asked(loop, settings.pages) if dashboard is not None else None
         trims_at = loop.time() + TRIM_SECONDS
         while not stopped.is_set():
             if scheduler is not None:
                 scheduler.revive()
+            if dashboard is not None and asked is not None and asked.is_set():
+                dashboard.revive()
             if (start := loop.time()) > trims_at:
                 _give_memory_back()
                 trims_at = loop.time() + max(TRIM_SECONDS, RARELY * (loop.time() - start))
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopped.wait(), 1.0)
     finally:
-        if scheduler is not None:
-            scheduler.end()
+        for process in filter(None, (dashboard, scheduler)):
+            process.end()
         await cluster.stop()
     return 0
+
+
+def _first_asked(loop: asyncio.AbstractEventLoop, pages: socket.socket | None) -> asyncio.Event:
+    """Set when a page is first asked for: until then there is no dashboard, only its port."""
+    asked = asyncio.Event()
+    if pages is not None:
+        number = pages.fileno()
+
+        def begin() -> None:
+            loop.remove_reader(number)
+            asked.set()
+
+        loop.add_reader(number, begin)
+    return asked
 
 
 def _fill(cluster: Cluster, nodes: int, manifests: list[tuple[Document, Object]]) -> None:

@@ -108,6 +108,32 @@ def read_log(path: Path, about: str) -> Iterator[dict[str, Any]]:
             yield found
 
 
+def read_between(path: Path, start: float, end: float, most: int) -> list[dict[str, Any]]:
+    """The last lines of the time after `start` and up to `end`, at most so many, in order; of a file that was begun
+    anew meanwhile also those before."""
+    lines: list[bytes] = []
+    for each in (Path(f"{path}.1"), path):
+        try:
+            lines += each.read_bytes().splitlines()
+        except FileNotFoundError:
+            if each == path:
+                raise InputError(f"{path}: expected a decision log, found no such file") from None
+        except OSError as error:
+            raise InputError(f"{path}: expected a decision log, found {str(error.strerror).lower()}") from error
+    found: list[dict[str, Any]] = []
+    for line in reversed(lines):
+        try:
+            decision = msgspec.json.decode(line)
+            time = decision["time"]
+        except (msgspec.DecodeError, KeyError, TypeError):  # it is being written
+            continue
+        if start < time <= end:
+            found.append(decision)
+        if len(found) == most or time <= start:
+            break
+    return found[::-1]
+
+
 def _is(name: Any, about: str) -> bool:
     if not isinstance(name, str):
         return False

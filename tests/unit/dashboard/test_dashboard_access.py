@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from mooring.dashboard.access import Access, hosts_of, is_loopback
+from mooring.dashboard.access import Access, ByOneToken, everybody, hosts_of, is_loopback
 from mooring.dashboard.app import LARGEST_FORM, make_app
-from mooring.dashboard.picture import Source, what_if
-from mooring.dashboard.serving import parse_address
+from mooring.dashboard.picture import Picture, take_picture, what_if
 from mooring.dashboard.watching import Watching
-from mooring.drivers.offline.reading import Inputs
+from mooring.drivers.live.dashboard_process import listen, parse_address
+from mooring.drivers.offline.reading import Inputs, read
 from mooring.errors import InputError
+from mooring.observe.progress import Progress
 
 CLUSTER = """
 {apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}}
@@ -26,16 +27,16 @@ Connect = Callable[..., TestClient]
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Source:
+def picture(tmp_path: Path) -> Picture:
     file = tmp_path / "cluster.yaml"
     file.write_text(CLUSTER)
-    return Source(Inputs([str(file)]))
+    return take_picture(1, str(file), read(Inputs([str(file)]), Progress()))
 
 
 @pytest.fixture
-def connect(source: Source) -> Connect:
+def connect(picture: Picture) -> Connect:
     def make(host: str = "127.0.0.1", token: str = "", name: str = "localhost") -> TestClient:
-        app = make_app(Watching(source, source.take(), 1.0), Access(hosts_of(host), token))
+        app = make_app(Watching(picture), Access(hosts_of(host), ByOneToken(token) if token else everybody))
         return TestClient(app, base_url=f"http://{name}")
 
     return make
@@ -90,8 +91,7 @@ def test_a_form_that_is_too_large_is_refused(connect: Connect) -> None:
     assert answer.status_code == 413
 
 
-def test_what_if_leaves_the_picture_as_it_is(source: Source) -> None:
-    picture = source.take()
+def test_what_if_leaves_the_picture_as_it_is(picture: Picture) -> None:
     before = picture.nodes.allocated
 
     outcome = what_if(picture, CLUSTER.replace("{name: p}", "{name: q}").replace("cpu: 1}", "cpu: 2}"))
@@ -104,9 +104,9 @@ def test_what_if_leaves_the_picture_as_it_is(source: Source) -> None:
 @pytest.mark.parametrize(
     "manifests", ["", "   ", "kind: [", "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: 5}"]
 )
-def test_bad_manifests_are_told_in_one_line_that_names_no_file_of_ours(source: Source, manifests: str) -> None:
+def test_bad_manifests_are_told_in_one_line_that_names_no_file_of_ours(picture: Picture, manifests: str) -> None:
     with pytest.raises(InputError, match="what-if") as told:
-        what_if(source.take(), manifests)
+        what_if(picture, manifests)
     assert "/tmp" not in str(told.value)
 
 
@@ -115,15 +115,24 @@ def test_bad_manifests_are_told_in_one_line_that_names_no_file_of_ours(source: S
     [("127.0.0.1:80", ("127.0.0.1", 80)), ("[::1]:9", ("::1", 9)), (":8010", ("0.0.0.0", 8010))],
 )
 def test_an_address_is_read(text: str, expected: tuple[str, int]) -> None:
-    assert parse_address(text) == expected
+    assert parse_address(text, "--address") == expected
 
 
 @pytest.mark.parametrize("text", ["8010", "localhost", "localhost:http", "localhost:70000", ""])
 def test_a_bad_address_is_told(text: str) -> None:
     with pytest.raises(InputError, match="--address: expected HOST:PORT"):
-        parse_address(text)
+        parse_address(text, "--address")
 
 
 def test_only_this_machines_addresses_are_loopback() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.1.2.3", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "example.com")))
+
+
+def test_a_socket_can_be_inherited_by_its_number() -> None:
+    with listen("127.0.0.1:0", "--address") as first:
+        other = listen(f"fd:{first.fileno()}", "--address")
+        assert other.getsockname() == first.getsockname()
+        other.detach()
+    with pytest.raises(InputError, match="--address: expected the number of an open socket, found 'fd:x'"):
+        listen("fd:x", "--address")

@@ -1,6 +1,7 @@
 """`mooring dashboard`: see a cluster, ask why, and try a change before making it."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
@@ -21,6 +22,7 @@ from mooring.cli.options import (
 )
 from mooring.cli.output import remark_ignored, warn
 from mooring.cli.progress import ProgressBar
+from mooring.errors import InputError
 
 
 def dashboard(
@@ -33,7 +35,29 @@ def dashboard(
             help="Where to serve the pages. For other machines, the link that is printed has the token they need.",
         ),
     ] = "127.0.0.1:8010",
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.2, help="How often a cluster is read again.")] = 5.0,
+    access: Annotated[
+        Literal["token", "cluster"] | None,
+        typer.Option(
+            help="Who may open them: who has the token of the link, or users of the cluster, by their tokens there, "
+            "each what the cluster lets them list. Default: on a loopback address everybody, else by the token.",
+        ),
+    ] = None,
+    every: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.1,
+            help="How long to wait at least before what waits in a cluster is decided on again.",
+        ),
+    ] = 0.3,
+    decision_log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The decision log of the cluster's scheduler, shown on the page of times."),
+    ] = None,
+    in_cluster: Annotated[
+        bool, typer.Option("--in-cluster", help="Follow the cluster that this runs in, as a pod of it.")
+    ] = False,
+    plans_from_stdin: Annotated[bool, typer.Option("--plans-from-stdin", hidden=True)] = False,
     config: Config = None,
     plugin: PluginFiles = None,
     seed: Seed = 0,
@@ -52,15 +76,19 @@ def dashboard(
     Example:
       mooring dashboard -f examples/ai-platform
       mooring snapshot > cluster.json; mooring dashboard -f cluster.json
-      mooring dashboard --kubeconfig ~/.kube/config --every 10
+      mooring dashboard --kubeconfig ~/.kube/config --address :8010 --access cluster
     """
-    from mooring.dashboard.picture import Source
+    from mooring.dashboard.picture import IN_CLUSTER, take_picture
     from mooring.dashboard.serving import Serving
+    from mooring.dashboard.watching import Watching
+    from mooring.drivers.offline.reading import read
 
+    if in_cluster and kubeconfig is not None:
+        raise InputError("--in-cluster: expected no --kubeconfig with it, found one")
     inputs = make_inputs(
         filename,
         files,
-        kubeconfig,
+        IN_CLUSTER if in_cluster else kubeconfig,
         config=config,
         plugin=plugin,
         seed=seed,
@@ -71,11 +99,20 @@ def dashboard(
         validate=validate,
         context=context,
     )
-    serving = Serving(address)
-    source = Source(inputs)
+    if inputs.kubeconfig is None and access == "cluster":
+        raise InputError("--access: expected token over manifests, which have no users, found cluster")
+    serving = Serving(address, access, decision_log)
+    if inputs.kubeconfig is not None:
+        serving.run_following(inputs, every, _tell, has_plans=plans_from_stdin)
+        return
     with ProgressBar(quiet=quiet) as progress:
-        first = source.take(progress)
-    warn(first.loaded.warnings, quiet=quiet)
-    remark_ignored(first.loaded.manifests.ignored, first.loaded.remarks, quiet=quiet)
-    typer.echo(f"dashboard: {serving.link}")
-    serving.run(source, first, every)
+        loaded = read(inputs, progress)
+        first = take_picture(1, ", ".join(inputs.files), loaded, progress)
+    warn(loaded.warnings, quiet=quiet)
+    remark_ignored(loaded.manifests.ignored, loaded.remarks, quiet=quiet)
+    _tell(serving.link)
+    serving.run(Watching(first))
+
+
+def _tell(link: str) -> None:
+    typer.echo(f"dashboard: {link}")

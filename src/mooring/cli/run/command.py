@@ -114,6 +114,14 @@ def run(
     decision_log: Annotated[
         str, typer.Option(metavar="FILE", help="Append every decision as a line of JSON; - for standard output.")
     ] = "",
+    dashboard_address: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Where the dashboard is served: on a loopback address to everybody there, elsewhere to users of the "
+            "cluster, by their tokens. Default: nowhere.",
+        ),
+    ] = "",
     seed: Seed = 0,
     logging_format: Annotated[
         Literal["text", "json"], typer.Option(help="Log lines for people, or one JSON object a line.")
@@ -139,6 +147,8 @@ def run(
     names = tuple(scheduler_name or ())
     if leader_elect_resource_lock not in (None, "leases"):
         raise InputError(f"--leader-elect-resource-lock: expected leases, found {leader_elect_resource_lock!r}")
+    if dashboard_address and master is not None:
+        raise InputError("--dashboard-address: expected the server of a kubeconfig with it, found --master")
     election = {
         "leader_elect": None if leader_elect is None else _is_true("--leader-elect", leader_elect),
         "resource_name": leader_elect_resource_name,
@@ -169,6 +179,7 @@ def run(
             tls_certificate=tls_cert_file,
             tls_key=tls_private_key_file,
             decision_log=decision_log,
+            dashboard_address=dashboard_address,
             seed=seed,
         )
     )

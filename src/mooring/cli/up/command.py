@@ -1,8 +1,11 @@
 """`mooring up`: a cluster to try, in one process, with nothing to install."""
 
 import logging
+import socket
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,9 +14,11 @@ from mooring.cli.options import Config
 
 if TYPE_CHECKING:
     from mooring.kubeapi.cluster import Cluster
+    from mooring.kubeapi.up import UpSettings
     from mooring.model.capacity.provider import Catalogue
 
 USUAL_PORT = 7440
+USUAL_PAGES = "127.0.0.1:8010"
 USUAL_DATA = Path("mooring.db")
 LONGEST_NAME = 64
 """Of a user: what a certificate has room for."""
@@ -61,6 +66,17 @@ def up(
     scheduler: Annotated[
         bool, typer.Option("--scheduler/--no-scheduler", help="Whether Mooring schedules the cluster.")
     ] = True,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard/--no-dashboard", help="Whether the dashboard is served.")
+    ] = True,
+    dashboard_address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            show_default=False,
+            help=f"Where. Default: {USUAL_PAGES}, or another port of this machine if that is taken.",
+        ),
+    ] = None,
 ) -> None:
     """Start a Kubernetes control plane with simulated nodes, and let Mooring schedule it.
 
@@ -76,30 +92,72 @@ def up(
     """
     from mooring.errors import ConfigError
     from mooring.kubeapi.cluster import Place
-    from mooring.kubeapi.up import UpSettings, run
+    from mooring.kubeapi.up import UpSettings
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     if in_memory and data is not None:
         raise ConfigError("--in-memory", "", expected="--in-memory or --data, not both", found=f"--data {data}")
     if config is not None:
         _check_config(config, schedules=scheduler)
+    if dashboard_address is not None and not dashboard:
+        expected = "--dashboard-address or --no-dashboard, not both"
+        raise ConfigError("--dashboard-address", "", expected=expected, found=dashboard_address)
     kept = None if in_memory else (data or USUAL_DATA)
     where = kubeconfig or (kept or USUAL_DATA).with_suffix(".kubeconfig")
     sold, file = _catalogue(catalogue, config)
-    settings = UpSettings(
-        Place(kept, host, port),
-        where.resolve(),
-        nodes,
-        tuple(filename or ()),
-        config,
-        schedules=scheduler,
-        catalogue=sold,
-        catalogue_file=file,
-        users=_read_users(users or ()),
-    )
-    code = run(settings, lambda cluster: _tell(cluster, where, kept))
+    pages = _listen(dashboard_address) if dashboard else None
+    with ExitStack() as opened:
+        log = _decision_log(opened) if pages is not None and scheduler else None
+        _run(
+            UpSettings(
+                Place(kept, host, port),
+                where.resolve(),
+                nodes,
+                tuple(filename or ()),
+                config,
+                schedules=scheduler,
+                catalogue=sold,
+                catalogue_file=file,
+                users=_read_users(users or ()),
+                decision_log=log,
+                pages=pages,
+                dashboard=_dashboard(pages, where.resolve()) if pages is not None and not scheduler else (),
+            ),
+            where,
+            kept,
+        )
+
+
+def _run(settings: "UpSettings", where: Path, kept: Path | None) -> None:
+    from mooring.kubeapi.up import run
+
+    code = run(settings, lambda cluster: _tell(cluster, where, kept, settings.pages))
     if code:
         raise typer.Exit(code)
+
+
+def _listen(address: str | None) -> socket.socket:
+    """Take the port of the dashboard: the one that was named, the usual one, or any that is free."""
+    from mooring.drivers.live.dashboard_process import listen
+    from mooring.errors import InputError
+
+    if address is not None:
+        return listen(address, "--dashboard-address")
+    try:
+        return listen(USUAL_PAGES, "--dashboard-address")
+    except InputError:
+        return listen("127.0.0.1:0", "--dashboard-address")
+
+
+def _decision_log(opened: ExitStack) -> Path:
+    """A file that lasts as long as the cluster does: the dashboard shows the decisions of any time."""
+    return Path(opened.enter_context(TemporaryDirectory(prefix="mooring-up-"))) / "decisions.jsonl"
+
+
+def _dashboard(pages: socket.socket, kubeconfig: Path) -> list[str]:
+    from mooring.drivers.live.dashboard_process import dashboard_command
+
+    return dashboard_command(pages, kubeconfig)
 
 
 def _read_users(texts: Iterable[str]) -> dict[str, list[str]]:
@@ -142,7 +200,7 @@ def _check_config(config: Path, *, schedules: bool) -> None:
     assemble(config)
 
 
-def _tell(cluster: "Cluster", kubeconfig: Path, data: Path | None) -> None:
+def _tell(cluster: "Cluster", kubeconfig: Path, data: Path | None, pages: socket.socket | None) -> None:
     """Say where it is and what to try."""
     kept = f"kept in {data}" if data is not None else "kept in memory"
     typer.echo(f"The cluster is up at {cluster.url} ({kept}).\n")
@@ -151,4 +209,7 @@ def _tell(cluster: "Cluster", kubeconfig: Path, data: Path | None) -> None:
     typer.echo("  kubectl get nodes")
     typer.echo("  kubectl create deployment web --image=nginx --replicas=3")
     typer.echo("  kubectl get pods --watch")
+    if pages is not None:
+        host, port = pages.getsockname()[:2]
+        typer.echo(f"\nThe dashboard: http://{f'[{host}]' if ':' in host else host}:{port}/")
     typer.echo("\nCtrl-C ends it.")

@@ -25,7 +25,7 @@
     for (const members of groups.values()) height += title + Math.ceil(members.length / columns) * size + 8;
     canvas.width = width * scale; canvas.height = height * scale;
     canvas.style.width = `${width}px`; canvas.style.height = `${height}px`;
-    const pen = canvas.getContext("2d"), shades = heat(), line = colour("--lost");
+    const pen = canvas.getContext("2d"), shades = heat(), line = colour("--lost"), none = colour("--grid");
     pen.scale(scale, scale);
     pen.font = "13px system-ui, sans-serif";
     places = [];
@@ -36,7 +36,7 @@
       top += title;
       members.forEach((at, position) => {
         const x = (position % columns) * size, y = top + Math.floor(position / columns) * size, value = values[at];
-        pen.fillStyle = value === null || value === undefined ? colour("--grid") : shades[Math.min(shades.length - 1, Math.floor(value / 100 * (shades.length - 0.001)))];
+        pen.fillStyle = value === null || value === undefined ? none : shades[Math.min(shades.length - 1, Math.floor(value / 100 * (shades.length - 0.001)))];
         pen.fillRect(x, y, size - 1, size - 1);
         if (data.states[at] !== "ready") {
           pen.strokeStyle = line;
@@ -48,6 +48,10 @@
         places.push([x, y, at]);
       });
       top += Math.ceil(members.length / columns) * size + 8;
+    }
+    if (chosen >= 0 && chosen < places.length && document.activeElement === canvas) {
+      pen.strokeStyle = colour("--text"); pen.lineWidth = 2;
+      pen.strokeRect(places[chosen][0], places[chosen][1], size - 1, size - 1);
     }
     box.dataset.drawn = data.names.length;
   }
@@ -61,26 +65,70 @@
   async function load() {
     const {box} = parts();
     if (!box) return;
-    const answer = await fetch("/data/nodes.json");
+    const answer = await fetch(box.dataset.at ? `/data/nodes.json?at=${box.dataset.at}` : "/data/nodes.json");
     if (!answer.ok) return;
     data = await answer.json();
     draw();
   }
 
+  // What changed since the map that is drawn; all of it where that is too long ago.
+  let isUpdating = false, isOutdated = false;
+  async function update() {
+    const {box} = parts();
+    if (!box || !data) return;
+    if (isUpdating) { isOutdated = true; return; }
+    isUpdating = true;
+    try {
+      const answer = await fetch(`/data/nodes.json?since=${data.number}`);
+      if (!answer.ok) return;
+      const found = await answer.json();
+      if (!found.changed) { data = found; } else {
+        const {rows, allocated} = found.changed;
+        rows.forEach((row, at) => {
+          for (const name of ["states", "pods", "pools", "zones", "racks"]) data[name][row] = found.changed[name][at];
+          for (const resource of Object.keys(allocated)) data.allocated[resource][row] = allocated[resource][at];
+        });
+        data.number = found.number;
+      }
+      draw();
+      box.dataset.number = data.number;
+    } finally {
+      isUpdating = false;
+      if (isOutdated) { isOutdated = false; update(); }
+    }
+  }
+
+  let chosen = -1;
+  function say(at) {
+    const {form, says} = parts(), resource = form.elements.resource.value, value = data.allocated[resource][at];
+    says.textContent = `${data.names[at]}: ${data.states[at]}, ${data.pods[at]} pods, ${value === null ? "no" : `${value} % of`} ${resource}`;
+  }
+  document.addEventListener("keydown", event => {
+    const canvas = event.target.closest && event.target.closest("#node-map canvas");
+    if (!canvas || !data || !places.length) return;
+    const columns = Math.max(1, Math.floor(canvas.clientWidth / size));
+    const steps = {ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns};
+    if (event.key === "Enter" && chosen >= 0) location.assign(`/nodes/${encodeURIComponent(data.names[places[chosen][2]])}`);
+    if (!(event.key in steps)) return;
+    event.preventDefault();
+    chosen = Math.min(places.length - 1, Math.max(0, chosen < 0 ? 0 : chosen + steps[event.key]));
+    draw();
+    say(places[chosen][2]);
+  });
+
   document.addEventListener("change", event => { if (event.target.closest("#map-settings")) draw(); });
   document.addEventListener("mousemove", event => {
     if (!event.target.closest("#node-map canvas") || !data) return;
-    const at = nodeAt(event), {form, says} = parts();
-    if (at === null) return;
-    const resource = form.elements.resource.value, value = data.allocated[resource][at];
-    says.textContent = `${data.names[at]}: ${data.states[at]}, ${data.pods[at]} pods, ${value === null ? "no" : `${value} % of`} ${resource}`;
+    const at = nodeAt(event);
+    if (at !== null) say(at);
   });
   document.addEventListener("click", event => {
     if (!event.target.closest("#node-map canvas") || !data) return;
     const at = nodeAt(event);
     if (at !== null) location.assign(`/nodes/${encodeURIComponent(data.names[at])}`);
   });
-  document.addEventListener("htmx:afterSettle", load);
+  document.addEventListener("mooring:moment", load);
+  if (parts().box && parts().box.dataset.live) new EventSource("/events").addEventListener("map", update);
   addEventListener("resize", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   load();

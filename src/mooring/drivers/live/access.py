@@ -31,7 +31,9 @@ class Access(Enum):
     """The API server does not answer."""
 
 
-class _User(msgspec.Struct):
+class User(msgspec.Struct):
+    """As the API server names who a token is of."""
+
     username: str = ""
     uid: str = ""
     groups: list[str] = []
@@ -40,7 +42,7 @@ class _User(msgspec.Struct):
 
 class _TokenStatus(msgspec.Struct):
     authenticated: bool = False
-    user: _User | None = None
+    user: User | None = None
 
 
 class _AccessStatus(msgspec.Struct):
@@ -82,19 +84,28 @@ class AccessReviews:
         return found
 
     async def _ask(self, token: str, path: str) -> Access:
-        status = (await self._review("authentication", "TokenReview", {"token": token}, _TokenReview)).status
-        if not status.authenticated or status.user is None:
+        user = await self.user_of(token)
+        if user is None:
             return Access.UNAUTHENTICATED
-        user = status.user
+        allowed = await self.may(user, {"nonResourceAttributes": {"path": path, "verb": "get"}})
+        return Access.ALLOWED if allowed else Access.FORBIDDEN
+
+    async def user_of(self, token: str) -> User | None:
+        """Who a token is of; None if it is nobody's. Raises ApiError or MsgspecError where the server does not tell."""
+        status = (await self._review("authentication", "TokenReview", {"token": token}, _TokenReview)).status
+        return status.user if status.authenticated else None
+
+    async def may(self, user: User, attributes: dict[str, dict[str, str]]) -> bool:
+        """Whether a user may do what the attributes of a SubjectAccessReview say. Raises as `user_of` does."""
         spec = {
             "user": user.username,
             "uid": user.uid,
             "groups": user.groups,
             "extra": user.extra,
-            "nonResourceAttributes": {"path": path, "verb": "get"},
+            **attributes,
         }
-        allowed = (await self._review("authorization", "SubjectAccessReview", spec, _AccessReview)).status.allowed
-        return Access.ALLOWED if allowed else Access.FORBIDDEN
+        review = await self._review("authorization", "SubjectAccessReview", spec, _AccessReview)
+        return bool(review.status.allowed)
 
     async def _review(self, group: str, kind: str, spec: dict[str, Any], type_: type[Any]) -> Any:
         body = {"apiVersion": f"{group}.k8s.io/v1", "kind": kind, "spec": spec}

@@ -5,6 +5,7 @@ import contextlib
 import gc
 import logging
 import signal
+import socket
 import time
 import uuid
 import zlib
@@ -28,6 +29,7 @@ from mooring.drivers.live.api.connection import Connection, connect
 from mooring.drivers.live.api.discovery import REQUIRED, Served, discover
 from mooring.drivers.live.api.dispatcher import Dispatcher
 from mooring.drivers.live.checks import Check
+from mooring.drivers.live.dashboard_process import DashboardProcess, dashboard_command, listen
 from mooring.drivers.live.driver import LONGEST_WAIT, Live
 from mooring.drivers.live.election import Election, ElectionSettings, election_settings, lease_timings
 from mooring.drivers.live.load.feed import LoadFeed
@@ -61,6 +63,7 @@ FIRST_ANSWER_SECONDS = 10.0
 """How long a server may be unreachable at the start before we give up."""
 LOOK_AT_CONFIG_SECONDS = 5.0
 """How often the configuration file is looked at: one that is mounted from a ConfigMap changes without a signal."""
+DASHBOARD = "--dashboard-address"
 _log = logging.getLogger(__name__)
 
 
@@ -91,6 +94,8 @@ class RunSettings:
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     decision_log: str = ""
+    dashboard_address: str = ""
+    """Where the pages are served: on a loopback address to everybody there, elsewhere to users of the cluster."""
     seed: int = 0
 
 
@@ -144,6 +149,7 @@ class Run:
         self._election: Election | None = None
         self._identity = f"mooring-{uuid.uuid4()}"
         self._published = self._read_published()
+        self._pages = listen(settings.dashboard_address, DASHBOARD) if settings.dashboard_address else None
 
     async def run(self) -> None:
         settings = self._settings
@@ -201,6 +207,8 @@ class Run:
             live.served = following.served
             is_synced = await self._unless_stopped(following.synced())
             _keep_for_good()
+            if is_synced and self._pages is not None:
+                background.append(asyncio.ensure_future(self._dashboard(live, self._pages)))
             if is_synced and await self._elected(client):
                 background.append(asyncio.ensure_future(nodes.run()))
                 await loads.use(self._assembly.load_sources)
@@ -208,12 +216,27 @@ class Run:
         finally:
             for task in background:
                 task.cancel()
+            await asyncio.wait(background, timeout=DRAIN_SECONDS)  # the dashboard is a process that has to end
             await loads.stop()
             await following.stop()
             if live.extenders is not None:
                 await live.extenders.close()
             for server in servers:
                 await server.stop()
+
+    async def _dashboard(self, live: Live, listening: socket.socket) -> None:
+        """Serve the pages from a process of their own."""
+        settings = self._settings
+        command = dashboard_command(
+            listening,
+            settings.kubeconfig,
+            context=settings.context,
+            config=settings.config,
+            plugins=settings.plugins,
+            decision_log=settings.decision_log,
+            has_plans=True,
+        )
+        await DashboardProcess(command, listening, lambda: live.scheduler.cluster).run()
 
     async def _schedule(
         self, live: Live, cache: ObjectCache, following: Informers, client: Client, loads: LoadFeed

@@ -178,15 +178,20 @@ def read(inputs: Inputs, progress: Progress) -> Loaded:
         pictures = load_steps([inputs.files, *([step.file] for step in inputs.then)], checks)
     else:
         pictures = [load_manifests(inputs.files, checks)]
+    progress.phase("taking in the cluster")
+    return take_in(inputs, assembly, pictures, checks.warnings, is_published=published is not None)
+
+
+def take_in(
+    inputs: Inputs, assembly: Assembly, pictures: list[Manifests], warnings: list[str], *, is_published: bool = False
+) -> Loaded:
+    """Check pictures that were read, however that was, and complete them by what was measured."""
     for picture in pictures:
         imply_namespaces(picture)
     check_window_targets(assembly, inputs.config, pictures)
     check_schedulers(inputs.schedulers, pictures)
-    progress.phase("taking in the cluster")
     measured = read_loads(inputs.metrics, inputs.now if inputs.now is not None else latest_moment(pictures[0]))
-    loaded = Loaded(
-        inputs, assembly, pictures, checks.warnings, tuple(measured.reports), is_published=published is not None
-    )
+    loaded = Loaded(inputs, assembly, pictures, warnings, tuple(measured.reports), is_published=is_published)
     if assembly.colocation is not None:
         moments = accumulate((step.after for step in inputs.then), initial=loaded.first_moment)
         for picture, moment in zip(pictures, moments, strict=True):
