@@ -18,6 +18,7 @@ from mooring.model.values.quantity import NANO
 from mooring.model.values.requests import CPU, Amounts, pod_requests
 from mooring.model.values.selector_text import parse_label_selector
 from mooring.model.values.selectors import compile_label_selector
+from mooring.state.derived import Derived
 from mooring.state.plans import owner_of
 
 QOS_CLASSES = ("BestEffort", "Burstable", "Guaranteed")
@@ -45,7 +46,7 @@ class Situation:
     """By controller: how many of its pods are on each node."""
     _allowed: list[int] = field(default_factory=list)
     """How many pods each budget still lets go."""
-    _requests: dict[PodKey, Amounts] = field(default_factory=dict)
+    _requests: Derived[PodKey, Amounts] = field(default_factory=Derived)
 
     def __post_init__(self) -> None:
         for pod in self.pods:
@@ -83,9 +84,7 @@ class Situation:
 
     def requests(self, pod: Pod) -> Amounts:
         """What a pod requests, in billionths."""
-        if pod.key not in self._requests:
-            self._requests[pod.key] = pod_requests(pod)
-        return self._requests[pod.key]
+        return self._requests.of(pod.key, pod_requests, pod)
 
     def uses(self, pod: Pod, *, measured: bool) -> Amounts:
         """What a pod requests or, if that is what counts, was measured to use; in billionths."""
