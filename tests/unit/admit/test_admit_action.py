@@ -355,11 +355,8 @@ def test_of_a_workload_that_waits_it_is_said_why_once_and_again_when_that_change
 
 def shortage(decisions: list[Decision], workload: str) -> str:
     """The end of what a workload that waits is told."""
-    return next((said.message.rpartition(", ")[2] for said in decisions if _is_told(said, workload)), "")
-
-
-def _is_told(decision: Decision, workload: str) -> bool:
-    return isinstance(decision, Defer) and decision.workload == workload
+    told = (said.message for said in decisions if isinstance(said, Defer) and said.workload == workload)
+    return next(told, "").rpartition(", ")[2]
 
 
 def test_what_is_short_is_said_anew_when_quota_was_freed_and_the_workload_is_tried_again() -> None:
