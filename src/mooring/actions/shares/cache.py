@@ -67,7 +67,7 @@ class ShareCache:
         """What depends on how much the cluster has, without jobs."""
         dominant = DominantShares(self.resources, self.tree.total, self._settings.resource_weights)
         if self._settings.is_hierarchical:
-            hierarchical = self._make_hierarchical_shares(dominant)
+            hierarchical = self.make_hierarchical_shares(dominant)
             return _Measured(dominant, hierarchical, HierarchicalOrder(self.tree, hierarchical))
         moves_parents = self._settings.moves_parent_shares
         return _Measured(dominant, None, self._settings.division.make_order(self, moves_parents=moves_parents))
@@ -89,11 +89,8 @@ class ShareCache:
         job = self.heaps[leaf].head()
         return {} if job is None else job.amount(job.wanted)
 
-    def make_hierarchical_shares(self) -> HierarchicalShares:
+    def make_hierarchical_shares(self, dominant: DominantShares) -> HierarchicalShares:
         """The tree of parts, without jobs."""
-        return self._make_hierarchical_shares(self.dominant)
-
-    def _make_hierarchical_shares(self, dominant: DominantShares) -> HierarchicalShares:
         ways = {leaf: self._way(leaf) for leaf in self.tree.leaves}
         known = self.resources.column_of
         always = [known[name] for name in (CPU, MEMORY) if name in known]
