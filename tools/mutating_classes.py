@@ -3,7 +3,9 @@
     python tools/mutating_classes.py [room ...]          rooms of src/mooring; by default actions and state
 
 A class counts if a method other than `__init__`, `__post_init__` or `__new__` assigns, augments or deletes an attribute
-of `self` or a part of one, or calls a method of one that changes a list, a set or a mapping.
+of `self` or a part of one, calls a method of one that changes a list, a set or a mapping, or uses it as a heap. Where
+`__init__` or a field shows that the attribute is an object and no collection, such a method is counted with the class
+of that object.
 
 Of actions, those that are kept between cycles are counted apart: they are in kept_by_actions.toml, each with the reason
 why they may be dropped. All others are local to one call; tests/properties/test_kept_by_actions.py sees to that.
@@ -25,6 +27,10 @@ CHANGES = {
 }
 
 
+def is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
 def attribute_of_self(node: ast.expr) -> str:
     """`self.x`, `self.x[key]` or `self.x[key].y` as x; empty for anything else."""
     while isinstance(node, ast.Attribute | ast.Subscript):
@@ -34,8 +40,42 @@ def attribute_of_self(node: ast.expr) -> str:
     return ""
 
 
+ON_HEAPS = {"heapify", "heappop", "heappush", "heappushpop", "heapreplace"}
+
+COLLECTIONS = {"Counter", "Mapping", "MutableMapping", "OrderedDict", "Sequence"}
+"""Names like those of classes that are collections all the same."""
+
+
+def objects_of(cls: ast.ClassDef) -> set[str]:
+    """The attributes that are objects of a class: made by calling it, or given as a parameter that is one."""
+    fields = (node for node in cls.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name))
+    found = {node.target.id for node in fields if isinstance(node.target, ast.Name) and _names_a_class(node.annotation)}
+    making = [node for node in cls.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
+    for method in making:
+        given = {arg.arg: arg.annotation for arg in (*method.args.args, *method.args.kwonlyargs)}
+        for node in ast.walk(method):
+            if isinstance(node, ast.Assign):
+                targets, value = node.targets, node.value
+            elif isinstance(node, ast.AnnAssign) and node.value is not None:
+                targets, value = [node.target], node.value
+            else:
+                continue
+            made: ast.expr | None = value.func if isinstance(value, ast.Call) else None
+            if isinstance(value, ast.Name):
+                made = given.get(value.id)
+            if _names_a_class(made):
+                found.update(target.attr for target in targets if isinstance(target, ast.Attribute))
+    return found
+
+
+def _names_a_class(made: ast.expr | None) -> bool:
+    made = made.value if isinstance(made, ast.Subscript) else made
+    return isinstance(made, ast.Name) and made.id.lstrip("_")[:1].isupper() and made.id not in COLLECTIONS
+
+
 def mutated(cls: ast.ClassDef) -> set[str]:
     """The attributes that methods of a class change after it was made."""
+    objects = objects_of(cls)
     found: set[str] = set()
     for method in cls.body:
         if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.name in MAKING:
@@ -44,7 +84,11 @@ def mutated(cls: ast.ClassDef) -> set[str]:
             if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
                 found.add(attribute_of_self(node))
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
-                found.add(attribute_of_self(node.func.value))
+                changed = node.func.value
+                is_object = isinstance(changed, ast.Attribute) and changed.attr in objects and is_self(changed.value)
+                found.add("" if is_object else attribute_of_self(changed))
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ON_HEAPS:
+                found.add(attribute_of_self(node.args[0]))
     return found - {""}
 
 

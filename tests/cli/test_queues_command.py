@@ -353,6 +353,21 @@ def test_the_line_goes_by_priority(mooring: Call, write: Callable[..., Path]) ->
     ]
 
 
+def test_what_a_waiting_workload_lacks_is_told_as_it_is_now(mooring: Call, write: Callable[..., Path]) -> None:
+    """Its condition is written anew only when it is tried again, as in Kueue: what others are given since is no reason
+    to try it, and would have all that wait written anew."""
+    first = write(CLUSTER + queue("queue", 8) + job("busy", "queue", 4) + job("large", "queue", 6))
+    then = write(job("small", "queue", 3), "then.yaml")
+    late = write(job("tiny", "queue", 1), "late.yaml")
+
+    steps = as_data(mooring, "-f", first, "--then", then, "--then", late)["steps"]
+
+    waiting = [step["result"]["queues"][0]["waitingWorkloads"] for step in steps]
+    assert [[one["owner"] for one in found] for found in waiting] == [["Job/large"]] * 3
+    told = [found[0]["message"].rpartition(", ")[2] for found in waiting]
+    assert told == ["2 more needed", "5 more needed", "6 more needed"]
+
+
 def test_one_that_can_start_with_fewer_pods_says_with_how_many(mooring: Call, write: Callable[..., Path]) -> None:
     elastic = job("elastic", "queue", 1, pods=12, annotations='kueue.x-k8s.io/job-min-parallelism: "4"')
     file = write(CLUSTER + queue("queue", 8) + job("busy", "queue", 6) + elastic)

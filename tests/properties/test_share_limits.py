@@ -82,7 +82,7 @@ def test_hierarchical_shares_that_follow_each_change_are_those_computed_from_not
         cache = sharing.cache
         shares = cache.hierarchical
         assert shares is not None
-        fresh = cache.make_hierarchical_shares()
+        fresh = cache.make_hierarchical_shares(cache.dominant)
         for job in sorted(cache.jobs.values(), key=lambda job: job.key, reverse=True):
             fresh.put_job(job.key, job.leaf, job.held_amount, job.asked)
         for leaf in cache.tree.leaves:

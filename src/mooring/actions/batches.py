@@ -19,6 +19,7 @@ from mooring.engine.ranking.ranking import Ranking, can_rank
 from mooring.engine.shortcuts import BesidesAmounts
 from mooring.engine.verdict import Verdict
 from mooring.state.cluster import Cluster
+from mooring.state.derived import Derived
 from mooring.state.shapes import Shape
 
 FEWEST_RANKED = 4
@@ -64,7 +65,7 @@ class Batches:
         self.kept = KeptAnswers(most_bytes_kept)
         self._batching = batching
         self._clock = clock or (lambda: 0.0)
-        self._last_ranking: LastRanking | None = None
+        self._last_ranking = Derived[None, LastRanking](1)
 
     def place(self, cluster: Cluster, batch: list[Entry], *, all_at_once: bool = False) -> Outcome:
         """Find nodes for pods of one shape, in order, and assume them; `all_at_once`: however long that takes."""
@@ -125,12 +126,12 @@ class Batches:
         try:
             ranking, rows, late = self._take_rows(batch, answers, deadline)
         except Exception:
-            self._last_ranking = None
+            self._last_ranking.forget()
             answers.forget()
             raise
         cluster.assume_many([entry.record for entry in batch[: len(rows)]], np.array(rows, np.intp))
         answers.settle(rows)
-        self._last_ranking = LastRanking(ranking, answers, answers.position, answers.description)
+        self._last_ranking.put(None, LastRanking(ranking, answers, answers.position, answers.description))
         return Outcome(batch[: len(rows)], *_split(batch[len(rows) :], late))
 
     def _take_rows(
@@ -150,7 +151,7 @@ class Batches:
 
     def _ranking_of(self, answers: ShapeAnswers, expected_pods: int) -> Ranking | ClassRanking:
         """The ranking of the batch before, if that was of this shape and nothing has happened since; else a new one."""
-        last = self._last_ranking
+        last = self._last_ranking.get(None)
         if (
             last is not None
             and last.answers is answers

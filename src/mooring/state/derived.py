@@ -4,7 +4,7 @@ Whatever keeps answers by key, or has to know whether something changed since it
 may be emptied at any moment, and nothing is decided otherwise: actions that are made anew begin with empty ones.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, ItemsView, Iterator
 from typing import Generic, ParamSpec, Self, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -50,6 +50,10 @@ class Derived(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """The value of a key, if it is known."""
         return self._values.get(key)
+
+    def items(self) -> ItemsView[K, V]:
+        """All that are known."""
+        return self._values.items()
 
     def put(self, key: K, value: V) -> V:
         """Let a key have a value, as the latest."""

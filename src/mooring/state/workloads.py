@@ -233,6 +233,10 @@ class SetAside:
             self._aside.discard(key)
             self.unread.discard(key)
 
+    def keep_unread(self, key: WorkloadKey) -> None:
+        """Note that a workload could not even be taken in."""
+        self.unread.add(key)
+
     def come_back(self) -> list[WorkloadKey]:
         """Those who were set aside, and are not any more."""
         return [key for key in self._failed if key not in self._aside]
@@ -259,7 +263,11 @@ class Logged(dict[Key, Value], Generic[Key, Value]):
         self._note(key)
         super().__setitem__(key, value)
 
-    def remove(self, key: Key) -> Value | None:
+    def put(self, key: Key, value: Value) -> None:
+        """Let a key have a value."""
+        self[key] = value
+
+    def take_out(self, key: Key) -> Value | None:
         """Take a key out; its value, if there was any."""
         if key not in self:
             return None

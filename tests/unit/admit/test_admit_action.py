@@ -353,6 +353,26 @@ def test_of_a_workload_that_waits_it_is_said_why_once_and_again_when_that_change
     assert deferred(world.cycle()) == [("default/second", "Suspended")]
 
 
+def shortage(decisions: list[Decision], workload: str) -> str:
+    """The end of what a workload that waits is told."""
+    told = (said.message for said in decisions if isinstance(said, Defer) and said.workload == workload)
+    return next(told, "").rpartition(", ")[2]
+
+
+def test_what_is_short_is_said_anew_when_quota_was_freed_and_the_workload_is_tried_again() -> None:
+    jobs = [make_job("first", cpu=4, second=1), make_job("large", cpu=8, second=2)]
+    world = TenantWorld([make_queue()], jobs)
+    assert shortage(world.cycle(), "default/large") == "2 more needed"
+
+    world.submit(make_job("small", cpu=3, second=3))
+    assert not shortage(world.cycle(), "default/large"), "it is not tried: what others are given does not help it"
+    world.submit(make_job("tiny", cpu=1, second=4))
+    assert not shortage(world.cycle(), "default/large")
+
+    world.succeed("default/tiny-0")
+    assert shortage(world.cycle(), "default/large") == "5 more needed"
+
+
 def test_the_condition_of_who_is_preempted_tells_that_and_for_what_reason() -> None:
     told = Suspend("default/low", "InClusterQueue", "", "default/high"), Suspend("default/low", "Deactivated", "")
     assert [(found.evicted_reason, found.reason) for found in told] == [

@@ -59,6 +59,8 @@ class Outlook:
     """There is quota for it as things stand: it waits for something else."""
     hopeless: str = ""
     """Why nothing that anybody gives back would help."""
+    shortage: str = ""
+    """What is short as things stand. The workload's condition tells what was when it was last tried."""
 
 
 def find_outlook(admission: Admission, pending: PendingWorkload) -> Outlook:
@@ -69,19 +71,19 @@ def find_outlook(admission: Admission, pending: PendingWorkload) -> Outlook:
     entry = admission.what_if(pending, queue)
     if entry.assignment.mode == Mode.FIT:
         return Outlook(pods=entry.assignment.counts, usage=entry.assignment.usage, has_quota=True)
-    is_allowed = bool(entry.victims)
+    is_allowed, shortage = bool(entry.victims), entry.assignment.message
     if not is_allowed:
         entry = admission.what_if(pending, _embolden(queue))
     assignment = entry.assignment
     if assignment.mode == Mode.NO_FIT:
-        return Outlook(hopeless=_HOPELESS.get(assignment.reason, NO_FLAVOR))
+        return Outlook(hopeless=_HOPELESS.get(assignment.reason, NO_FLAVOR), shortage=shortage)
     preemptor = Preemptor(pending, queue, assignment.usage, assignment.short_columns, assignment.needs)
     if is_allowed:
         found = [Concession(victim.admitted, _given_up(preemptor, victim.admitted), "") for victim in entry.victims]
     else:
         named = [victim.admitted for victim in entry.victims] or _in_order_of_right(admission.ledger, preemptor)
         found = _with_policies(admission, preemptor, _enough_of(named, admission.ledger, preemptor))
-    return Outlook(tuple(found), assignment.counts, assignment.usage)
+    return Outlook(tuple(found), assignment.counts, assignment.usage, shortage=shortage)
 
 
 def _given_up(preemptor: Preemptor, admitted: AdmittedWorkload) -> dict[int, int]:

@@ -28,6 +28,8 @@ from mooring.engine.queue.entries import PLUGIN as GANGS
 from mooring.engine.queue.queue import Entry, GangEntry, Parked, Queue, Turn
 from mooring.model.decisions import Decision, Evict, Wait
 from mooring.model.keys import NO_GANG, GangKey, PodKey
+from mooring.state.cluster import Cluster
+from mooring.state.derived import Derived
 from mooring.state.gangs import GangRecord
 from mooring.state.plans import Plan, Reason
 from mooring.state.views import PodView
@@ -49,7 +51,7 @@ class Preemption:
         self._window = max(windows, default=0)
         """For so many seconds it counts that a workload was preempted."""
         self._placer = gangs
-        self._search: VictimSearch | None = None
+        self._search = Derived[Cluster, VictimSearch](1)
         self._turns: SharedOutcomes | None = None
 
     def at_once(self, cycle: Cycle, refused: Sequence[Turn]) -> list[Decision]:
@@ -92,9 +94,8 @@ class Preemption:
         """What is known in this cycle."""
         turns, cluster, now = self._turns, cycle.cluster, cycle.now
         if turns is None or turns.search.cluster is not cluster or turns.now != now:
-            if self._search is None or self._search.cluster is not cluster:
-                self._search = VictimSearch(cluster, with_costs=bool(self._costs))
-            turns = self._turns = SharedOutcomes(self._search, now)
+            search = self._search.of(cluster, VictimSearch, cluster, with_costs=bool(self._costs))
+            turns = self._turns = SharedOutcomes(search, now)
         return turns
 
     def _take_turn(self, cycle: Cycle, parked: Parked, turn: Turn) -> list[Decision]:

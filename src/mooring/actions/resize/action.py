@@ -44,6 +44,7 @@ from mooring.model.rightsizing.recommendations import read_recommendations
 from mooring.model.rightsizing.resizing import resize_patch, why_not_in_place
 from mooring.model.rightsizing.updating import UpdateSettings, pods_to_update
 from mooring.state.cluster import Cluster
+from mooring.state.derived import Seen
 from mooring.state.plans import Amend, Plan, Reason
 from mooring.state.pods import UNBOUND, PodRecord
 from mooring.state.rows import Rows
@@ -94,7 +95,7 @@ class ResizePods(Action):
         self._profiles, self._costs, self._rehearsal = profiles, costs, rehearsal
         self._notes: dict[str, tuple[str, ...]] = {}
         """By autoscaler, why pods are left as they are, as of the last run."""
-        self._looked_at: tuple[object, ...] = ()
+        self._looked_at = Seen()
         """The version of the cluster at the last run: as long as it is the same, nothing else is decided."""
         self._due = math.inf
         """When a pod becomes due by its age."""
@@ -106,13 +107,13 @@ class ResizePods(Action):
         cluster = cycle.cluster
         if not cluster.related.autoscalers and not cluster.nodes.crowded_rows(CONTROLLED):
             return True
-        is_same = self._looked_at == _what_decides(cluster, cycle.now) and cycle.now < self._due
+        is_same = self._looked_at.is_at(_what_decides(cluster, cycle.now)) and cycle.now < self._due
         return is_same or cycle.now < self._again_at(cluster)
 
     def next_wake(self, cluster: Cluster, now: float) -> float | None:
         if not cluster.related.autoscalers:
             return None
-        is_same = self._looked_at == _what_decides(cluster, now)
+        is_same = self._looked_at.is_at(_what_decides(cluster, now))
         times = [time for time in (self._due, *_ends_of_backoffs(cluster)) if now < time < math.inf]
         return min(times, default=None) if is_same else self._again_at(cluster)
 
@@ -141,7 +142,7 @@ class ResizePods(Action):
             if turn.notes:
                 told[f"{vpa.metadata.namespace}/{vpa.metadata.name}"] = tuple(turn.notes)
         self._notes = told
-        self._looked_at = _what_decides(cluster, now)
+        self._looked_at.is_news(_what_decides(cluster, now))
         return decisions
 
     # Which pods to resize, to what.

@@ -5,6 +5,7 @@ queue's line, and the queue's place among the others. Nothing is computed anew f
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from mooring.actions.shares.checks import Checks
 from mooring.actions.shares.demands import JobDemand, QueueSpec
@@ -20,6 +21,14 @@ from mooring.actions.shares.tree import QueueTree
 from mooring.model.api.volcano_queue import HierarchyStep
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.undo import UndoLog
+
+
+class _Measured(NamedTuple):
+    """What depends on how much the cluster has."""
+
+    dominant: DominantShares
+    hierarchical: HierarchicalShares | None
+    order: QueueOrder
 
 
 class ShareCache:
@@ -52,30 +61,40 @@ class ShareCache:
         """Those of which some members are out of this cycle."""
         self.outside: dict[str, Job] = {}
         """The jobs that wait to be let in."""
-        self._measure()
+        self._measured = self._measure()
 
-    def _measure(self) -> None:
-        """Set up what depends on how much the cluster has."""
-        self.dominant = DominantShares(self.resources, self.tree.total, self._settings.resource_weights)
-        self.hierarchical: HierarchicalShares | None = None
+    def _measure(self) -> "_Measured":
+        """What depends on how much the cluster has, without jobs."""
+        dominant = DominantShares(self.resources, self.tree.total, self._settings.resource_weights)
         if self._settings.is_hierarchical:
-            self.hierarchical = self.make_hierarchical_shares()
-            self.order: QueueOrder = HierarchicalOrder(self.tree, self.hierarchical)
-        else:
-            moves_parents = self._settings.moves_parent_shares
-            self.order = self._settings.division.make_order(self, moves_parents=moves_parents)
+            hierarchical = self.make_hierarchical_shares(dominant)
+            return _Measured(dominant, hierarchical, HierarchicalOrder(self.tree, hierarchical))
+        moves_parents = self._settings.moves_parent_shares
+        return _Measured(dominant, None, self._settings.division.make_order(self, moves_parents=moves_parents))
+
+    @property
+    def dominant(self) -> DominantShares:
+        return self._measured.dominant
+
+    @property
+    def hierarchical(self) -> HierarchicalShares | None:
+        return self._measured.hierarchical
+
+    @property
+    def order(self) -> QueueOrder:
+        return self._measured.order
 
     def next_amount(self, leaf: int) -> Amount:
         """What the next job of a queue asks for."""
         job = self.heaps[leaf].head()
         return {} if job is None else job.amount(job.wanted)
 
-    def make_hierarchical_shares(self) -> HierarchicalShares:
+    def make_hierarchical_shares(self, dominant: DominantShares) -> HierarchicalShares:
         """The tree of parts, without jobs."""
         ways = {leaf: self._way(leaf) for leaf in self.tree.leaves}
         known = self.resources.column_of
         always = [known[name] for name in (CPU, MEMORY) if name in known]
-        return HierarchicalShares(ways, self.tree.total, self.dominant, always)
+        return HierarchicalShares(ways, self.tree.total, dominant, always)
 
     def _way(self, leaf: int) -> Sequence[HierarchyStep]:
         given = self.tree.specs[leaf].hierarchy
@@ -86,7 +105,7 @@ class ShareCache:
 
     def set_total(self, total: Mapping[str, int]) -> None:
         self.tree.set_total(total)
-        self._measure()
+        self._measured = self._measure()
         for job in self.jobs.values():
             self._weigh(job)
         self.rebuild_order()

@@ -37,9 +37,8 @@ class SharedJobs:
         self.jobs: dict[str, SharedJob] = {}
         self.refused: dict[str, str] = {}
         """Why jobs can never have a turn as things are, by key: these are not in the cache."""
-        self._queues = family.queues(cluster)
-        self._total = total_of(cluster, family.parts)
-        self.sharing = Sharing(self._queues, self._total, settings, log=cluster.log, parts=family.parts)
+        queues, total = family.queues(cluster), total_of(cluster, family.parts)
+        self.sharing = Sharing(queues, total, settings, log=cluster.log, parts=family.parts)
         self._versions = self._current_versions()
         self._with_turns: set[str] = set()
         self.times_let_in = 0
@@ -111,11 +110,9 @@ class SharedJobs:
         if before == self._versions:
             return set()
         total, queues = total_of(self.cluster, self._family.parts), self._family.queues(self.cluster)
-        if total != self._total:
-            self._total = total
+        if total != self.sharing.total:
             self.sharing.set_total(total)
-        if queues != self._queues:
-            self._queues = queues
+        if tuple(queues) != self.sharing.queues:
             self.sharing = self.sharing.with_queues(queues)
             return {*self.jobs, *self.cluster.gangs.records}
         # Pods may have other shapes now, which tell the roles of a job apart.
@@ -128,9 +125,8 @@ class SharedJobs:
         if self._family.created_queues(self.cluster, pods) <= self.sharing.cache.tree.row_of.keys():
             return set()
         queues = self._family.queues(self.cluster)
-        if queues == self._queues:
+        if tuple(queues) == self.sharing.queues:
             return set()
-        self._queues = queues
         self.sharing = self.sharing.with_queues(queues)
         return {*self.jobs, *self.cluster.gangs.records}
 

@@ -47,6 +47,34 @@ class _LeafJob(NamedTuple):
     asked: Amount
 
 
+class _Children(NamedTuple):
+    """The children of a part as columns, each with a view for single values."""
+
+    held: Floats
+    bottoms: Floats
+    """The share of a child that is scaled down, infinite for one that is not."""
+    unscaled: Floats
+    """1 for a child that is counted as it is, 0 for one that is scaled down."""
+    held_flat: "memoryview[float]"
+    bottoms_flat: "memoryview[float]"
+    unscaled_flat: "memoryview[float]"
+
+    @classmethod
+    def of(cls, held: Floats, bottoms: Floats, unscaled: Floats) -> "_Children":
+        return cls(held, bottoms, unscaled, flat_floats(held), flat_floats(bottoms), flat_floats(unscaled))
+
+    def with_row(self, row: int) -> "_Children":
+        """With one child more, which holds nothing."""
+        held, bottoms, unscaled = self[:3]
+        return self.of(
+            np.insert(held, row, 0.0, axis=0), np.insert(bottoms, row, INFINITE), np.insert(unscaled, row, 1.0)
+        )
+
+    def without_row(self, row: int) -> "_Children":
+        held, bottoms, unscaled = self[:3]
+        return self.of(np.delete(held, row, axis=0), np.delete(bottoms, row), np.delete(unscaled, row))
+
+
 class _Part:
     """A part of the organisation, with its children as columns."""
 
@@ -60,16 +88,7 @@ class _Part:
         self._width = width
         self._names: list[ChildName] = []
         self._unsaturated: set[ChildName] = set()
-        self._resize(np.zeros((0, width)), np.zeros(0), np.zeros(0))
-
-    def _resize(self, held: Floats, bottoms: Floats, unscaled: Floats) -> None:
-        self._held = held
-        self._bottoms = bottoms
-        """The share of a child that is scaled down, infinite for one that is not."""
-        self._unscaled = unscaled
-        """1 for a child that is counted as it is, 0 for one that is scaled down."""
-        self._held_flat = flat_floats(held)
-        self._bottoms_flat, self._unscaled_flat = flat_floats(bottoms), flat_floats(unscaled)
+        self._children = _Children.of(np.zeros((0, width)), np.zeros(0), np.zeros(0))
 
     @property
     def is_saturated(self) -> bool:
@@ -80,36 +99,51 @@ class _Part:
         row = bisect_left(self._names, name)
         if row == len(self._names) or self._names[row] != name:
             self._names.insert(row, name)
-            self._resize(
-                np.insert(self._held, row, 0.0, axis=0),
-                np.insert(self._bottoms, row, INFINITE),
-                np.insert(self._unscaled, row, 1.0),
-            )
-        self._held[row] = 0.0
+            self._children = self._children.with_row(row)
+        children = self._children
+        children.held[row] = 0.0
         for column, amount in held:
-            self._held_flat[row * self._width + column] = amount
+            children.held_flat[row * self._width + column] = amount
         is_scaled = share > 0 and not is_saturated
-        self._bottoms_flat[row] = share if is_scaled else INFINITE
-        self._unscaled_flat[row] = 0.0 if is_scaled else 1.0
+        children.bottoms_flat[row] = share if is_scaled else INFINITE
+        children.unscaled_flat[row] = 0.0 if is_scaled else 1.0
         (self._unsaturated.discard if is_saturated else self._unsaturated.add)(name)
 
     def drop(self, name: ChildName) -> None:
         row = bisect_left(self._names, name)
         del self._names[row]
         self._unsaturated.discard(name)
-        rows = (np.delete(self._held, row, axis=0), np.delete(self._bottoms, row), np.delete(self._unscaled, row))
-        self._resize(*rows)
+        self._children = self._children.without_row(row)
 
     def compute(self, dominant: DominantShares) -> None:
-        least = float(self._bottoms.min(initial=INFINITE))
+        held, bottoms, unscaled = self._children[:3]
+        least = float(bottoms.min(initial=INFINITE))
         if least == INFINITE:
-            scales = self._unscaled
+            scales = unscaled
         else:
-            scales = min(1.0, least) / self._bottoms
-            scales += self._unscaled
+            scales = min(1.0, least) / bottoms
+            scales += unscaled
         # Not a matrix product: that would add in an order which depends on the machine.
-        self.sum = np.einsum("i,ij->j", scales, self._held).tolist()
+        self.sum = np.einsum("i,ij->j", scales, held).tolist()
         self.share = dominant.share_of(enumerate(self.sum))
+
+
+class _Numbered(NamedTuple):
+    number: int
+    weight: float
+
+
+def _names(path: Iterable[HierarchyStep]) -> tuple[str, ...]:
+    return tuple(step.name for step in path)
+
+
+def _numbered(paths: Iterable[Sequence[HierarchyStep]]) -> dict[tuple[str, ...], _Numbered]:
+    """The parts that paths lead through, by the names on the way, in the order in which they are met first."""
+    found: dict[tuple[str, ...], _Numbered] = {(): _Numbered(TOP, 1.0)}
+    for path in paths:
+        for length, step in enumerate(path, 1):
+            found.setdefault(_names(path[:length]), _Numbered(len(found), step.weight))
+    return found
 
 
 class HierarchicalShares:
@@ -129,29 +163,16 @@ class HierarchicalShares:
         self._dominant = dominant
         self._always = always
         self._total: list[int] = total.tolist()
-        self.parent = [-1]
+        steps = _numbered(paths.values())
+        self.parent = [-1, *(steps[way[:-1]].number for way in steps if way)]
         """For each part the number of the one above it; parents come before their children."""
-        self._names = [""]
-        self._parts = [_Part(1.0, len(total))]
+        self._names = [way[-1] if way else "" for way in steps]
+        self._parts = [_Part(step.weight, len(total)) for step in steps.values()]
         self._jobs: dict[str, _LeafJob] = {}
-        known: dict[tuple[str, ...], int] = {(): TOP}
-        self.node_of_queue = {queue: self._walk(path, known) for queue, path in paths.items()}
+        self.node_of_queue = {queue: steps[_names(path)].number for queue, path in paths.items()}
         self._ways = {queue: self._way_up(node) for queue, node in self.node_of_queue.items()}
         """For each queue the parts from its own up to the whole."""
         self._is_gone = [amount <= 0 for amount in self._total]
-
-    def _walk(self, path: Sequence[HierarchyStep], known: dict[tuple[str, ...], int]) -> int:
-        names: tuple[str, ...] = ()
-        node = TOP
-        for step in path:
-            names += (step.name,)
-            if names not in known:
-                known[names] = len(self._parts)
-                self.parent.append(node)
-                self._names.append(step.name)
-                self._parts.append(_Part(step.weight, len(self._total)))
-            node = known[names]
-        return node
 
     def _way_up(self, node: int) -> tuple[int, ...]:
         return (node,) if node == TOP else (node, *self._way_up(self.parent[node]))

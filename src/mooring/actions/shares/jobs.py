@@ -6,9 +6,13 @@ from typing import Any
 
 from mooring.actions.shares.demands import LARGEST_DEMAND, JobDemand
 from mooring.actions.shares.resources import Amount, ResourceTable
+from mooring.state.derived import Derived
 
 Members = tuple[int, ...]
 """How many members, by role."""
+
+MOST_AMOUNTS = 64
+"""A gang is asked about by few sizes; a long scan must not pile up."""
 
 NOBODY_LIMITED: Mapping[int, int] = MappingProxyType({})
 
@@ -36,7 +40,7 @@ class Job:
         given = demand.min_resources
         self._min_resources = None if given is None else resources.amount(given)
         self._requests = [resources.amount(role.request) for role in demand.roles]
-        self._amounts: dict[Members, Amount] = {}
+        self._amounts = Derived[Members, Amount](MOST_AMOUNTS)
         self._wanted: Members | None = None
         self.is_whole = False
         """Whether enough members have their place for the job to run."""
@@ -63,9 +67,7 @@ class Job:
             for request, count in zip(self._requests, members, strict=True):
                 for column, value in request.items() if count else ():
                     known[column] = known.get(column, 0) + value * count
-            if len(self._amounts) > 64:  # a gang is asked about by few sizes; a long scan must not pile up
-                self._amounts.clear()
-            self._amounts[members] = known
+            self._amounts.put(members, known)
         return known
 
     @property

@@ -71,13 +71,13 @@ class Sharing:
         """`log` is the one by which what is tried out is undone; `parts` tells of which resources amounts are parts."""
         self._log = log
         self.settings = settings
-        self._queues = tuple(queues)
-        self._total = dict(total)
+        self.queues = tuple(queues)
+        self.total = dict(total)
         named = {
-            name for spec in self._queues for part in (spec.capability, spec.deserved, spec.guarantee) for name in part
+            name for spec in self.queues for part in (spec.capability, spec.deserved, spec.guarantee) for name in part
         }
         table = ResourceTable(sorted(named | set(total)), parts)
-        self.cache = ShareCache(self._queues, table, total, self.settings, self._log)
+        self.cache = ShareCache(self.queues, table, total, self.settings, self._log)
         self._past: DecayedUse | None = None
         if self.settings.half_life_seconds is not None:
             width = self.cache.resources.width
@@ -248,7 +248,7 @@ class Sharing:
 
     def with_queues(self, queues: Iterable[QueueSpec]) -> "Sharing":
         """The same without any job for other queues; what those of the same name had in the past counts on."""
-        new = Sharing(queues, self._total, self.settings, log=self._log, parts=self.cache.resources.parts)
+        new = Sharing(queues, self.total, self.settings, log=self._log, parts=self.cache.resources.parts)
         if self._past is not None and new._past is not None:
             rows = {
                 new.cache.tree.row_of[name]: row
@@ -298,7 +298,7 @@ class Sharing:
 
     def set_total(self, total: Mapping[str, int]) -> None:
         """The cluster has so much in all from now on."""
-        self._total = dict(total)
+        self.total = dict(total)
         self._widen(total)
         self.cache.set_total(total)
         self._is_stale = True
@@ -310,7 +310,7 @@ class Sharing:
             return
         jobs = self.demands()
         table = ResourceTable([*known.names, *sorted(set(names) - set(known.names))], known.parts)
-        self.cache = ShareCache(self._queues, table, self._total, self.settings, self._log)
+        self.cache = ShareCache(self.queues, table, self.total, self.settings, self._log)
         for demand in jobs:
             self.cache.put(demand)
         if self._past is not None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.actions.shares.demands import QueueSpec
-from mooring.actions.shares.resources import UNLIMITED, Columns, ResourceTable, flat
+from mooring.actions.shares.resources import UNLIMITED, Columns, ResourceTable, Row, flat
 from mooring.errors import InvariantBroken
 from mooring.model.api.volcano_queue import ROOT
 
@@ -28,6 +28,16 @@ class CutOff(NamedTuple):
 
     spec: QueueSpec
     why: str
+
+
+class Limits(NamedTuple):
+    """What queues may hold, with so much in the cluster in all."""
+
+    total: Row
+    capability: Columns
+    real_capability: Columns
+    capability_flat: "memoryview[int]"
+    real_capability_flat: "memoryview[int]"
 
 
 class QueueTree:
@@ -52,12 +62,9 @@ class QueueTree:
         """For each queue: how long its jobs run before anything is reclaimed from them; None where nobody says."""
         self.preempt_runtimes = self._inherit([spec.preempt_runtime_seconds for spec in self.specs])
         self.own_deserved = self._columns([spec.deserved for spec in self.specs])
-        self.guarantee = self._columns([spec.guarantee for spec in self.specs])
-        self._raise_guarantees()
+        self.guarantee = _raised(self._columns([spec.guarantee for spec in self.specs]), self.children)
         self.guarantee_flat = flat(self.guarantee)
-        self.capability: Columns = np.empty_like(self.guarantee)
-        self.real_capability: Columns = np.empty_like(self.guarantee)
-        self.set_total(total)
+        self._limits = self._limits_with(total)
 
     def __len__(self) -> int:
         return len(self.specs)
@@ -67,18 +74,43 @@ class QueueTree:
 
     def set_total(self, total: Mapping[str, int]) -> None:
         """The cluster has so much in all from now on; every resource must be one of the table's."""
-        self.total = self.resources.row(total)
+        self._limits = self._limits_with(total)
+
+    def _limits_with(self, total: Mapping[str, int]) -> "Limits":
+        in_all = self.resources.row(total)
+        capability, real_capability = np.empty_like(self.guarantee), np.empty_like(self.guarantee)
         for row in range(len(self)):
             own = self.resources.row(self.specs[row].capability, missing=UNLIMITED)
             parent = self.parent[row]
-            above = self.total if parent == NO_PARENT else self.capability[parent]
-            self.capability[row] = np.minimum(own, above)
-        self.real_capability[ROOT_ROW] = self.capability[ROOT_ROW]
+            above = in_all if parent == NO_PARENT else capability[parent]
+            capability[row] = np.minimum(own, above)
+        real_capability[ROOT_ROW] = capability[ROOT_ROW]
         for row in range(len(self)):
             below = slice(self.children[row].start, self.children[row].stop)
-            free = np.maximum(0, self.real_capability[row] - _saturating_sum(self.guarantee[below]))
-            self.real_capability[below] = np.minimum(free + self.guarantee[below], self.capability[below])
-        self.capability_flat, self.real_capability_flat = flat(self.capability), flat(self.real_capability)
+            free = np.maximum(0, real_capability[row] - _saturating_sum(self.guarantee[below]))
+            real_capability[below] = np.minimum(free + self.guarantee[below], capability[below])
+        return Limits(in_all, capability, real_capability, flat(capability), flat(real_capability))
+
+    @property
+    def total(self) -> Row:
+        """What the cluster has in all."""
+        return self._limits.total
+
+    @property
+    def capability(self) -> Columns:
+        return self._limits.capability
+
+    @property
+    def real_capability(self) -> Columns:
+        return self._limits.real_capability
+
+    @property
+    def capability_flat(self) -> "memoryview[int]":
+        return self._limits.capability_flat
+
+    @property
+    def real_capability_flat(self) -> "memoryview[int]":
+        return self._limits.real_capability_flat
 
     def ways_apart(self, first: int, second: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """From each of two queues upwards, those that are not above the other as well."""
@@ -117,12 +149,15 @@ class QueueTree:
     def _columns(self, amounts: Sequence[Mapping[str, int]]) -> Columns:
         return np.array([self.resources.row(found) for found in amounts], dtype=np.int64)
 
-    def _raise_guarantees(self) -> None:
-        for row in reversed(range(len(self))):
-            below = self.children[row]
-            if below:
-                sums = _saturating_sum(self.guarantee[below.start : below.stop])
-                self.guarantee[row] = np.maximum(self.guarantee[row], sums)
+
+def _raised(guarantee: Columns, children: Sequence[range]) -> Columns:
+    """Guarantees that are at least the sum of those of the children."""
+    raised = guarantee.copy()
+    for row in reversed(range(len(children))):
+        below = children[row]
+        if below:
+            raised[row] = np.maximum(raised[row], _saturating_sum(raised[below.start : below.stop]))
+    return raised
 
 
 def _saturating_sum(columns: Columns) -> Columns:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from mooring.actions.admit.concessions import Concession, Outlook, find_outlook
+from mooring.actions.admit.cycle.conditions import NO_FLAVORS, WAITING_FOR_QUOTA
 from mooring.actions.admit.cycle.cycle import Admission
 from mooring.actions.admit.quota.structure import Queue
 from mooring.actions.admit.quota.workload_info import PendingWorkload
@@ -92,6 +93,8 @@ class WorkloadsByQueue:
         found.outlook = outlook.hopeless
         if outlook.has_quota:
             found.outlook = f"{HAS_QUOTA}{self._but(queue, pending, first)}"
+        if outlook.shortage and found.message.startswith(NO_FLAVORS) and found.reason == WAITING_FOR_QUOTA:
+            found.message = outlook.shortage  # others may have been given quota since it was tried
         found.gives_back = [self._given_back(concession) for concession in outlook.concessions]
         if outlook.pods and sum(outlook.pods) < found.pods:
             found.starts_with = sum(outlook.pods)

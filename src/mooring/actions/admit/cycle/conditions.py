@@ -19,6 +19,7 @@ MISCONFIGURED = "Misconfigured"
 SUSPENDED = "Suspended"
 ADMISSION_GATED = "AdmissionGated"
 
+NO_FLAVORS = "couldn't assign flavors"
 NAMESPACE_MISMATCH = "Workload namespace doesn't match ClusterQueue selector"
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 OVERLAPPING_TARGETS = "Workload has overlapping preemption targets with another workload"
@@ -64,8 +65,7 @@ Note = Shortage | TooMuch | str
 def pod_sets_message(notes: list[tuple[str, list[Note]]]) -> str:
     """What stands in the way of each pod set, by its name."""
     return "; ".join(
-        f"couldn't assign flavors to pod set {name}: {', '.join(sorted({str(note) for note in found}))}"
-        for name, found in notes
+        f"{NO_FLAVORS} to pod set {name}: {', '.join(sorted({str(note) for note in found}))}" for name, found in notes
     )
 
 

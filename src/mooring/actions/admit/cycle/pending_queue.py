@@ -222,7 +222,7 @@ class PendingQueue:
     def put_back(self, pending: PendingWorkload, why: Requeue, condition: Condition) -> list[WorkloadKey]:
         """Return a workload that was tried in vain to where it belongs; those parked with it to whom that is news."""
         if why is Requeue.PENDING_PREEMPTION:
-            self._preemptors[self.queue.name] = pending.key
+            self._preemptors.put(self.queue.name, pending.key)
         is_tried_again = why in _TRIED_AGAIN_AT_ONCE or (self.queue.is_strict and why not in _LET_OTHERS_PASS)
         has_more_flavors = pending.position is not None and pending.position.is_pending
         if is_tried_again or has_more_flavors:
@@ -245,7 +245,7 @@ class PendingQueue:
 
     def admitted(self, key: WorkloadKey) -> None:
         if self.sticky == key:
-            self._preemptors.remove(self.queue.name)
+            self._preemptors.take_out(self.queue.name)
 
     def retry(self, labels_of: Mapping[str, Mapping[str, str]]) -> None:
         """Quota was freed: whatever is parked may be tried again, unless it is known to be in the wrong namespace."""

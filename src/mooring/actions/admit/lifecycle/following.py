@@ -13,6 +13,7 @@ from mooring.model.api.kueue_workload import FINISHED
 from mooring.model.decisions import Admit, Suspend
 from mooring.model.keys import WorkloadKey
 from mooring.model.queued.workloads import QueuedWorkload
+from mooring.state.derived import Seen
 from mooring.state.tenants import TenantTable
 from mooring.state.undo import UndoLog
 from mooring.state.workloads import WITHOUT_QUOTA, Eviction, Stage, WorkloadRecord, WorkloadTable
@@ -38,8 +39,10 @@ class WorkloadSync:
         self._tenants = tenants
         self._lifecycle = lifecycle
         self._schedule = schedule
-        self._version = -1 if lifecycle.workloads else tenants.version
-        self._overrides = self._open_windows(now)
+        self._seen = Seen()
+        """The queues, and what windows make of them, for which lines and ledger were made."""
+        if not lifecycle.workloads:
+            self._seen.is_news((tenants.version, self._open_windows(now)))
 
     def catch_up(self, now: float, come_back: Iterable[WorkloadKey] = ()) -> list[WorkloadRecord]:
         """Take in what changed; the workloads to look at, because they or their pods are not what they were.
@@ -55,9 +58,7 @@ class WorkloadSync:
         if back:
             touched = list(dict.fromkeys((*touched, *back)))
         there = [key for key in touched if key in tenants.workloads or self._is_there(key)]
-        overrides = self._open_windows(now)
-        if tenants.version != self._version or overrides != self._overrides:
-            self._version, self._overrides = tenants.version, overrides
+        if self._seen.is_news((tenants.version, self._open_windows(now))):
             self.rebuild(now)
             for record in lifecycle.workloads.values():
                 with in_turn_of(record.key):
@@ -98,7 +99,7 @@ class WorkloadSync:
         try:
             self._lifecycle.take_in(record, now)
         except Exception as error:
-            self._lifecycle.aside.unread.add(record.key)
+            self._lifecycle.aside.keep_unread(record.key)
             raise TurnFailed(record.key, error) from error
 
     def _is_there(self, key: WorkloadKey) -> bool:
@@ -126,7 +127,7 @@ class WorkloadSync:
 
     def distrust(self) -> None:
         """Have lines and ledger made anew in the next run: a mistake of ours may have left something in them."""
-        self._version = -1
+        self._seen.forget()
 
     def _follow(self, key: WorkloadKey, now: float) -> WorkloadRecord:
         queued, record = self._tenants.workloads[key], self._lifecycle.workloads.get(key)

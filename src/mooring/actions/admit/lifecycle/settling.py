@@ -7,6 +7,7 @@ sleeps until something happens in it.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
+from itertools import count
 
 from mooring.actions.admit.quota.structure import Structure
 from mooring.actions.admit.quota.workload_info import PendingWorkload
@@ -18,11 +19,10 @@ class Deadlines:
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, WorkloadKey]] = []
-        self._count = 0
+        self._arrivals = count()
 
     def add(self, time: float, key: WorkloadKey) -> None:
-        self._count += 1
-        heappush(self._heap, (time, self._count, key))
+        heappush(self._heap, (time, next(self._arrivals), key))
 
     def due(self, now: float) -> Iterator[WorkloadKey]:
         """Take out the workloads whose time has come, earliest first."""

@@ -29,6 +29,7 @@ from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue
 from mooring.actions.admit.quota.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.model.api.kueue import NEVER
+from mooring.state.derived import Derived
 from mooring.state.quota_tree import NO_PARENT, QuotaTree
 
 
@@ -81,14 +82,15 @@ class _Others:
         self._preemptor = preemptor
         self._ranking = ranking
         self._rights = _rights(ledger.tree, preemptor)
-        self._meetings: dict[int, int | None] = {preemptor.queue.node: None}
+        self._meetings = Derived[int, int | None]()
+        self._meetings.put(preemptor.queue.node, None)
 
     def _meeting(self, node: int) -> int | None:
         """Where the path of a queue meets the preemptor's; None for the preemptor's own queue."""
-        if node not in self._meetings:
-            rights = self._rights
-            self._meetings[node] = next((found for found in self._ledger.tree.paths[node] if found in rights), None)
-        return self._meetings[node]
+        return self._meetings.of(node, self._find_meeting, node)
+
+    def _find_meeting(self, node: int) -> int | None:
+        return next((found for found in self._ledger.tree.paths[node] if found in self._rights), None)
 
     def has_any(self, *, by_right: bool) -> bool:
         """Tell whether there is a candidate to whose quota the preemptor has a right, or has none."""

@@ -150,6 +150,18 @@ class Queue:
         return not self.inactive_reason
 
 
+def _columns(all_groups: Iterable[list[ResourceGroup]]) -> dict[FlavorResource, int]:
+    """The quotas that anybody has, numbered in the order in which they are met first."""
+    quotas = (
+        FlavorResource(flavor.name, quota.name)
+        for groups in all_groups
+        for group in groups
+        for flavor in group.flavors
+        for quota in flavor.resources
+    )
+    return {found: index for index, found in enumerate(dict.fromkeys(quotas))}
+
+
 class Structure:
     """Everything about queues that does not change while workloads come and go."""
 
@@ -176,7 +188,7 @@ class Structure:
         self.topology_flavors = frozenset(name for name, found in self.flavors.items() if found.spec.topology_name)
         self._checks = None if checks is None else {check.metadata.name: check for check in checks}
         self.column_of: dict[FlavorResource, int] = {}
-        self._collect_columns(found.spec.resource_groups or [] for found in owners)
+        self.column_of = _columns(found.spec.resource_groups or [] for found in owners)
         self._cut = _members_of_cycles({cohort.metadata.name: cohort.spec.parent_name for cohort in given_cohorts})
         nodes = self._make_cohort_nodes(given_cohorts, given_queues)
         self.cohort_node = {node.name: index for index, node in enumerate(nodes)}
@@ -187,13 +199,6 @@ class Structure:
             queue.metadata.name: self._compile(queue, first_queue + index) for index, queue in enumerate(given_queues)
         }
         self.queue_of_node = {queue.node: queue for queue in self.queues.values()}
-
-    def _collect_columns(self, all_groups: Iterable[list[ResourceGroup]]) -> None:
-        for groups in all_groups:
-            for group in groups:
-                for flavor in group.flavors:
-                    for quota in flavor.resources:
-                        self.column_of.setdefault(FlavorResource(flavor.name, quota.name), len(self.column_of))
 
     def _make_cohort_nodes(self, cohorts: list[Cohort], queues: list[ClusterQueue]) -> list[TreeNode]:
         """Cohorts, those included that are only named somewhere, parents first."""

@@ -23,6 +23,7 @@ from mooring.model.api.kueue_workload import QUOTA_ENDS
 from mooring.model.api.meta import timestamp_text
 from mooring.model.decisions import Notice
 from mooring.model.keys import WorkloadKey
+from mooring.state.derived import Derived
 from mooring.state.quota_tree import QuotaTree
 from mooring.state.tenants import TenantTable
 from mooring.state.workloads import Eviction, Stage
@@ -43,6 +44,10 @@ class WatchedTree(NamedTuple):
     """The columns in which who holds too much goes in any case."""
 
 
+MOST_LOOKS = 1024
+"""Of so many switches and trees it is known that there is nothing new to tell."""
+
+
 class WindowKeeper:
     """Knows the trees that windows speak of, as they are and as they will be."""
 
@@ -51,22 +56,18 @@ class WindowKeeper:
         self.longest_notice = max((window.notice_seconds for window in schedule.windows), default=0)
         self.lifecycle = lifecycle
         self._tenants = tenants
-        self._version = -1
-        self._watched: dict[int, WatchedTree] = {}
-        self._trees: dict[tuple[int, ...], QuotaTree] = {}
+        self._watched = Derived[None, dict[int, WatchedTree]]()
+        self._trees = Derived[tuple[int, ...], QuotaTree]()
         """By the windows that are open: all quotas, and no usage."""
-        self._looked: dict[tuple[float, int], tuple[Ledger, int]] = {}
+        self._looked = Derived[tuple[float, int], tuple[Ledger, int]](MOST_LOOKS)
         """By switch and tree, the ledger and how often it had changed when we last looked who is to be told."""
 
     # What there is.
 
     def watched(self) -> dict[int, WatchedTree]:
         """By root, the trees to look at."""
-        if self._version != self._tenants.version:
-            self._version = self._tenants.version
-            self._trees.clear()
-            self._watched = self._find_watched(self.lifecycle.admission.structure)
-        return self._watched
+        watched = self._watched.at(self._tenants.version)
+        return watched.of(None, self._find_watched, self.lifecycle.admission.structure)
 
     def _find_watched(self, structure: Structure) -> dict[int, WatchedTree]:
         windows: dict[int, dict[int, int]] = {}
@@ -91,11 +92,11 @@ class WindowKeeper:
 
     def tree_at(self, moment: float) -> QuotaTree:
         """The quotas as they will be, with nobody using any; whoever adds usage takes it away again."""
-        is_open = self.schedule.open_at(moment)
-        if is_open not in self._trees:
-            log = self.lifecycle.admission.ledger.log
-            self._trees[is_open] = make_structure(self._tenants, log, self.schedule.overrides(moment)).tree
-        return self._trees[is_open]
+        return self._trees.at(self._tenants.version).of(self.schedule.open_at(moment), self._make_tree, moment)
+
+    def _make_tree(self, moment: float) -> QuotaTree:
+        log = self.lifecycle.admission.ledger.log
+        return make_structure(self._tenants, log, self.schedule.overrides(moment)).tree
 
     def notice_seconds(self, switch: Switch, watched: WatchedTree) -> float:
         """How long before a switch a tree hears of it; less than 0 if it is none of its business."""
@@ -115,7 +116,6 @@ class WindowKeeper:
 
     def give_notice(self, now: float) -> None:
         """Tell those who will have to give quota back, each once for every time that it is taken."""
-        self._looked = {found: seen for found, seen in self._looked.items() if found[0] > now}
         for switch in self._switches_ahead(now):
             for root, watched in self.watched().items():
                 if switch.at - self.notice_seconds(switch, watched) <= now:
@@ -132,7 +132,7 @@ class WindowKeeper:
         seen = ledger, sum(ledger.generation[node] for node in watched.nodes)
         if self._looked.get((at, root)) == seen:
             return
-        self._looked[at, root] = seen
+        self._looked.put((at, root), seen)
         future = Ledger(self.tree_at(at))
         for admitted in self.staying(root, at):
             future.reserve(admitted)

@@ -11,6 +11,7 @@ from mooring.model.api.meta import OwnerReference, timestamp_seconds
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget
 from mooring.model.values.selectors import Selector, compile_label_selector
+from mooring.state.derived import Derived
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
@@ -41,7 +42,7 @@ class Budgets:
     def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
         self._selectors: dict[str, list[tuple[int, Selector]]] = {}
         self._left: list[int] = []
-        self._known: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[int, ...]] = {}
+        self._known = Derived[tuple[str, tuple[tuple[str, str], ...]], tuple[int, ...]]()
         for index, budget in enumerate(budgets):
             selector = compile_label_selector(budget.spec.selector)
             self._selectors.setdefault(budget.metadata.namespace, []).append((index, selector))
@@ -77,7 +78,7 @@ class Budgets:
         key = (pod.metadata.namespace, tuple(sorted(labels.items())))
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = tuple(index for index, selector in found if selector.matches(labels))
+            known = self._known.put(key, tuple(index for index, selector in found if selector.matches(labels)))
         return known
 
 

@@ -14,6 +14,7 @@ from mooring.engine.asking import ask_passes
 from mooring.engine.plugin import Mask
 from mooring.engine.profile import Profile
 from mooring.engine.shortcuts import ForeseenRoom, room_by
+from mooring.state.derived import Derived
 from mooring.state.pods import PodRecord
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.running import Matrix
@@ -76,7 +77,7 @@ class Board:
         self.units: Numbers = pool.unit[here]
         """Of each such pod: its unit."""
         self._shapes = pool.shapes[here]
-        self._each: dict[Amount, Numbers] = {}
+        self._each = Derived[Amount, Numbers]()
 
     @cached_property
     def nodes(self) -> NodeRows:
@@ -89,10 +90,7 @@ class Board:
 
     def each(self, amount: Amount) -> Numbers:
         """What each pod takes."""
-        found = self._each.get(amount)
-        if found is None:
-            found = self._each[amount] = self._shares.of(amount, self._shapes)
-        return found
+        return self._each.of(amount, self._shares.of, amount, self._shapes)
 
     def given_back(self, gone: Mask, amount: Amount) -> Numbers:
         """How much of an amount each row gets back from some units, one truth each."""
@@ -154,8 +152,8 @@ class CandidateLines:
         self._pods[line, board.positions[order]] = order
         self.units: Matrix = np.where(self._pods != NOBODY, board.units[self._pods], NOBODY)
         """NOBODY for padding."""
-        self._each: dict[Amount, Matrix] = {}
-        self._back: dict[Amount, Matrix] = {}
+        self._each = Derived[Amount, Matrix]()
+        self._back = Derived[Amount, Matrix]()
 
     def __len__(self) -> int:
         return len(self.units)
@@ -164,7 +162,7 @@ class CandidateLines:
         """What each pod takes."""
         found = self._each.get(amount)
         if found is None:
-            found = self._each[amount] = np.where(self._pods != NOBODY, self._board.each(amount)[self._pods], 0)
+            found = self._each.put(amount, np.where(self._pods != NOBODY, self._board.each(amount)[self._pods], 0))
         return found
 
     def given_back(self, gone: Mask, line: int, amount: Amount) -> Numbers:
@@ -172,6 +170,6 @@ class CandidateLines:
         found = self._back.get(amount)
         if found is None:
             back = self._board.given_back(gone, amount) + np.cumsum(self.each(amount), axis=0)
-            found = self._back[amount] = back
+            found = self._back.put(amount, back)
         so_far: Numbers = found[line]
         return so_far

@@ -15,6 +15,7 @@ from mooring.actions.preempt.pods.candidates import Amount, ShapeAmounts, Suppos
 from mooring.actions.preempt.pods.choice import LOWEST_PRIORITY, NOBODY
 from mooring.actions.preempt.pods.reprieve import AskedFilter, passes_all
 from mooring.engine.plugin import Mask
+from mooring.state.derived import Derived
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.running import NOT_STARTED, Matrix
 from mooring.state.shapes import Shape
@@ -48,7 +49,7 @@ class UnitCandidates:
         self.rows = rows
         self._shares = shares
         self._pairs = pairs = pair_up(pool, rows)
-        self._each: dict[Amount, Numbers] = {}
+        self._each = Derived[Amount, Matrix]()
         rank = pool.importance()
         over = pool.over_budget(pairs.units, pairs.positions, rank)
         # Whom a budget protects may stay first; a gang's surplus never before its core, which may be on the same row.
@@ -93,7 +94,7 @@ class UnitCandidates:
             shares = np.zeros(len(self._pairs.units), np.int64)
             here = self._pairs.of_pod >= 0
             np.add.at(shares, self._pairs.of_pod[here], self._shares.of(amount, self.pool.shapes[here]))
-            found = self._each[amount] = np.where(self.pair >= 0, shares[self.pair], 0)
+            found = self._each.put(amount, np.where(self.pair >= 0, shares[self.pair], 0))
         return found
 
     def supposed(self, without: int | None = None) -> SupposedRows:

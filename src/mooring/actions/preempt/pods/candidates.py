@@ -115,8 +115,8 @@ class Candidates:
         self.violating = np.zeros(gone.shape, np.bool_) if violating is None else violating
         """Whose eviction would break a disruption budget."""
         self.cost = cost
-        self._each: dict[Share, Matrix] = {}
-        self._back: dict[Share, NDArray[np.int64]] = {}
+        self._each = Derived[Share, Matrix]()
+        self._back = Derived[Share, NDArray[np.int64]]()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -197,15 +197,13 @@ class Candidates:
     def share_of_each(self, share: Share) -> Matrix:
         """What each victim has."""
         found = self._each.get(share)
-        if found is None:
-            found = self._each[share] = self._shares.of(share, self.shapes)
-        return found
+        return found if found is not None else self._each.put(share, self._shares.of(share, self.shapes))
 
     def given_back(self, share: Share) -> NDArray[np.int64]:
         """How much the rows get back from those that are gone."""
         found = self._back.get(share)
         if found is None:
-            found = self._back[share] = (self.share_of_each(share) * self.gone).sum(axis=0)
+            found = self._back.put(share, (self.share_of_each(share) * self.gone).sum(axis=0))
         return found
 
     def supposed(self) -> SupposedRows:

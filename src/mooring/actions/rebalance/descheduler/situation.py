@@ -18,6 +18,7 @@ from mooring.model.values.quantity import NANO
 from mooring.model.values.requests import CPU, Amounts, pod_requests
 from mooring.model.values.selector_text import parse_label_selector
 from mooring.model.values.selectors import Selector, compile_label_selector
+from mooring.state.derived import Derived
 from mooring.state.plans import owner_of
 
 QOS_CLASSES = ("BestEffort", "Burstable", "Guaranteed")
@@ -47,7 +48,7 @@ class Situation:
     """By controller: how many of its pods are on each node."""
     _allowed: list[int] = field(default_factory=list)
     """How many pods each budget still lets go."""
-    _requests: dict[PodKey | int, Amounts] = field(default_factory=dict)
+    _requests: Derived[PodKey | int, Amounts] = field(default_factory=Derived)
     """What pods request, by their number, or by their own name where they have none."""
     changed: list[str] = field(default_factory=list)
     """The nodes that a pod left or came to, in order: what was found out about others still holds."""
@@ -97,10 +98,7 @@ class Situation:
         """What a pod requests, in billionths."""
         key = pod.key
         like = self.alike.get(key, key)
-        found = self._requests.get(like)
-        if found is None:
-            found = self._requests[like] = pod_requests(pod)
-        return found
+        return self._requests.of(like, pod_requests, pod)
 
     def requested_on(self, node: Node) -> tuple[int, Amounts]:
         """How many pods are on a node that have not ended, and what they request together, in billionths."""

@@ -27,6 +27,7 @@ from mooring.engine.queue.queue import Entry
 from mooring.model.devices.cards import Sharing as CardSharing
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.cluster import Cluster
+from mooring.state.derived import Derived
 from mooring.state.plans import Reason, owner_of
 from mooring.state.pods import UNBOUND, PodRecord
 from mooring.state.shapes import Shape
@@ -84,7 +85,7 @@ class _Drawing:
         amounts = zip(*(column.tolist() for column in columns), strict=True)
         self._free = {name: Amount(*free) for name, free in zip(rows.names, amounts, strict=True) if name not in barred}
         """By node, what no pod has; a GPU in parts is not among it."""
-        self._nodes_of_shape: dict[tuple[str, int], frozenset[str]] = {}
+        self._nodes_of_shape = Derived[tuple[str, int], frozenset[str]]()
 
     def draw(self) -> Picture | None:
         waiting = dict(self._waiting())
@@ -246,8 +247,8 @@ class _Drawing:
         if known is None:
             answer = evaluate(profile, cluster, shape)
             rows = {*answer.feasible.tolist(), *potential_rows(answer).tolist()}
-            known = frozenset(name for name in names if cluster.nodes.row_of[name] in rows)
-            self._nodes_of_shape[profile.name, shape.id] = known
+            found = frozenset(name for name in names if cluster.nodes.row_of[name] in rows)
+            known = self._nodes_of_shape.put((profile.name, shape.id), found)
         return known
 
     def _nodes(self, names: Iterable[str], jobs: Iterable[Job]) -> list[Node]:

@@ -57,11 +57,11 @@ class HeldRoom:
         usage = dict(entry.assignment.usage)
         self._put(QuotaHold(pending.key, queue, usage, victims, pending.queue_order))
         named = {columns[column]: amount for column, amount in usage.items()}
-        self._kept[pending.key] = HeldQuota(queue.name, named, victims, pending.queue_order)
+        self._kept.put(pending.key, HeldQuota(queue.name, named, victims, pending.queue_order))
 
     def give_up(self, key: WorkloadKey) -> Queue | None:
         """Hold nothing any more for a workload; the queue that it waited in, if there was anything."""
-        if self._kept.remove(key) is None:
+        if self._kept.take_out(key) is None:
             return None
         for holds in self._by_root.values():
             if key in holds:

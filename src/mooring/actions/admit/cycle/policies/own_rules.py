@@ -37,14 +37,14 @@ class MinimumRuntime:
             return False
         queue = admitted.pending.queue_name
         if of_age < self._due.get(queue, inf):
-            self._due[queue] = of_age
+            self._due.put(queue, of_age)
         return True
 
     def came_of_age(self) -> list[str]:
         """The queues in which somebody has come of age since they were spared; each is told once."""
         found = [queue for queue, at in self._due.items() if at <= self.now]
         for queue in found:
-            self._due.remove(queue)
+            self._due.take_out(queue)
         return found
 
     @property
