@@ -3,22 +3,25 @@
 What a node uses is what its last report says and, for pods that came too late for it, what they are expected to use.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.config.load_aware import Aggregated, CustomAggregated, CustomThresholds, LoadAwareSchedulingArgs
-from mooring.engine.plugin import MAX_SCORE, SKIP, Change, Codes, Depends, PreFilter, PreScore, Scores, Skip
-from mooring.engine.shortcuts import BesidesAmounts
+from mooring.engine.plugin import MAX_SCORE, SKIP, Change, Codes, Depends, Mask, PreFilter, PreScore, Scores, Skip
+from mooring.engine.shortcuts import BesidesAmounts, QuickMask
 from mooring.engine.verdict import Rejection
 from mooring.model.api.meta import timestamp_seconds
 from mooring.model.api.pods import Pod
 from mooring.model.colocation.classes import PRIORITY_LABEL, PROD, QOS_LABEL, priority_class
 from mooring.model.colocation.estimates import ESTIMATED, FACTORS_ANNOTATION, estimate
-from mooring.model.load.reports import NodeReport
+from mooring.model.load.reports import NodeReport, PodUsage
 from mooring.model.values.durations import parse_duration
 from mooring.plugins.load_levels import facts_key, rounded
 from mooring.state.load import NODE, RowLoad
@@ -57,7 +60,7 @@ class Policy:
     """By ESTIMATED; 0 for no threshold."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ForFilter:
     """What is gathered for one pod."""
 
@@ -67,6 +70,16 @@ class ForFilter:
     """Of the rows whose nodes have one of their own."""
     used: Mapping[Measure, RowFacts]
 
+    @cached_property
+    def column(self) -> NDArray[np.int64]:
+        """What the pod is expected to use, as a column."""
+        return np.array(self.expected, np.int64)[:, np.newaxis]
+
+    @cached_property
+    def most(self) -> NDArray[np.float64]:
+        """The thresholds as a column, infinite where there is none."""
+        return np.array([[percent or math.inf] for percent in self.policy.percents])
+
     def policies(self, rows: Sequence[int]) -> Iterator[tuple[Policy, list[int]]]:
         """Policies, each with the positions of the rows that have it."""
         by_policy: dict[Policy, list[int]] = {}
@@ -75,7 +88,7 @@ class ForFilter:
         return iter(by_policy.items())
 
 
-class LoadAwareScheduling(PreFilter, PreScore, BesidesAmounts):
+class LoadAwareScheduling(PreFilter, PreScore, BesidesAmounts, QuickMask):
     depends_on = Depends.NODE | Depends.NODE_USAGE | Depends.NODE_LOAD
     helped_by = Change.NODE | Change.NODE_LOAD | Change.POD_GONE
     args_type = LoadAwareSchedulingArgs
@@ -110,6 +123,30 @@ class LoadAwareScheduling(PreFilter, PreScore, BesidesAmounts):
         for policy, positions in prepared.policies(nodes.index.tolist()):
             codes[positions] = self._codes(nodes, prepared, policy)[positions]
         return codes
+
+    def passes(self, pod: Shape, nodes: NodeRows, prepared: ForFilter) -> Mask:
+        """`filter` as a mask, in as few calls as possible: it is asked again for every pod that is placed."""
+        has = nodes.stacked("allocatable", ESTIMATED)
+        if prepared.own_policies or not nodes.has_all_everywhere(ESTIMATED):
+            will_do: Mask = self.filter(pod, nodes, prepared) == 0
+            return will_do
+        if not any(prepared.policy.percents):
+            return np.ones(len(nodes), np.bool_)
+        found = prepared.used[prepared.policy.measure].at(nodes.index)
+        used, told = found[:-1], found[-1]
+        used += prepared.column if nodes.further_pods is None else (nodes.further_pods + 1) * prepared.column
+        percents = used / has
+        percents *= 100
+        percents += 0.5
+        np.floor(percents, out=percents)
+        passed: Mask = (percents <= prepared.most).all(axis=0)
+        passed |= told != REPORTED
+        if self.args.filter_expired_node_metrics:
+            is_old = nodes.is_load_stale(NODE, self.args.node_metric_expiration_seconds)
+            if is_old.any():
+                is_old &= told != NO_REPORT
+                passed[is_old] = self.args.enable_schedule_when_node_metrics_expired
+        return passed
 
     def _codes(self, nodes: NodeRows, prepared: ForFilter, policy: Policy) -> Codes:
         codes = np.zeros(len(nodes), np.int64)
@@ -159,6 +196,9 @@ class LoadAwareScheduling(PreFilter, PreScore, BesidesAmounts):
 
     def score(self, pod: Shape, nodes: NodeRows, prepared: tuple[Amounts, RowFacts]) -> Scores:
         expected, facts = prepared
+        has_all = nodes.stacked("allocatable", ESTIMATED)
+        if nodes.has_all_everywhere(ESTIMATED) and has_all.dtype == np.float64:
+            return self._score_in_one_go(nodes, expected, facts.at(nodes.index), has_all)
         *used, told = facts.at(nodes.index)
         least = np.full(len(nodes), MAX_SCORE, np.int64)
         total, weights = np.zeros(len(nodes), np.int64), self.args.dominant_resource_weight
@@ -171,6 +211,30 @@ class LoadAwareScheduling(PreFilter, PreScore, BesidesAmounts):
         scores = (total + self.args.dominant_resource_weight * least) // weights
         is_old = nodes.is_load_stale(NODE, self.args.node_metric_expiration_seconds)
         return np.where((told == REPORTED) & ~is_old, scores, 0)
+
+    def _score_in_one_go(
+        self, nodes: NodeRows, expected: Amounts, facts: NDArray[np.int64], has: NDArray[np.float64]
+    ) -> Scores:
+        """The same for nodes that have some of each resource, in as few calls as possible."""
+        used, told, column = facts[:-1], facts[-1], np.array(expected, np.int64)[:, np.newaxis]
+        used += column if nodes.further_pods is None else (nodes.further_pods + 1) * column
+        free = has - used
+        np.maximum(free, 0.0, out=free)
+        free *= MAX_SCORE
+        free /= has
+        np.floor(free, out=free)
+        weights = [self.args.resource_weights.get(name, 0) for name in ESTIMATED]
+        dominant = self.args.dominant_resource_weight
+        total = np.array(weights, np.float64) @ free
+        if dominant:
+            total += dominant * np.minimum(free.min(axis=0), MAX_SCORE)
+        total /= sum(weights) + dominant
+        scores: Scores = total.astype(np.int64)
+        scores[told != REPORTED] = 0
+        is_old = nodes.is_load_stale(NODE, self.args.node_metric_expiration_seconds)
+        if is_old.any():
+            scores[is_old] = 0
+        return scores
 
     # What is used.
 
@@ -200,16 +264,17 @@ class LoadAwareScheduling(PreFilter, PreScore, BesidesAmounts):
         if measure.is_prod:
             base = report.system if self.args.prod_usage_include_sys else {}
         total = [0 if base is None else base.get(name, 0) for name in ESTIMATED]
+        unreported: dict[Shape, int] = {}
         for pod in pods:
-            found = estimates.get(pod.shape)
-            if found is None:
-                found = estimates[pod.shape] = self._expected(pod.pod), priority_class(pod.pod) == PROD
-            expected, is_prod = found
+            reported = report.pods.get(pod.key)
+            if reported is None:  # all such pods of a shape count alike
+                unreported[pod.shape] = unreported.get(pod.shape, 0) + 1
+                continue
+            expected, is_prod = self._estimate(pod.shape, pod.pod, estimates)
             if measure.is_prod and not is_prod:
                 continue
-            reported = report.pods.get(pod.key)
-            counted = reported
-            if measure.is_prod and reported is not None and reported.priority not in (PROD, None):
+            counted: PodUsage | None = reported
+            if measure.is_prod and reported.priority not in (PROD, None):
                 counted = None
             for index, name in enumerate(ESTIMATED):
                 measured = 0 if counted is None else counted.amounts.get(name, 0)
@@ -219,7 +284,20 @@ class LoadAwareScheduling(PreFilter, PreScore, BesidesAmounts):
                     total[index] += expected[index]
                 elif counted is None or self._counts_by_estimate(pod, report):
                     total[index] += max(0, expected[index] - measured)
+        for shape, count in unreported.items():
+            expected, is_prod = self._estimate(shape, shape.pod, estimates)
+            if is_prod or not measure.is_prod:
+                total = [amount + count * more for amount, more in zip(total, expected, strict=True)]
         return (*total, REPORTED)
+
+    def _estimate(
+        self, shape: Shape, pod: Pod, estimates: WeakKeyDictionary[Shape, tuple[Amounts, bool]]
+    ) -> tuple[Amounts, bool]:
+        """What such a pod is expected to use, and whether it is a prod pod."""
+        found = estimates.get(shape)
+        if found is None:
+            found = estimates[shape] = self._expected(pod), priority_class(pod) == PROD
+        return found
 
     def _counts_by_estimate(self, pod: PodView, report: NodeReport) -> bool:
         """Whether a pod is so new that what was measured of it may be too little."""

@@ -208,6 +208,8 @@ class NodeResourcesFit(PreFilter, PreScore, QuickMask, CountedRoom, OffersInOneG
         parts = np.where(has, self._rule(spare, np.where(has, capacity, 1)), 0)
         return (weights.each @ parts / np.maximum(weights.each @ has, 1)).astype(np.int64)
 
+    together = frozenset(("NodeResourcesFit", "NodeResourcesBalancedAllocation"))
+
     def in_one_go(self, filters: Sequence[UsageFilter], scores: Sequence[UsageScore]) -> InOneGo | None:
         """Answer for NodeResourcesBalancedAllocation too, where both score the same two resources."""
         if len(filters) != 1 or len(scores) != 2:

@@ -7,8 +7,10 @@ from typing import Any
 
 from mooring.assembly import Assembly, assemble
 from mooring.config.settings import Settings, parse_settings
+from mooring.drivers.load.reading import to_reports
 from mooring.engine.cycle import Scheduler
 from mooring.errors import InvariantBroken
+from mooring.model.events import NodeLoadSeen
 from mooring.model.loading.manifests import Manifests, build_manifests
 from mooring.model.queued.workloads import queued_workloads
 from mooring.plugins.resources_compiled import load_if_worthwhile
@@ -25,7 +27,7 @@ from mooring.testing.verify import verify
 from mooring.testing.verify_evictions import wrong_victims
 from mooring.testing.verify_gangs import broken_gangs
 from mooring.testing.verify_tenants import QuotaWatch
-from mooring.testing.workloads import Coming, Workload, make_nodes, make_objects, make_pods, make_running
+from mooring.testing.workloads import Coming, Workload, make_loads, make_nodes, make_objects, make_pods, make_running
 
 SLICE = 5_000
 """Pods between two steps of the progress bar."""
@@ -97,6 +99,7 @@ def _load(workload: Workload, scheduler: Scheduler, nodes: int, coming: Sequence
         manifests, {_key(found.document): found.seconds for found in coming if found.seconds is not None}
     )
     scheduler.load(manifests)
+    scheduler.handle(*map(NodeLoadSeen, to_reports(make_loads(workload, nodes), f"{workload.name}: loads")))
     load_if_worthwhile(scheduler.cluster)
     return arrivals
 

@@ -15,6 +15,7 @@
     nodes: [{a Node, with expressions over i}]
     objects: [{anything else: services, priority classes}]
     each: [{perPods: 50, template: {...}}] # one of these for every 50 pods (or perNodes), with expressions over i
+    loads: [{a NodeMetric or NodeMetrics}] # what was measured on the nodes, the templates in turn
     running: {perNode: 10, pods: [...]}    # pods bound before the clock starts, on the nodes in turn
     pods:
       - weight: 1                          # how many of these in a round of all templates
@@ -110,6 +111,7 @@ class Workload(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = "pod"
     objects: list[dict[str, Any]] = []
     each: list[Each] = []
+    loads: list[dict[str, Any]] = []
     running: Running | None = None
     churn: Churn | None = None
     seconds: MoreThanNothing | None = None
@@ -172,6 +174,12 @@ def make_nodes(workload: Workload, count: int) -> Iterator[dict[str, Any]]:
     makers = [maker(template) for template in workload.nodes]
     for i in range(count):
         yield makers[i % len(makers)](i)
+
+
+def make_loads(workload: Workload, count: int) -> Iterator[dict[str, Any]]:
+    """What was measured on so many nodes, the templates in turn."""
+    makers = [maker(template) for template in workload.loads]
+    return (makers[i % len(makers)](i) for i in range(count if makers else 0))
 
 
 def make_objects(workload: Workload, nodes: int, pods: int) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Load from files: each may have documents of several kinds, or metrics in Prometheus' text form."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +48,17 @@ def read_loads(files: Sequence[Path], now: float | None = None) -> Measured:
     reports += map(from_node_metric, found[NodeMetric])
     reports += (report for one in found[WatcherMetrics] for report in from_load_watcher(one))
     return Measured(reports, found[NodeMetric])
+
+
+def to_reports(measured: Iterable[dict[str, Any]], source: str) -> list[LoadReport]:
+    """What documents of the kinds NodeMetrics, PodMetrics and NodeMetric say of load."""
+    found: dict[type[Any], list[Any]] = {kind: [] for kind in KINDS.values()}
+    for index, document in enumerate(measured):
+        place, kind = f"{source}[{index}]", KINDS.get(document.get("kind", ""))
+        if kind is None:
+            raise InputError(f"{place}: kind: expected {', '.join(KINDS)}, found {document.get('kind') or 'none'}")
+        found[kind].append(convert_document(document, kind, place))
+    return [*from_metrics_api(found[NodeMetrics], found[PodMetrics]), *map(from_node_metric, found[NodeMetric])]
 
 
 def read_text(path: Path) -> str:
