@@ -17,7 +17,8 @@ from mooring.config import (
     volcano_scheduler,
 )
 from mooring.config.colocation import ColocationConfig, holds_colocation, parse_colocation
-from mooring.config.descheduler import DeschedulerPolicy, parse_descheduler_policy
+from mooring.config.descheduler import DeschedulerPolicy
+from mooring.config.descheduler_v1alpha1 import parse_any_descheduler_policy
 from mooring.config.kai_shard import KaiShard, parse_kai_shard
 from mooring.config.low_node_load import LowNodeLoadArgs
 from mooring.config.queueing import QueueingSettings, parse_queueing
@@ -78,7 +79,10 @@ _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     volcano_scheduler.NAME: ("volcano", parse_volcano_scheduler),
     YUNIKORN: ("yunikorn", parse_yunikorn),
     kai_shard.KIND: ("kai", parse_kai_shard),
-    descheduler.KIND: ("descheduler", partial(parse_descheduler_policy, more={low_node_load.NAME: LowNodeLoadArgs})),
+    descheduler.KIND: (
+        "descheduler",
+        partial(parse_any_descheduler_policy, more={low_node_load.NAME: LowNodeLoadArgs}),
+    ),
     rebalance_policy.KIND: ("rebalance", parse_rebalance_policy),
     CONFIG_NAME: ("colocation", parse_colocation),
 }
