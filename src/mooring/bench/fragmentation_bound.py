@@ -3,8 +3,8 @@
 It is the optimum of a linear program that every placement satisfies, if the pods that run go on running: pods of a kind
 come to nodes of a kind, in any fraction, as long as these have CPU, memory and GPUs for them, and each card is filled
 in one of the ways in which shares fit into it. What does not divide makes it tighter: of pods that want more than half
-of the CPUs of a node it takes one, of those that want more than a third two, and so on, and so it is with the cards of a
-node (dual feasible functions of bin packing).
+of the CPUs of a node it takes one, of those that want more than a third two, and so on, and so it is with the cards of
+a node (dual feasible functions of bin packing).
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ class PodKind(NamedTuple):
 
 def upper_bound(nodes: Iterable[NodeKind], pods: Iterable[PodKind], running: Iterable[PodKind] = ()) -> float:
     """The thousandths of GPUs that can be given out at the most, while the pods of `running` go on running."""
-    from ortools.linear_solver import pywraplp
+    from ortools.linear_solver import pywraplp  # type: ignore[import-untyped]
 
     solver = pywraplp.Solver.CreateSolver("GLOP")
     node_kinds, kept = Counter(nodes), Counter(running)

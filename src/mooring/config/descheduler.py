@@ -118,7 +118,7 @@ class DefaultEvictorArgs(Args):
             yield "minReplicas", "a number of at least 0", self.min_replicas
         if self.min_pod_age is not None and parse_duration(self.min_pod_age) is None:
             yield "minPodAge", EXPECTED_DURATION, self.min_pod_age
-        yield from _selector_text_problems(self.node_selector, "nodeSelector")
+        yield from selector_text_problems(self.node_selector, "nodeSelector")
         yield from _selector_problems(self.label_selector, "labelSelector")
         yield from _selector_problems(self.namespace_label_selector, "namespaceLabelSelector")
         yield from self._protection_problems()
@@ -417,7 +417,7 @@ def parse_descheduler_policy(
     if version != API_VERSION:
         raise ConfigError(source, "apiVersion", expected=API_VERSION, found=f'"{version}"')
     raw = convert(document, RawPolicy, source)
-    _refuse(_selector_text_problems(raw.node_selector, "nodeSelector"), source, "")
+    refuse(selector_text_problems(raw.node_selector, "nodeSelector"), source, "")
     profiles = tuple(
         _profile(profile, source, f"profiles[{index}]", more) for index, profile in enumerate(raw.profiles)
     )
@@ -440,7 +440,7 @@ def _profile(raw: RawProfile, source: str, at: str, more: Mapping[str, type[Args
             expected = f"a plugin of the descheduler{suggestion(config.name, plugins)}"
             raise ConfigError(source, f"{where}.name", expected=expected, found=f'"{config.name}"')
         args[config.name] = convert(config.args or {}, known, source, f"{where}.args")
-        _refuse(args[config.name].problems(), source, f"{where}.args")
+        refuse(args[config.name].problems(), source, f"{where}.args")
     evictor = args.get(DEFAULT_EVICTOR, DefaultEvictorArgs())
     assert isinstance(evictor, DefaultEvictorArgs)
     return Profile(
@@ -466,7 +466,7 @@ def _enabled(
     return tuple((name, args[name]) for name in plugins.enabled)
 
 
-def _refuse(problems: Iterable[tuple[str, str, object]], source: str, at: str) -> None:
+def refuse(problems: Iterable[tuple[str, str, object]], source: str, at: str) -> None:
     for field, expected, found in problems:
         where = ".".join(filter(None, (at, field)))
         raise ConfigError(source, where, expected=expected, found=str(found) if found != "" else '""')
@@ -500,7 +500,7 @@ def _selector_problems(selector: LabelSelector | None, field: str) -> Iterable[t
             yield f"{where}.values", "values for In and NotIn, and for no other operator", one.operator
 
 
-def _selector_text_problems(text: str, field: str) -> Iterable[tuple[str, str, object]]:
+def selector_text_problems(text: str, field: str) -> Iterable[tuple[str, str, object]]:
     try:
         parse_label_selector(text)
     except SelectorError:

@@ -22,7 +22,8 @@ from mooring.config import (
 from mooring.config.capacity_policy import Capacity, CapacityPolicy, parse_capacity_policy
 from mooring.config.catalogue import parse_whole_catalogue
 from mooring.config.colocation import ColocationConfig, holds_colocation, parse_colocation
-from mooring.config.descheduler import DeschedulerPolicy, parse_descheduler_policy
+from mooring.config.descheduler import DeschedulerPolicy
+from mooring.config.descheduler_v1alpha1 import parse_any_descheduler_policy
 from mooring.config.kai_shard import KaiShard, parse_kai_shard
 from mooring.config.load_sources import LoadSources, parse_load_sources
 from mooring.config.low_node_load import LowNodeLoadArgs
@@ -97,7 +98,10 @@ _PARSERS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     volcano_scheduler.NAME: ("volcano", parse_volcano_scheduler),
     YUNIKORN: ("yunikorn", parse_yunikorn),
     kai_shard.KIND: ("kai", parse_kai_shard),
-    descheduler.KIND: ("descheduler", partial(parse_descheduler_policy, more={low_node_load.NAME: LowNodeLoadArgs})),
+    descheduler.KIND: (
+        "descheduler",
+        partial(parse_any_descheduler_policy, more={low_node_load.NAME: LowNodeLoadArgs}),
+    ),
     rebalance_policy.KIND: ("rebalance", parse_rebalance_policy),
     load_sources.KIND: ("load_sources", parse_load_sources),
     catalogue.KIND: ("catalogue", parse_whole_catalogue),
