@@ -79,7 +79,7 @@ def events() -> list[Event]:
                 reason, note = arguments[1], arguments[3]
             case "record", _:
                 reason, note = arguments[2], arguments[3]
-            case ("_record" | "record_on_owners"), "Workload":
+            case (("_record" | "record_on_owners"), "Workload"):
                 reason, note = arguments[1], arguments[2]
             case _:
                 continue
@@ -185,9 +185,7 @@ def _key(node: ast.expr | None) -> str:
     return str(node.value) if isinstance(node, ast.Constant) else ""
 
 
-def _values(
-    node: ast.expr, module: ModuleType, function: ast.AST, *, chosen_elsewhere: bool = True
-) -> list[str]:
+def _values(node: ast.expr, module: ModuleType, function: ast.AST, *, chosen_elsewhere: bool = True) -> list[str]:
     """The texts that an expression can have; `…` for what is known only when it is written."""
     if isinstance(node, ast.IfExp):
         return _values(node.body, module, function) + _values(node.orelse, module, function)

@@ -15,13 +15,11 @@ REFERENCES = {
     "reference/metrics.md": metric_reference.page,
     "reference/events.md": event_reference.page,
 }
-"""Pages that are made from the code at each build."""
+"""Pages that are made from the code at each build. The files in docs/ say so to readers of the repository."""
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are not in docs/."""
-    for page, make in REFERENCES.items():
-        files.append(File.generated(config, page, content=make()))
     sources = [ROOT / "docs" / file.src_uri for file in files.documentation_pages() if file.generated_by is None]
     open_ = [*sources, *(ROOT / name for name in PROJECT_PAGES)]
     known = set(sources)
@@ -37,7 +35,9 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Lead the links of a page of docs/ to pages of the site."""
+    """Return a reference from the code, or the text of a page of docs/ with its links leading to pages of the site."""
+    if page.file.src_uri in REFERENCES:
+        return REFERENCES[page.file.src_uri]()
     if page.file.generated_by is not None:
         return markdown
     return relinked(markdown, ROOT / "docs" / page.file.src_uri, page.file.src_uri)

@@ -59,7 +59,9 @@ def page_of(target: Path) -> str:
     """Return the Markdown of the page that shows a file or folder outside of docs/."""
     name = target.relative_to(ROOT).as_posix()
     if target.is_dir():
-        names = sorted(each.name + ("/" if each.is_dir() else "") for each in target.iterdir() if each.name[0] not in "._")
+        names = sorted(
+            each.name + ("/" if each.is_dir() else "") for each in target.iterdir() if each.name[0] not in "._"
+        )
         readme = target / "README.md"
         head = relinked(readme.read_text(), readme, site_path(target)) if readme.exists() else f"# {name}/\n"
         return head + "\n\n" + "\n".join(f"- `{each}`" for each in names) + "\n"

@@ -48,7 +48,9 @@ def documents() -> dict[str, list[type]]:
     """Every configuration type, by the module that defines it."""
     found: dict[str, list[type]] = {}
     for module in _modules():
-        types_here = [each for each in vars(module).values() if _is_settings(each) and each.__module__ == module.__name__]
+        types_here = [
+            each for each in vars(module).values() if _is_settings(each) and each.__module__ == module.__name__
+        ]
         if types_here:
             found[module.__name__] = types_here
     plugins = [*(plugin for plugin, _ in DEFAULT_PLUGINS), *OPTIONAL_PLUGINS]
