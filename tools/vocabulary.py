@@ -2,8 +2,8 @@
 
     python tools/vocabulary.py
 
-Prints each line that breaks a rule, and fails. Files in NOT_YET_CONVERTED may break them. The list only shrinks: a file in
-it without any such line fails too, and no file is added.
+Prints each line that breaks a rule, and fails. Files in NOT_YET_CONVERTED may break them. The list only shrinks: a file
+in it without any such line fails too, and no file is added.
 """
 
 import re

@@ -65,7 +65,7 @@ def test_every_metric_is_in_the_reference_with_its_labels(tool: Any) -> None:
     assert "| `mooring_cycle_duration_seconds` | histogram | `step` |" in page
 
 
-def subclasses(type_: type) -> list[type]:
+def subclasses(type_: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
     return [found for each in type_.__subclasses__() for found in (each, *subclasses(each))]
 
 

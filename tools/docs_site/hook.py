@@ -1,4 +1,4 @@
-"""The hook of MkDocs: generated reference pages, and pages for files outside of docs/ that the documentation links to."""
+"""The hook of MkDocs: generated reference pages, and pages for files outside of docs/ that pages link to."""
 
 from typing import Any
 

@@ -8,8 +8,8 @@ from mooring.observe.metrics import Metrics
 INTRODUCTION = """# Reference: metrics
 
 This page is generated from the registry that `mooring run` serves at `/metrics`.
-[Running on a cluster](../running-live.md#metrics) explains them. A histogram has the series `_bucket`, `_sum` and `_count`.
-The metrics of the process (`process_*`) are those of every Prometheus client.
+[Running on a cluster](../running-live.md#metrics) explains them. A histogram has the series `_bucket`, `_sum` and
+`_count`. The metrics of the process (`process_*`) are those of every Prometheus client.
 
 """
 FAMILIES = {
