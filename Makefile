@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 NOT_DEAD := src/mooring/(model/(api|devices/dialects|gangs/dialects|jobs)|config|report/simulation|bench|testing)/|topology_match|reads_pod_|writeable|__call__|is_trying|open_row|close_row|SCALE_UP|CONSOLIDATION|RESIZE|unload|Arranged|pod_disruption_budgets|should_exit|num_tickets|capture_signals|compact|data_received|connection_lost|on_(header|body|message_begin|message_complete)|log_errors|taken_at|pods_to
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-live test-e2e versus versus-running fuzz demo screenshot image lock sbom lint format
+.PHONY: help install test test-live test-e2e versus versus-running fuzz demo screenshot image lock sbom docs lint format
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
@@ -60,12 +60,17 @@ lock:  ## pin the image's packages by version and hash (needs uv)
 sbom:  ## the packages of the image, as a CycloneDX document: mooring.cdx.json
 	$(PYTHON) tools/sbom.py > mooring.cdx.json
 
-lint: install  ## check style, types and layers
+docs: install  ## build the documentation site into build/site; broken links and anchors fail
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+lint: install  ## check style, types, layers, words and links
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
 	@echo "code that nothing uses:"; ! $(BIN)/vulture src | grep -vE '$(NOT_DEAD)'
+	$(BIN)/python tools/vocabulary.py
+	$(MAKE) docs
 
 format: install  ## put imports in order and format
 	$(BIN)/ruff check --fix .

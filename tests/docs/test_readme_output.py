@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-OF_ITS_OWN = {"simulation.md"}
-"""Pages whose files are on the page itself: `test_simulation_guide.py` writes them first."""
+OF_ITS_OWN = {"simulation.md", "tutorial.md"}
+"""Pages whose files are on the page itself: `test_simulation_guide.py` and `test_tutorial.py` write them first."""
 SHOWN = re.compile(r"^```console\n\$ mooring (?P<arguments>.*)\n(?P<output>(?:.*\n)*?)```$", re.MULTILINE)
 
 
