@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 from binaries import binary
-from control_plane import ControlPlane, EmbeddedPlane, Program, is_available, until
+from control_plane import ControlPlane, Program, free_port, is_available, until
 from kube import Kube, Object, node, pod
 
 READING = {"get", "list", "watch"}
@@ -132,3 +133,118 @@ def test_a_shadow_follows_five_thousand_pods(audited: ControlPlane, tmp_path: Pa
     report = shadow_beside_kube_scheduler(audited, tmp_path, nodes=500, pods=5000)
 
     check_agreement(audited, tmp_path, report, 5000)
+
+
+# On any API server, where the test itself is the present scheduler.
+
+
+def bind(kube: Kube, name: str, place: str) -> None:
+    target = {"apiVersion": "v1", "kind": "Node", "name": place}
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+    kube.call("POST", f"/api/v1/namespaces/default/pods/{name}/binding", body)
+
+
+def everything(kube: Kube) -> dict[str, Any]:
+    """All objects that a scheduler might write, as they are."""
+    paths = (
+        "/api/v1/pods",
+        "/api/v1/nodes",
+        "/api/v1/events",
+        "/api/v1/configmaps",
+        "/apis/coordination.k8s.io/v1/leases",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    )
+    leases = {"kube-apiserver", "apiserver"}  # the server renews its own
+    return {
+        path: [each for each in kube.objects(path) if not each["metadata"]["name"].startswith(tuple(leases))]
+        for path in paths
+    }
+
+
+def test_a_shadow_compares_what_it_would_do_and_changes_nothing(cluster: Kube, tmp_path: Path) -> None:
+    log, decisions = tmp_path / "shadow.jsonl", tmp_path / "decisions.jsonl"
+    cluster.create(node("large", cpu=16), node("small", cpu=4))
+    cluster.create(pod("first", cpu="1"), pod("second", cpu="1"), pod("impossible", cpu="64"))
+    before = everything(cluster)
+    shadow = start_shadow(cluster, cluster.kubeconfig, log, f"--decision-log={decisions}")
+
+    def decided() -> set[str]:
+        lines = [json.loads(line) for line in decisions.read_bytes().splitlines()] if decisions.exists() else []
+        return {line["pod"] for line in lines if line["kind"] in ("Bind", "Wait")}
+
+    until(lambda: len(decided()) == 3, 60, shadow.tail)
+    assert everything(cluster) == before
+
+    bind(cluster, "first", "large")
+    until(lambda: "first" in compared(log), 60, shadow.tail)
+    bind(cluster, "second", "small")
+    bind(cluster, "impossible", "large")
+    until(lambda: len(compared(log)) == 3, 60, shadow.tail)
+    assert shadow.stop() == 0, shadow.tail()
+
+    lines = compared(log)
+    assert (lines["first"]["outcome"], lines["first"]["node"]) == ("same", "large")
+    assert (lines["second"]["outcome"], lines["second"]["bound"]) == ("other", "small")
+    assert lines["second"]["difference"] == sum(lines["second"]["plugins"].values()) > 0
+    assert lines["impossible"]["outcome"] == "unschedulable-here"
+    assert "Insufficient cpu" in lines["impossible"]["message"]
+    assert "pod default/second was bound to small; Mooring would choose large" in shadow.log.read_text()
+    report = json.loads(read_report(log, "-o", "json"))
+    assert (report["kind"], report["pods"], report["decided"], report["decidedAgreement"]) == (
+        "ShadowReport",
+        3,
+        2,
+        0.5,
+    )
+    assert "another node" in read_report(log)
+
+
+def test_a_decision_is_dropped_after_the_time_that_the_user_gives(cluster: Kube, tmp_path: Path) -> None:
+    log = tmp_path / "shadow.jsonl"
+    cluster.create(node("n0", cpu=4))
+    cluster.create(pod("left", cpu="1"))
+    shadow = start_shadow(cluster, cluster.kubeconfig, log, "--shadow-timeout=0.5")
+
+    until(lambda: "left" in compared(log), 60, shadow.tail)
+
+    assert compared(log)["left"]["outcome"] == "unconfirmed"
+    assert shadow.stop() == 0, shadow.tail()
+
+
+def test_a_shadow_serves_its_metrics(cluster: Kube, tmp_path: Path) -> None:
+    log, port = tmp_path / "shadow.jsonl", free_port()
+    cluster.create(node("n0", cpu=4))
+    cluster.create(pod("web", cpu="1"))
+    shadow = start_shadow(cluster, cluster.kubeconfig, log, f"--health-address=127.0.0.1:{port}")
+
+    def served(path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            text: str = answer.read().decode()
+            return text
+
+    until(lambda: "mooring_shadow_unconfirmed_decisions 1.0" in served("/metrics"), 60, shadow.tail)
+    bind(cluster, "web", "n0")
+    until(lambda: 'mooring_shadow_pods_total{outcome="same"} 1.0' in served("/metrics"), 60, shadow.tail)
+    assert "mooring_shadow_unconfirmed_decisions 0.0" in served("/metrics")
+    assert served("/livez").startswith("ok")
+    assert shadow.stop() == 0, shadow.tail()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--shadow", "--share-nodes"], "--share-nodes: expected to be left out with --shadow"),
+        (["--shadow", "--leader-elect"], "--leader-elect: expected to be left out with --shadow"),
+        (["--shadow", "--secure-address=127.0.0.1:0"], "--secure-address: expected to be left out with --shadow"),
+        (["--shadow", "--remember-as=me"], "--remember-as: expected to be left out with --shadow"),
+        (["--shadow", "--shadow-timeout=0"], "--shadow-timeout: expected more than 0 seconds, found 0"),
+        (["--shadow", "--shadow-log=x", "--decision-log=x"], "--shadow-log: expected another file than --decision-log"),
+        (["--shadow-log=x"], "--shadow-log: expected --shadow beside it, found none"),
+    ],
+)
+def test_options_that_a_shadow_cannot_use_are_refused(options: list[str], message: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mooring", "run", f"--kubeconfig={tmp_path / 'none'}", *options]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"error: {message}") and ended.stderr.count("\n") == 1
