@@ -169,6 +169,20 @@ def test_a_difference_that_an_earlier_one_explains_is_marked() -> None:
     assert (report.agreement, report.same_state_agreement, report.drift) == (0.5, 1.0, 1)
 
 
+def test_binds_that_arrive_together_are_compared_in_the_order_of_the_queue() -> None:
+    world = World(node("a"), node("b"))
+    world.turn(pod("first"), pod("second"))
+    first, second = world.chosen("first"), world.chosen("second")
+
+    lines = world.turn(pod("second", on=first), pod("first", on=second))
+
+    assert [(line.pod, line.outcome) for line in lines] == [
+        ("default/first", Outcome.TIE),
+        ("default/second", Outcome.OTHER),
+    ]
+    assert lines[1].is_drift
+
+
 def test_a_pod_that_is_bound_before_we_decide_is_judged_in_hindsight() -> None:
     world = World(node("a", cpu="8"), node("b", cpu="2"))
 

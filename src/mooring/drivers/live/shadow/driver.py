@@ -172,10 +172,20 @@ class Shadow(Driver):
     # What happens.
 
     def _take_in(self) -> None:
-        for event in self._cache.changes():
+        for event in self._in_queue_order(self._cache.changes()):
             self._compare(event)
             self._seen.append(event)
         self._hand_in()
+
+    def _in_queue_order(self, events: list[Event]) -> list[Event]:
+        """Let pods that were bound be compared in the order in which they queued.
+
+        Schedulers decide in that order, and send binds side by side: the order in which these arrive says little.
+        """
+        bound = [event for event in events if isinstance(event, PodSeen) and self.pods.is_bound_now(event.pod)]
+        in_order = iter(sorted(bound, key=lambda event: self.pods.place_in_queue(event.pod)))
+        moved = {id(event) for event in bound}
+        return [next(in_order) if id(event) in moved else event for event in events]
 
     def _hand_in(self) -> None:
         self.scheduler.handle(*self._seen)

@@ -52,6 +52,8 @@ class Waiting:
     uid: str
     since: float
     """When the watch first showed it."""
+    number: int = 0
+    """Rises with the order in which the watch showed pods."""
     decided: Decided | None = None
     wait: Wait | None = None
     """Why we found no node for it, unless we have found one since."""
@@ -91,6 +93,7 @@ class PodComparison:
         self._scheduler, self._tell, self._note = scheduler, tell, note
         self._waiting: dict[PodKey, Waiting] = {}
         self._scores = KeptScores()
+        self._count = 0
 
     def unconfirmed(self) -> Iterator[PodKey]:
         """The pods that the state assumes on the nodes that we chose."""
@@ -104,7 +107,7 @@ class PodComparison:
         record = scheduler.cluster.pods.records[key]
         waiting = self._waiting.get(key)
         if waiting is None or waiting.uid != record.pod.metadata.uid:
-            waiting = self._waiting[key] = Waiting(record.pod.metadata.uid, now)
+            waiting = self._start_waiting(key, record.pod.metadata.uid, now)
         evaluation = evaluate_without(scheduler, record)
         waiting.wait = None
         waiting.decided = Decided(decision, now, deciding_seconds, record.row, evaluation)
@@ -143,6 +146,19 @@ class PodComparison:
         waiting = self._waiting.get(pod.key)
         return waiting is not None and waiting.uid == pod.metadata.uid
 
+    def is_bound_now(self, pod: Pod) -> bool:
+        """Whether a pod has a node, and had none when it was last seen."""
+        return bool(pod.spec.node_name) and self.is_waiting(pod)
+
+    def place_in_queue(self, pod: Pod) -> tuple[int, int]:
+        """Where a pod that waits stands among those that wait: by priority, then by arrival."""
+        return -(pod.spec.priority or 0), self._waiting[pod.key].number
+
+    def _start_waiting(self, key: PodKey, uid: str, now: float) -> Waiting:
+        self._count += 1
+        waiting = self._waiting[key] = Waiting(uid, now, self._count)
+        return waiting
+
     def seen(self, pod: Pod, now: float, preemption_node: str = "") -> None:
         """Take note of a pod of ours before the scheduler is told of it; compare it if it has just been bound.
 
@@ -155,7 +171,7 @@ class PodComparison:
             waiting = None
         if not pod.spec.node_name:
             if waiting is None and not pod.is_terminal:
-                self._waiting[key] = Waiting(uid, now)
+                self._start_waiting(key, uid, now)
             return
         known = self._scheduler().cluster.pods.records.get(key)
         if waiting is None:
