@@ -11,6 +11,7 @@ from kube import Kube, Object, node, pod
 from test_live_queueing import job, queueing, suspended, workload_of
 
 __all__ = ["queueing"]
+PRIVATE = (("Secret", "stringData"), ("ConfigMap", "data"))
 
 
 def mooring(*arguments: str, kubeconfig: Path | None = None) -> "subprocess.CompletedProcess[str]":
@@ -112,10 +113,16 @@ def test_a_snapshot_stands_for_its_cluster(cluster: Kube, tmp_path: Path) -> Non
     private = pod("fits", cpu="3")
     private["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": "do-not-tell"}]
     cluster.create(private, pod("large", cpu="9"))
+    named = {"apiVersion": "v1", "metadata": {"name": "private", "namespace": "default"}}
+    kept = [{**named, "kind": kind, field: {"key": "do-not-tell"}} for kind, field in PRIVATE]
+    cluster.delete(*kept)
+    cluster.create(*kept)
 
     taken = mooring("snapshot", kubeconfig=cluster.kubeconfig)
+    cluster.delete(*kept)
     assert taken.returncode == 0, taken.stderr
     assert "do-not-tell" not in taken.stdout
+    assert not {"Secret", "ConfigMap"} & {each["kind"] for each in json.loads(taken.stdout)["items"]}
     file = tmp_path / "cluster.json"
     file.write_text(taken.stdout)
     shown = json.loads(mooring("schedule", "-f", str(file), "-o", "json").stdout)

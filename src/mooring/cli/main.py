@@ -22,6 +22,7 @@ from mooring.cli.recommend.command import recommend
 from mooring.cli.run.command import RunCommand
 from mooring.cli.run.command import run as run_command
 from mooring.cli.schedule.command import schedule
+from mooring.cli.shadow.command import shadow
 from mooring.cli.simulate.command import simulate
 from mooring.cli.snapshot.command import snapshot
 from mooring.cli.up.command import up
@@ -43,6 +44,7 @@ app.command(short_help="What containers need, by what they used, and what would 
 app.command(short_help="Which nodes to buy, and which could go.")(capacity)
 app.command(short_help="What is read of a cluster, as a file.")(snapshot)
 app.command(name="run", cls=RunCommand, short_help="Schedule a real cluster.")(run_command)
+app.add_typer(shadow, short_help="How a shadow compares with the present scheduler.")
 app.command(short_help="A cluster to try: control plane, simulated nodes, Mooring.")(up)
 app.command(short_help="A cluster in virtual time: policies side by side.")(simulate)
 app.command(short_help="Pages: nodes, queues, why pods wait, and what a change would do.")(dashboard)

@@ -3,6 +3,7 @@
 import gc
 import logging
 import re
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -122,6 +123,22 @@ def run(
             "cluster, by their tokens. Default: nowhere.",
         ),
     ] = "",
+    shadow: Annotated[
+        bool,
+        typer.Option(
+            "--shadow",
+            help="Decide beside the present scheduler and change nothing; takes pods of default-scheduler, unless "
+            "--scheduler-name gives others.",
+        ),
+    ] = False,
+    shadow_log: Annotated[
+        str,
+        typer.Option(metavar="FILE", help="With --shadow: append each comparison, for `mooring shadow report`."),
+    ] = "",
+    shadow_timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", help="With --shadow: how long a decision is assumed that nothing confirms."),
+    ] = 60.0,
     seed: Seed = 0,
     logging_format: Annotated[
         Literal["text", "json"], typer.Option(help="Log lines for people, or one JSON object a line.")
@@ -136,10 +153,12 @@ def run(
     Example:
       mooring run --kubeconfig ~/.kube/config --scheduler-name mooring
       mooring run --config scheduler-config.yaml --leader-elect=false
+      mooring run --shadow --shadow-log shadow.jsonl
     """
     gc.disable()  # what is imported stays, and so does the cluster that is read next: `Run` enables it when it is
     from mooring.drivers.live.run import RunSettings
     from mooring.drivers.live.run import run as schedule
+    from mooring.drivers.live.shadow.run import ShadowSettings, run_shadow
     from mooring.drivers.live.watching.shard import Shard
 
     level = logging.WARNING if verbose <= 0 else logging.INFO if verbose < 4 else logging.DEBUG
@@ -157,7 +176,10 @@ def run(
         "renew_deadline": leader_elect_renew_deadline,
         "retry_period": leader_elect_retry_period,
     }
-    schedule(
+    if shadow_log and not shadow:
+        raise InputError("--shadow-log: expected --shadow beside it, found none")
+    begin = partial(run_shadow, shadow=ShadowSettings(shadow_log, shadow_timeout)) if shadow else schedule
+    begin(
         RunSettings(
             kubeconfig,
             context,

@@ -1,0 +1,1 @@
+"""`mooring shadow`: what a shadow found out about a cluster."""
