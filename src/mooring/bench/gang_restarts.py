@@ -3,9 +3,9 @@
     python -m mooring.bench.gang_restarts [--pods 256] [--start 5] [--stop 2] [-o json]
 
 The gang has one GPU for each pod. Rank 17 fails once; the others cannot go on without it, and begin anew with it. In
-place, each keeps its pod, its node and its GPU. Made anew, all pods are deleted, made, queued and placed as a gang. It is
-played in the simulator, in virtual time, and on the embedded control plane (`mooring up` in a process of its own), where
-the restart strategies are those of a JobSet and time is real: so it depends on the machine. Images are on the nodes.
+place, each keeps its pod, its node and its GPU. Made anew, all pods are deleted, made, queued and placed as a gang. It
+is played in the simulator, in virtual time, and on the embedded control plane (`mooring up` in a process of its own),
+where the restart strategies are those of a JobSet and time is real: it depends on the machine. Images are on the nodes.
 """
 
 import argparse
@@ -135,8 +135,8 @@ def control_plane(given: argparse.Namespace) -> Iterator[Asking]:
 
 
 def job_set(given: argparse.Namespace, policy: str) -> Object:
-    container = {"name": "rank", "image": "train", "resources": {"requests": {"cpu": "4"}, "limits": {}}}
-    container["resources"] = {"requests": {"cpu": "4", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
+    resources = {"requests": {"cpu": "4", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
+    container = {"name": "rank", "image": "train", "resources": resources}
     in_place = policy == IN_PLACE
     template = {
         "metadata": {

@@ -257,7 +257,8 @@ class Live(Driver):
             decisions = [found for found in decisions if not self._is_anothers(found)]
         self._ask_about_evictions()
         self._amend_pods()
-        self._sizing_notes.tell(self.scheduler)
+        if self.scheduler.cluster.related.autoscalers:
+            self._sizing_notes.tell(self.scheduler)
         decided = time.perf_counter()
         self.on_cycle({"take-in": taken_in - started, "decide": decided - taken_in}, decisions)
         return decided - started

@@ -16,8 +16,6 @@ class SizingNotes:
 
     def tell(self, scheduler: Scheduler) -> None:
         autoscalers = scheduler.cluster.related.autoscalers
-        if not autoscalers and not self._told:
-            return
         notes = {key: told for section in scheduler.sections(SizingSection) for key, told in section.notes.items()}
         for key, told in notes.items():
             vpa = autoscalers.get(key)
