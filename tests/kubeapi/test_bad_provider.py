@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,10 @@ def running(kubectl: Kubectl) -> int:
     return len(kubectl("get pods -l app=web --field-selector=status.phase=Running -o name").split())
 
 
+def has_running(kubectl: Kubectl, wanted: int) -> bool:
+    return running(kubectl) == wanted
+
+
 def test_all_pods_run_and_every_node_is_known(tmp_path: Path) -> None:
     (tmp_path / "catalogue.yaml").write_text(CATALOGUE)
     (tmp_path / "config.yaml").write_text(CONFIG)
@@ -94,9 +99,7 @@ def test_all_pods_run_and_every_node_is_known(tmp_path: Path) -> None:
         for replicas in (5, 9, 2):
             kubectl(f"scale deployment/web --replicas={replicas}")
             kill_scheduler(tmp_path / "kubeconfig")
-            eventually(
-                lambda wanted=replicas: running(kubectl) == wanted, lambda: kubectl("get nodeclaims,nodes,pods -o wide")
-            )
+            eventually(partial(has_running, kubectl, replicas), lambda: kubectl("get nodeclaims,nodes,pods -o wide"))
         kubectl("scale deployment/web --replicas=0")
         eventually(
             lambda: not names(kubectl, "nodeclaims") and not names(kubectl, "nodes"),

@@ -189,7 +189,8 @@ def gpu_pod(name: str) -> Any:
 
 def gpu_nodes(cluster: Kube) -> None:
     """Those of the example: the GPUs of gpu-a are hot."""
-    cluster.create(*(node(name, **{"nvidia.com/gpu": "8"}) for name in ("gpu-a", "gpu-b")))
+    amounts: Any = {"nvidia.com/gpu": "8"}
+    cluster.create(*(node(name, **amounts) for name in ("gpu-a", "gpu-b")))
 
 
 def test_gpus_are_read_from_dcgm_exporters(cluster: Kube) -> None:

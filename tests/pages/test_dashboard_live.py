@@ -140,8 +140,7 @@ def test_a_run_of_the_demo_is_shown_again_as_it_was(up: Up) -> None:
         for document in yaml.safe_load_all((DEMO / name).read_text()):
             up.api.apply(document)
         if "borrows" in name or "reclaims" in name:  # queues alone place nothing, and a gang that waits neither
-            before = was[-1][1]
-            wait_until(lambda before=before: up.api.pods_by_node() != before, f"nothing happened by {name}")
+            wait_until(lambda: up.api.pods_by_node() != was[-1][1], f"nothing happened by {name}")
         counts = settled(up)
         was.append((time.time(), counts))
 

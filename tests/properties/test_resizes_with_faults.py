@@ -1,7 +1,7 @@
 """Whatever fails in between, no pod is half resized in the state, and no resize is sent while one is on its way.
 
-The world takes a resize or refuses it, answers late or never, loses pods, and the scheduler is killed and made anew from
-what the world shows. A pod has two containers, so that it could be resized in part.
+The world takes a resize or refuses it, answers late or never, loses pods, and the scheduler is killed and made anew
+from what the world shows. A pod has two containers, so that it could be resized in part.
 """
 
 from dataclasses import dataclass, field

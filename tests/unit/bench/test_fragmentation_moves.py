@@ -25,7 +25,7 @@ def kind(milli: int, gpus: int = 1, cpu: int = 1000) -> PodKind:
 
 def asking(name: str, kind: PodKind) -> Pod:
     annotations = {GPU_MILLI: str(kind.gpu_milli), GPU_COUNT: str(kind.gpus)}
-    return make_pod(name, cpu=kind.cpu_milli / 1000, memory=f"{kind.memory_mib}Mi", annotations=annotations)
+    return make_pod(name, cpu=f"{kind.cpu_milli}m", memory=f"{kind.memory_mib}Mi", annotations=annotations)
 
 
 def test_a_card_is_filled_in_every_way_that_leaves_no_room_for_another_share() -> None:

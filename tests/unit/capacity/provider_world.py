@@ -26,6 +26,12 @@ from mooring.testing.builders import make_pod
 START = 1_800_000_000.0
 
 
+def milli_cpus(pod: Pod) -> int:
+    """What the only container of a pod requests."""
+    requests = pod.spec.containers[0].resources.requests if pod.spec.containers[0].resources else None
+    return int(float(str((requests or {})["cpu"])) * 1000)
+
+
 def catalogue(*types: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
         "apiVersion": "mooring.dev/v1alpha1",
@@ -288,11 +294,7 @@ class World:
     def check(self) -> None:
         """Pods are where there is room, and claims belong to somebody."""
         for name, node in self.nodes.items():
-            used = sum(
-                int(float(pod.spec.containers[0].resources.requests["cpu"]) * 1000)  # type: ignore[index,union-attr]
-                for pod in self.pods.values()
-                if pod.spec.node_name == name
-            )
+            used = sum(milli_cpus(pod) for pod in self.pods.values() if pod.spec.node_name == name)
             assert used <= int(str((node.status.allocatable or {})["cpu"]).removesuffix("m")), f"{name} is overfull"
             assert (node.metadata.labels or {}).get(NODE_POOL)
 

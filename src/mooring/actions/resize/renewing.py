@@ -54,10 +54,10 @@ def renew(
     """Evict pods together, for their controller to make them anew with these amounts."""
     cluster, now = cycle.cluster, cycle.now
     renewal = cluster.renewals.of(target)
-    if renewal is not None and now < renewal.last + AGAIN_SECONDS:
-        if any(_began(record) >= math.floor(renewal.first) for record, _ in members):
-            problem = "it was made anew and has not got what is recommended: nothing gives new pods their amounts"
-            return Renewed([], problem, renewal.last + AGAIN_SECONDS)
+    is_recent = renewal is not None and now < renewal.last + AGAIN_SECONDS
+    if renewal and is_recent and any(_began(record) >= math.floor(renewal.first) for record, _ in members):
+        problem = "it was made anew and has not got what is recommended: nothing gives new pods their amounts"
+        return Renewed([], problem, renewal.last + AGAIN_SECONDS)
     with cluster.what_if():
         for record, _ in members:
             cluster.release(record.key)
