@@ -155,6 +155,8 @@ class Metrics:
         )
         self.unread = self._new(Gauge, "mooring_unread_objects", "Objects that could not be read.")
         self.events_dropped = self._new(Gauge, "mooring_events_dropped", "Events that were not written.")
+        self.plans = self._new(Gauge, "mooring_plans", "Plans that are not carried out yet, by reason.", "reason")
+        self.measured_nodes = self._new(Gauge, "mooring_measured_nodes", "Nodes whose load was reported.", "source")
         self.shapes = self._new(Gauge, "mooring_shapes", "Kinds of pods that share their answers.")
         self.answer_hits = self._new(
             Counter, "mooring_answer_cache_hits_total", "How often answers kept for a shape would do."

@@ -18,7 +18,8 @@ def test_every_metric_on_the_dashboard_exists() -> None:
         name for text in expressions for name in re.findall(r"\b(?:mooring|scheduler|kueue|leader_election)_\w+", text)
     }
     families = {re.sub(r"_(bucket|sum|count|total)$", "", name) for name in named}
-    assert len(expressions) == 26
+    assert len(expressions) == 28
+    assert {"mooring_plans", "mooring_measured_nodes"} <= named
     assert families <= known, families - known
 
 

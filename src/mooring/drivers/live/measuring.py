@@ -25,6 +25,7 @@ from mooring.observe.decision_log import DecisionLog
 from mooring.observe.metrics import Metrics
 from mooring.report.amounts import in_units
 from mooring.report.queues.standing import standings
+from mooring.state.plans import Reason
 from mooring.state.waiting import Where
 from mooring.state.workloads import HOLDING, Stage
 
@@ -215,6 +216,10 @@ class Measuring:
         metrics.unread.set(self._cache.unread)
         metrics.events_dropped.set(live.recorder.dropped)
         metrics.shapes.set(cluster.shapes.in_use)
+        planned = Counter(plan.reason for _, plan in cluster.plans())
+        metrics.set_all(metrics.plans, {reason.value: planned[reason] for reason in Reason})
+        measured = {"node": len(cluster.nodes.load.of_node), "gpus": len(cluster.nodes.load.gpus_of_node)}
+        metrics.set_all(metrics.measured_nodes, measured)
         self._read_answers(live)
         self._read_workloads(live)
         self._read_quotas(live)
