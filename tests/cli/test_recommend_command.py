@@ -395,3 +395,19 @@ def test_the_example_shows_each_kind_of_change(
     said = capfd.readouterr().out
     assert all(f"  {change}  " in said for change in ("in place", "evicted", "nothing"))
     assert "memory cut by node" in said and "memory cut to maxAllowed" in said
+
+
+def test_a_resource_by_which_another_autoscaler_scales_is_not_recommended(recommend: Recommend) -> None:
+    metric = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
+    target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"}
+    horizontal = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "more", "namespace": "default"},
+        "spec": {"scaleTargetRef": target, "maxReplicas": 4, "metrics": [metric]},
+    }
+
+    advice = recommend.advice([node(), *two_pods(), autoscaler(), horizontal], usage())
+
+    assert advice["problem"] == "requests are left as they are of cpu, by which HorizontalPodAutoscaler more scales"
+    assert list(advice["containers"][0]["target"]) == ["memory"]

@@ -1,12 +1,13 @@
 """What `mooring recommend` shows, as typed data: amounts are cores and bytes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
 from mooring.actions.resize.changes import PodChange
 from mooring.model.api.pods import ResourceRequirements
 from mooring.model.rightsizing.amounts import Amounts, current_resources, read_amounts
+from mooring.model.rightsizing.gpus import GpuSample, needed_of
 from mooring.model.rightsizing.recommendations import Recommendation
 from mooring.report.amounts import in_units
 
@@ -61,10 +62,38 @@ class AutoscalerAdvice(Struct, rename="camel", omit_defaults=True):
     """Why nothing is recommended, or can be applied; empty where something can."""
 
 
-class Recommendations(Struct, rename="camel"):
-    """All autoscalers, in the order of their names."""
+class GpuAdvice(Struct, rename="camel"):
+    """What is recommended instead of a whole GPU that a pod has."""
+
+    pod: str
+    gpu: str
+    model: str
+    change: str
+    """keep, idle, MIG or MPS"""
+    resource: str
+    saving: float
+    """The part of a GPU that is left to others."""
+    why: str
+
+
+class Recommendations(Struct, rename="camel", omit_defaults=True):
+    """All autoscalers, in the order of their names, and all GPUs that were measured, in that of their pods."""
 
     autoscalers: list[AutoscalerAdvice]
+    gpus: list[GpuAdvice] = []
+
+
+def gpu_advice(samples: Iterable[GpuSample]) -> list[GpuAdvice]:
+    """What each pod needs of each GPU that it has."""
+    by_card: dict[tuple[str, str], list[GpuSample]] = {}
+    for one in samples:
+        by_card.setdefault((f"{one.namespace}/{one.pod}", one.card), []).append(one)
+    advice = []
+    for (pod, card), own in sorted(by_card.items()):
+        need = needed_of(own)
+        why = f"{need.why}; {len(own)} sample{'s' if len(own) > 1 else ''}"
+        advice.append(GpuAdvice(pod, card, own[0].model, need.change, need.resource, round(need.saving, 3), why))
+    return advice
 
 
 def shown_amounts(amounts: Mapping[str, int]) -> dict[str, float]:

@@ -18,7 +18,7 @@ from mooring.actions.preempt.pods.search import Found, VictimSearch, refusals
 from mooring.actions.resize.changes import Room, Sizer, Sizing, try_resize
 from mooring.actions.resize.moving import MOST_MOVED, Move, adopt_moves, find_moves
 from mooring.actions.resize.nodes import Fitted
-from mooring.actions.resize.renewing import Renewed, configured_pods, renew, stuck_since
+from mooring.actions.resize.renewing import AGAIN_SECONDS, Renewed, configured_pods, renew, stuck_since
 from mooring.actions.resize.section import SizingSection
 from mooring.actions.resize.targets import (
     acting_autoscalers,
@@ -127,6 +127,7 @@ class ResizePods(Action):
             return []
         cluster.note_run(self.name, now)
         self._due = math.inf
+        cluster.renewals.forget_until(now - AGAIN_SECONDS)
         search = VictimSearch(cluster, with_costs=bool(self._costs))
         # 1. Room for pods that their kubelets have deferred.
         decisions = [found for record in deferred_pods(cluster) for found in self._relieve(cycle, search, record)]

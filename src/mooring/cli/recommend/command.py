@@ -51,17 +51,20 @@ def recommend(
     --metrics names files with PodMetrics (metrics.k8s.io) of many moments: the history that recommendations are made
     of. For each container: lower bound, target, upper bound, and the target before policies, LimitRanges and the
     largest node that the pod may use cap it. For each pod: whether it would be resized in place, evicted, or stay as it
-    is by the update mode, and why. Nothing is changed.
+    is by the update mode, and why. Files with metrics of DCGM exporter add what pods need of the whole GPUs that they
+    have, and what that would save. Nothing is changed.
 
     \b
     Example:
       mooring recommend -f examples/rightsizing/cluster.yaml --metrics examples/rightsizing/usage.yaml
       mooring recommend -f cluster.yaml --metrics usage.yaml -o json
     """
+    from mooring.drivers.load.gpu_usage import read_gpu_usage
     from mooring.drivers.load.usage import read_usage
     from mooring.drivers.offline.reading import read
     from mooring.drivers.offline.recommend import recommend as decide
     from mooring.model.loading.manifests import collector_paused
+    from mooring.report.recommendations import gpu_advice
 
     if not metrics:
         raise InputError("Missing option '--metrics': expected a file with PodMetrics (see mooring recommend --help)")
@@ -85,7 +88,9 @@ def recommend(
             samples = read_usage(inputs.metrics, allow_gaps=allow_gaps)
             loaded = read(inputs, progress)
             result = decide(loaded, samples, progress)
+            result.gpus = gpu_advice(read_gpu_usage(inputs.metrics))
         if namespace:
+            result.gpus = [found for found in result.gpus if found.pod.startswith(f"{namespace}/")]
             result.autoscalers = [found for found in result.autoscalers if found.namespace == namespace]
         if output is Format.TABLE:
             from mooring.cli.recommend.table import print_recommendations

@@ -14,12 +14,27 @@ MEBIBYTE = 1 << 20
 
 
 def print_recommendations(console: Console, result: Recommendations) -> None:
-    if not result.autoscalers:
+    if not result.autoscalers and not result.gpus:
         console.print("there is no VerticalPodAutoscaler (autoscaling.k8s.io/v1)")
     for number, found in enumerate(result.autoscalers):
         if number:
             console.print()
         _print_autoscaler(console, found)
+    if result.gpus:
+        if result.autoscalers:
+            console.print()
+        _print_gpus(console, result)
+
+
+def _print_gpus(console: Console, result: Recommendations) -> None:
+    saved = sum(found.saving for found in result.gpus)
+    heading = f"{count(len(result.gpus), 'GPU')} of pods measured, of which {saved:.1f} could be given to others"
+    console.print(Text(heading, style="bold"), soft_wrap=True)
+    console.print()
+    table = make_table("POD", "GPU", "CHANGE", "NEEDS", ">SAVES", "WHY")
+    for found in result.gpus:
+        table.add_row(found.pod, found.gpu, found.change, found.resource, f"{found.saving:.0%}", found.why)
+    print_table(console, table)
 
 
 def _print_autoscaler(console: Console, found: AutoscalerAdvice) -> None:

@@ -27,7 +27,7 @@ def read_usage(files: Sequence[Path], *, allow_gaps: bool = False) -> list[Usage
     samples: list[UsageSample] = []
     for path in files:
         text = read_text(path)
-        if is_exposition(text):  # of GPUs, which have no recommendation
+        if is_exposition(text):  # of GPUs, which gpu_usage.py reads
             continue
         for place, document in documents(text, str(path)):
             if document.get("kind") == "PodMetrics":

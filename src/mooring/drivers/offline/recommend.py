@@ -9,12 +9,14 @@ from mooring.actions.resize.changes import PodChange, Sizer, Sizing
 from mooring.drivers.offline.autoscaled import Autoscaled, find_autoscaled, unknown_container
 from mooring.drivers.offline.driver import Offline
 from mooring.drivers.offline.reading import Inputs, Loaded, latest_moment
+from mooring.model.api.autoscaling import HorizontalPodAutoscaler
 from mooring.model.api.meta import timestamp_text
 from mooring.model.loading.documents import read_documents
 from mooring.model.objects.kinds import as_mapping
 from mooring.model.places import Place
 from mooring.model.quotas.objects import LimitRange
 from mooring.model.rightsizing.amounts import Amounts, current_resources
+from mooring.model.rightsizing.horizontal import contest_note, contested_resources, without_contested
 from mooring.model.rightsizing.limit_ranges import bounds_of
 from mooring.model.rightsizing.modes import update_mode
 from mooring.model.rightsizing.recommendations import Recommendation, is_off
@@ -116,6 +118,11 @@ def _advise(
     known = [name for name in found.containers if recommender.sample_count(found.key, name)]
     raw = [one for one in recommender.recommend(found.key, found.containers, policy) if one.container in known]
     limits = [one for one in loaded.manifests.of(LimitRange) if one.metadata.namespace == found.namespace]
+    contested: dict[str, str] = {}
+    if found.vpa.spec.target_ref is not None:
+        horizontal = loaded.manifests.of(HorizontalPodAutoscaler)
+        contested = contested_resources(horizontal, found.namespace, found.vpa.spec.target_ref)
+    raw = without_contested(raw, contested)
     sizing = Sizing(found.vpa, raw, bounds_of(limits, "Container"), bounds_of(limits, "Pod"))
     records = _records(found, offline)
     changes = sizer.changes(sizing, records)
@@ -131,7 +138,7 @@ def _advise(
         len(measured.samples),
         timestamp_text(min(times)) if times else "",
         timestamp_text(max(times)) if times else "",
-        _problem(found, raw, changes),
+        _problem(found, raw, changes) or contest_note(contested),
     )
 
 
