@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace as with_fields
 
+from mooring.actions.capacity.karpenter.shapes import requests_of
 from mooring.assembly import assemble
 from mooring.config.settings import parse_settings
 from mooring.engine.cycle import Scheduler
@@ -288,11 +289,7 @@ class World:
     def check(self) -> None:
         """Pods are where there is room, and claims belong to somebody."""
         for name, node in self.nodes.items():
-            used = sum(
-                int(float(pod.spec.containers[0].resources.requests["cpu"]) * 1000)  # type: ignore[index,union-attr]
-                for pod in self.pods.values()
-                if pod.spec.node_name == name
-            )
+            used = sum(requests_of(pod)[CPU] for pod in self.pods.values() if pod.spec.node_name == name)
             assert used <= int(str((node.status.allocatable or {})["cpu"]).removesuffix("m")), f"{name} is overfull"
             assert (node.metadata.labels or {}).get(NODE_POOL)
 

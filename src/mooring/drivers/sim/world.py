@@ -58,6 +58,8 @@ class World:
         self.agenda = Agenda()
         self.machines: dict[str, Machine] = {}
         self.pods: dict[str, SimulatedPod] = {}
+        self.pods_changed: Callable[[str], None] = lambda node: None
+        """Told the node that a pod came to or went from."""
         self.has_changed = False
         """Whether the scheduler was told something that it may act on, since this was last set back."""
 
@@ -270,6 +272,7 @@ class World:
             if not machine.pods:
                 self._recorder.nodes_used(self.elapsed, 1)
         machine.pods[pod.key] = pod
+        self.pods_changed(machine.name)
         pod.job.bound += 1
         self._note_job(pod.job)
         if not machine.is_dead:
@@ -436,6 +439,7 @@ class World:
         assert machine is not None
         self._recorder.left(self.elapsed, pod.stay, outcome)
         del machine.pods[pod.key]
+        self.pods_changed(machine.name)
         if not machine.is_dead:
             self._hold(pod, -1)
             if not machine.pods:
