@@ -41,6 +41,7 @@ OTHERS = (
     "autoscaler-down",
     "autoscaler-up",
     "budgets",
+    "consolidate",
     "deep-cohorts",
     "ever-new",
     "fair-reclaim",
@@ -55,6 +56,9 @@ OTHERS = (
     "one-cohort",
     "preemption",
     "rebalance",
+    "provision-1000",
+    "provision-5000",
+    "provision-large",
     "tenants",
     "tenants-preemption",
     "volcano-queues",
@@ -116,6 +120,20 @@ def test_usage_is_timed_by_passes_over_all_containers() -> None:
     assert (found.workload, found.pods, found.placed) == ("usage", 500, 0)
     assert isinstance(found.passes_per_second, float) and isinstance(found.update_cpu_seconds, float)
     assert found.passes_per_second > 0 and 0 < found.update_cpu_seconds < 5
+
+
+@pytest.mark.parametrize(("name", "pods"), [("provision-1000", 50), ("provision-5000", 50), ("provision-large", 300)])
+def test_what_karpenter_buys_is_timed(name: str, pods: int) -> None:
+    found = measure_small(name, nodes=5, pods=pods)
+
+    assert (found.workload, found.pods, found.placed, found.waiting) == (name, pods, pods, 0)
+    assert isinstance(found.nodes_added, int) and found.nodes_added > 0
+
+
+def test_what_karpenter_gives_back_is_timed() -> None:
+    found = measure_small("consolidate", nodes=20, pods=1)
+
+    assert isinstance(found.nodes_unneeded, int) and found.nodes_unneeded > 0
 
 
 def test_a_loop_of_the_autoscaler_that_grows_groups_is_timed() -> None:

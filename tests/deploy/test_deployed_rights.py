@@ -40,6 +40,8 @@ WRITTEN = {
     ("resource.k8s.io", "resourceclaims", "update"),
     ("resource.k8s.io", "resourceclaims/status", "update"),
     ("resource.k8s.io", "resourceclaims/binding", "update"),
+    ("karpenter.sh", "nodeclaims", "create"),
+    ("karpenter.sh", "nodeclaims", "delete"),
     ("scheduling.k8s.io", "podgroups/status", "patch"),
     ("scheduling.volcano.sh", "podgroups/status", "patch"),
     ("kueue.x-k8s.io", "workloads", "create"),

@@ -9,7 +9,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "unit" / "capacity"))
 
-from provider_world import Faults, World, catalogue, chance, milli_cpus, node_pool
+from provider_world import Faults, World, catalogue, chance, node_pool
+
+from mooring.actions.capacity.karpenter.shapes import requests_of
+from mooring.model.values.requests import CPU
 
 POLICY = {
     "kind": "CapacityPolicy",
@@ -55,7 +58,7 @@ def test_a_bad_provider_costs_time_and_nothing_else(seed: int) -> None:
     here.check()
     assert not here.waiting
     assert set(here.claims) == set(here.nodes), "a claim that nobody waits for, or a node without one"
-    needed = sum(milli_cpus(pod) for pod in here.pods.values())
+    needed = sum(requests_of(pod)[CPU] for pod in here.pods.values())
     assert here.cpus() <= max(2 * needed, needed + 4000) if needed else not here.nodes
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace as with_fields
 
+from mooring.actions.capacity.karpenter.shapes import requests_of
 from mooring.assembly import assemble
 from mooring.config.settings import parse_settings
 from mooring.engine.cycle import Scheduler
@@ -24,12 +25,6 @@ from mooring.model.values.requests import CPU
 from mooring.testing.builders import make_pod
 
 START = 1_800_000_000.0
-
-
-def milli_cpus(pod: Pod) -> int:
-    """What the only container of a pod requests."""
-    requests = pod.spec.containers[0].resources.requests if pod.spec.containers[0].resources else None
-    return int(float(str((requests or {})["cpu"])) * 1000)
 
 
 def catalogue(*types: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -294,7 +289,7 @@ class World:
     def check(self) -> None:
         """Pods are where there is room, and claims belong to somebody."""
         for name, node in self.nodes.items():
-            used = sum(milli_cpus(pod) for pod in self.pods.values() if pod.spec.node_name == name)
+            used = sum(requests_of(pod)[CPU] for pod in self.pods.values() if pod.spec.node_name == name)
             assert used <= int(str((node.status.allocatable or {})["cpu"]).removesuffix("m")), f"{name} is overfull"
             assert (node.metadata.labels or {}).get(NODE_POOL)
 

@@ -1,4 +1,4 @@
-"""What a cluster cannot be told to do yet fails with one clear message, and the plan is given up."""
+"""What a cluster cannot be told to do fails with one clear message, and the plan is given up."""
 
 import asyncio
 from typing import Any, cast
@@ -13,14 +13,12 @@ from mooring.model.decisions import Decision, Launch, Resize, Terminate
 from mooring.model.node_offer import NodeOffer
 from mooring.testing.builders import make_node, make_scheduler
 
-NO_PROVIDER = "there is no provider of nodes: nodes are neither launched nor terminated"
-
 
 @pytest.mark.parametrize(
     ("decision", "message"),
     [
-        (Launch("large-0", NodeOffer(make_node("large"))), NO_PROVIDER),
-        (Terminate("a", "consolidation"), NO_PROVIDER),
+        (Launch("large-0", NodeOffer(make_node("large"))), "nodes are launched by the scheduler that admits"),
+        (Terminate("a", "consolidation"), "node a has no NodeClaim: it is not terminated"),
         (Resize("default/p", ()), "the pod is gone"),
     ],
 )

@@ -379,9 +379,9 @@ class Live(Driver):
             case Launch():
                 if not self._view.is_admitting:
                     return "nodes are launched by the scheduler that admits"
-                self.provider.launch(decision)
+                return self.provider.launch(decision)
             case Terminate():
-                self.provider.terminate(decision)
+                return self.provider.terminate(decision)
             case Resize(key):
                 running = self.find(key)
                 if running is None:

@@ -45,6 +45,8 @@ from mooring.plugins import DEFAULT_PLUGINS, OPTIONAL_PLUGINS
 SAMPLES = 500
 """Of a run whose scenario does not say how many."""
 LARGEST_SEED = 2**32 - 1
+PLACES = ("Node", "NodeList", "NodePool", "Provisioner")
+"""What pods can be on, or what that can be bought from."""
 
 
 def read_scenario(path: Path) -> Prepared:
@@ -229,7 +231,7 @@ class ScenarioReader:
             read = TRACES[source.trace.format].read_nodes
             assert read is not None
             documents += tuple((node, Place(str(path))) for node in read(path, source.trace.options))
-        if not any(document.get("kind") in ("Node", "NodeList") for document, _ in documents):
+        if not any(document.get("kind") in PLACES for document, _ in documents):
             raise self.places.error("cluster", expected="at least one Node", found="none")
         if source.decision_log:
             path = self.keep("cluster.decisionLog", source.decision_log)

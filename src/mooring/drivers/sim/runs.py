@@ -11,6 +11,7 @@ from mooring.assembly import Assembly, assemble
 from mooring.config.scheduler import PluginRef, Plugins, PluginSet, ProfileConfig, SchedulerConfig
 from mooring.config.settings import Settings
 from mooring.drivers.sim.faults import Change, Chosen, Failures, Reclaims
+from mooring.drivers.sim.provider import price_of
 from mooring.drivers.sim.recorder import Recorder
 from mooring.drivers.sim.settings import SimulationSettings
 from mooring.drivers.sim.simulation import Simulation
@@ -104,7 +105,8 @@ class Prepared:
             sample_every=self.sample_every,
             seed=seed,
             detection=self.detection,
-            price=self.price,
+            price=price_of(policy.settings.catalogue, self.price),
+            catalogue=policy.settings.catalogue,
         )
 
 

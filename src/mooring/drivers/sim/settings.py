@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mooring.model.api.nodes import Node
+from mooring.model.capacity.provider import Catalogue
 
 DETECTION_SECONDS = 40.0
 """From the failure of a node until the cluster knows: the node controller's grace period."""
@@ -26,3 +27,5 @@ class SimulationSettings:
     detection: float = DETECTION_SECONDS
     price: Callable[[Node], float] = free_of_charge
     """Of an hour of a node."""
+    catalogue: Catalogue | None = None
+    """What nodes can be bought, and how long that takes."""

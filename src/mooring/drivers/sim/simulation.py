@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from mooring.drivers.driver import Driver
 from mooring.drivers.rounds import Rounds
+from mooring.drivers.sim.provider import SimulatedProvider
 from mooring.drivers.sim.recorder import Recorder
 from mooring.drivers.sim.settings import SimulationSettings
 from mooring.drivers.sim.world import Coming, World
@@ -37,6 +38,8 @@ class Simulation(Driver):
         self.world = World(scheduler, settings, recorder)
         self.watch: Callable[[float, list[Decision]], None] | None = None
         """Told what every cycle decided, and when."""
+        catalogue = settings.catalogue
+        self._provider = None if catalogue is None else SimulatedProvider(self.world, catalogue)
         self._settings, self._recorder = settings, recorder
         self._end = settings.start + settings.horizon
         self._wake = settings.start
@@ -129,9 +132,11 @@ class Simulation(Driver):
                     self._recorder.preemptions += 1
                 return self.world.evict(pod)
             case Launch(node, offer):
+                if offer.claim is not None and self._provider is not None:
+                    return self._provider.launch(decision)
                 return self.world.launch(offer.node_named(node), offer.slices_named(node))
             case Terminate(node):
-                return self.world.terminate(node)
+                return (self._provider or self.world).terminate(node)
             case Resize(pod):
                 return self.world.resize(pod)
         return ""

@@ -69,6 +69,8 @@ class World:
         self.machines: dict[str, Machine] = {}
         self.pods: dict[str, SimulatedPod] = {}
         self.gang_restarts: list[GangRestart] = []
+        self.pods_changed: Callable[[str], None] = lambda node: None
+        """Told the node that a pod came to or went from."""
         self.has_changed = False
         """Whether the scheduler was told something that it may act on, since this was last set back."""
 
@@ -281,6 +283,7 @@ class World:
             if not machine.pods:
                 self._recorder.nodes_used(self.elapsed, 1)
         machine.pods[pod.key] = pod
+        self.pods_changed(machine.name)
         pod.job.bound += 1
         self._note_job(pod.job)
         if not machine.is_dead:
@@ -486,6 +489,7 @@ class World:
         assert machine is not None
         self._recorder.left(self.elapsed, pod.stay, outcome)
         del machine.pods[pod.key]
+        self.pods_changed(machine.name)
         if not machine.is_dead:
             self._hold(pod, -1)
             if not machine.pods:

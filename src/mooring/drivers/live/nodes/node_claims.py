@@ -38,13 +38,22 @@ class NodeClaimProvider:
         self._client, self._dispatcher = client, dispatcher
         self._claims, self._failed = claims, failed
 
-    def launch(self, decision: Launch) -> None:
+    def launch(self, decision: Launch) -> str:
         """Create the claim of a node."""
+        if decision.offer.claim is None:
+            return "the offer says nothing of a NodeClaim: the node is not launched"
         self._dispatcher.submit(Lane.EVICT, lambda: self._answered_for(decision, self._launch))
+        return ""
 
-    def terminate(self, decision: Terminate) -> None:
+    def terminate(self, decision: Terminate) -> str:
         """Let no more pods come to a node, and delete its claim."""
+        if self._claim_of(decision.node) is None:
+            return f"node {decision.node} has no NodeClaim: it is not terminated"
         self._dispatcher.submit(Lane.EVICT, lambda: self._answered_for(decision, self._terminate))
+        return ""
+
+    def _claim_of(self, node: str) -> NodeClaim | None:
+        return next((each for each in self._claims().values() if node in (each.name, each.status.node_name)), None)
 
     async def _answered_for(self, decision: Any, work: Any) -> None:
         """A fault of ours must not leave the scheduler to wait for something that nobody does."""
@@ -58,9 +67,6 @@ class NodeClaimProvider:
             self._failed(decision, f"error: {type(error).__name__}: {error}")
 
     async def _launch(self, decision: Launch) -> None:
-        if decision.offer.claim is None:
-            self._failed(decision, "the offer says nothing of a NodeClaim")
-            return
         mark = secrets.token_hex(8)
         body = claim_body(decision, mark)
         try:
@@ -75,11 +81,9 @@ class NodeClaimProvider:
         return str((found["metadata"].get("annotations") or {}).get(LAUNCH, ""))
 
     async def _terminate(self, decision: Terminate) -> None:
-        claims = self._claims().values()
-        claim = next((each for each in claims if decision.node in (each.name, each.status.node_name)), None)
+        claim = self._claim_of(decision.node)
         if claim is None:
-            self._failed(decision, f"node {decision.node} has no NodeClaim")
-            return
+            return  # it has gone meanwhile
         if claim.status.node_name:
             await self._bar(claim.status.node_name)
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": claim.metadata.uid}}

@@ -6,10 +6,10 @@ from mooring.model.decisions import Launch, Terminate
 
 
 class NodeProvider(Protocol):
-    """Launches nodes and lets them go. Both return at once: what is refused is told later, as any decision is."""
+    """Launches nodes and lets them go. Both return at once, with why not if that is known; else that comes later."""
 
-    def launch(self, decision: Launch) -> None:
+    def launch(self, decision: Launch) -> str:
         """Ask for a node."""
 
-    def terminate(self, decision: Terminate) -> None:
+    def terminate(self, decision: Terminate) -> str:
         """Let a node go that has no pods left, or stop waiting for one that was asked for."""
