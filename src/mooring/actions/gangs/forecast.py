@@ -30,7 +30,7 @@ class Forecast:
 
     def __init__(self, placer: GangPlacer) -> None:
         self._placer = placer
-        self._could_fit = Derived[str, tuple[Any, bool]](MOST_KEPT)
+        self._could_fit: Derived[str, tuple[Any, bool]] = Derived(MOST_KEPT)
 
     def could_ever_fit(self, cluster: Cluster, gang: GangEntry) -> bool:
         """Whether a gang would fit if nothing else ran: else room would be kept for it in vain."""

@@ -116,7 +116,7 @@ class KnownRefusals:
     """Why gangs did not fit, by what they have in common, as long as everything is as it was."""
 
     def __init__(self) -> None:
-        self._messages = Derived[Any, str]()
+        self._messages: Derived[Any, str] = Derived()
 
     def get(self, cluster: Cluster, alike: Any) -> str:
         """Why such a gang does not fit; empty if nothing is known."""

@@ -38,7 +38,7 @@ class RoomColumns:
 
     def __init__(self, batches: Batches) -> None:
         self._batches = batches
-        self._known = Derived[tuple[str, int], tuple[int, tuple[int, ...], Room]](self.MOST_KEPT)
+        self._known: Derived[tuple[str, int], tuple[int, tuple[int, ...], Room]] = Derived(self.MOST_KEPT)
 
     def of(self, profile: Profile, cluster: Cluster, shape: Shape) -> Room:
         answers = self._batches.answers(cluster, profile, shape)

@@ -51,7 +51,7 @@ class Preemption:
         self._window = max(windows, default=0)
         """For so many seconds it counts that a workload was preempted."""
         self._placer = gangs
-        self._search = Derived[Cluster, VictimSearch](1)
+        self._search: Derived[Cluster, VictimSearch] = Derived(1)
         self._turns: SharedOutcomes | None = None
 
     def at_once(self, cycle: Cycle, refused: Sequence[Turn]) -> list[Decision]:

@@ -27,7 +27,7 @@ class QuotaRequests:
 
     def __init__(self, *, ignores_undeclared: bool) -> None:
         self._ignores_undeclared = ignores_undeclared
-        self._known = Derived[tuple[int, int], tuple[QuotaRequest, ...]](MOST_KEPT)
+        self._known: Derived[tuple[int, int], tuple[QuotaRequest, ...]] = Derived(MOST_KEPT)
 
     def of(
         self, pending: PendingWorkload, queue: Queue, counts: Sequence[int], *, is_whole: bool

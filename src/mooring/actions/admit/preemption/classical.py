@@ -82,7 +82,7 @@ class _Others:
         self._preemptor = preemptor
         self._ranking = ranking
         self._rights = _rights(ledger.tree, preemptor)
-        self._meetings = Derived[int, int | None]()
+        self._meetings: Derived[int, int | None] = Derived()
         self._meetings.put(preemptor.queue.node, None)
 
     def _meeting(self, node: int) -> int | None:

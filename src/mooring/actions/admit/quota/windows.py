@@ -70,7 +70,7 @@ class QuotaSchedule:
         self.windows = tuple(windows)
         self.keys = tuple(QuotaKey(window.queue, window.flavor, window.resource) for window in windows)
         self._times = tuple(times_of(window) for window in windows)
-        self._next = Derived[None, tuple[float, float | None]](1)
+        self._next: Derived[None, tuple[float, float | None]] = Derived(1)
         """A moment, and the next change after it."""
 
     def __bool__(self) -> bool:

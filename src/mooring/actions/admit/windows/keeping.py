@@ -56,10 +56,10 @@ class WindowKeeper:
         self.longest_notice = max((window.notice_seconds for window in schedule.windows), default=0)
         self.lifecycle = lifecycle
         self._tenants = tenants
-        self._watched = Derived[None, dict[int, WatchedTree]]()
-        self._trees = Derived[tuple[int, ...], QuotaTree]()
+        self._watched: Derived[None, dict[int, WatchedTree]] = Derived()
+        self._trees: Derived[tuple[int, ...], QuotaTree] = Derived()
         """By the windows that are open: all quotas, and no usage."""
-        self._looked = Derived[tuple[float, int], tuple[Ledger, int]](MOST_LOOKS)
+        self._looked: Derived[tuple[float, int], tuple[Ledger, int]] = Derived(MOST_LOOKS)
         """By switch and tree, the ledger and how often it had changed when we last looked who is to be told."""
 
     # What there is.

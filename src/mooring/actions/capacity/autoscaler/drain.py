@@ -42,7 +42,7 @@ class Budgets:
     def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
         self._selectors: dict[str, list[tuple[int, Selector]]] = {}
         self._left: list[int] = []
-        self._known = Derived[tuple[str, tuple[tuple[str, str], ...]], tuple[int, ...]]()
+        self._known: Derived[tuple[str, tuple[tuple[str, str], ...]], tuple[int, ...]] = Derived()
         for index, budget in enumerate(budgets):
             selector = compile_label_selector(budget.spec.selector)
             self._selectors.setdefault(budget.metadata.namespace, []).append((index, selector))

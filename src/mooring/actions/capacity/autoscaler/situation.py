@@ -147,7 +147,7 @@ class Likeness:
     """Tells equal pods of a controller from others: by labels and spec."""
 
     def __init__(self) -> None:
-        self._specs = Derived[int, tuple[object, bytes]]()
+        self._specs: Derived[int, tuple[object, bytes]] = Derived()
 
     def of(self, pod: Pod) -> tuple[bytes, tuple[tuple[str, str], ...]]:
         """A value that equal pods share; pods made from one template share the spec itself, which is encoded once."""

@@ -32,11 +32,11 @@ class Memo:
     def __init__(self) -> None:
         self._numbers: dict[Requirements, int] = {}
         self._all: list[Requirements] = []
-        self._merged = Derived[tuple[int, int], int]()
-        self._claim_accepts = Derived[tuple[int, int], bool]()
-        self._node_accepts = Derived[tuple[int, int], bool]()
+        self._merged: Derived[tuple[int, int], int] = Derived()
+        self._claim_accepts: Derived[tuple[int, int], bool] = Derived()
+        self._node_accepts: Derived[tuple[int, int], bool] = Derived()
         self._selections: dict[Hashable, dict[tuple[str, frozenset[tuple[str, str]]], bool]] = {}
-        self._tolerated = Derived[tuple[Tolerations, tuple[Taint, ...]], bool]()
+        self._tolerated: Derived[tuple[Tolerations, tuple[Taint, ...]], bool] = Derived()
 
     def number(self, requirements: Requirements) -> int:
         found = self._numbers.get(requirements)

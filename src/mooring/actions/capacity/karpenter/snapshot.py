@@ -188,7 +188,7 @@ class _Requests:
 
     def __init__(self, resources: ResourceNames) -> None:
         self._resources = resources
-        self._known = Derived[bytes, Units]()
+        self._known: Derived[bytes, Units] = Derived()
         self._encode = msgspec.msgpack.Encoder().encode
 
     def of(self, pod: Pod) -> Units:

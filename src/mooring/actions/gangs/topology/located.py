@@ -41,7 +41,7 @@ class Located:
 
     def __init__(self, rooms: RoomColumns) -> None:
         self._rooms = rooms
-        self._trees = Derived[Cluster, TopologyTrees](1)
+        self._trees: Derived[Cluster, TopologyTrees] = Derived(1)
 
     def place(self, cluster: Cluster, gang: GangEntry, groups: Sequence[Group], steps: Steps) -> str | None:
         """Assume a place for every member; None if that succeeded, else why not, with nothing left behind."""

@@ -49,7 +49,7 @@ class UnitCandidates:
         self.rows = rows
         self._shares = shares
         self._pairs = pairs = pair_up(pool, rows)
-        self._each = Derived[Amount, Matrix]()
+        self._each: Derived[Amount, Matrix] = Derived()
         rank = pool.importance()
         over = pool.over_budget(pairs.units, pairs.positions, rank)
         # Whom a budget protects may stay first; a gang's surplus never before its core, which may be on the same row.

@@ -38,7 +38,7 @@ class Relevance:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known = Derived[tuple[str, int, tuple[str, ...]], Known](MOST_KEPT)
+        self._known: Derived[tuple[str, int, tuple[str, ...]], Known] = Derived(MOST_KEPT)
 
     def of(self, profile: str, shape: Shape, filters: Sequence[AskedFilter]) -> Mask:
         """One truth a shape id."""

@@ -83,7 +83,7 @@ class _Drawing:
         amounts = zip(*(column.tolist() for column in columns), strict=True)
         self._free = {name: Amount(*free) for name, free in zip(rows.names, amounts, strict=True) if name not in barred}
         """By node, what no pod has; a GPU in parts is not among it."""
-        self._nodes_of_shape = Derived[tuple[str, int], frozenset[str]]()
+        self._nodes_of_shape: Derived[tuple[str, int], frozenset[str]] = Derived()
 
     def draw(self) -> Picture | None:
         waiting = dict(self._waiting())
