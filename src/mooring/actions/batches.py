@@ -19,7 +19,7 @@ from mooring.engine.ranking.ranking import Ranking, can_rank
 from mooring.engine.shortcuts import BesidesAmounts
 from mooring.engine.verdict import Verdict
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 from mooring.state.shapes import Shape
 
 FEWEST_RANKED = 4

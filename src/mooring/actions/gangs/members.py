@@ -13,9 +13,9 @@ from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.model.keys import GangKey, PodKey
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.pods import PodRecord
+from mooring.state.remembered import Derived
 from mooring.state.shapes import Shape
 
 NO_RANK = 1 << 62

@@ -12,7 +12,7 @@ from mooring.engine.profile import Profile
 from mooring.engine.ranking.blocks import FEASIBLE_FROM
 from mooring.engine.shortcuts import ForeseenRoom, room_by
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 from mooring.state.rows import Rows
 from mooring.state.shapes import Shape
 

@@ -29,9 +29,9 @@ from mooring.engine.queue.queue import Entry, GangEntry, Parked, Queue, Turn
 from mooring.model.decisions import Decision, Evict, Wait
 from mooring.model.keys import NO_GANG, GangKey, PodKey
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
 from mooring.state.gangs import GangRecord
 from mooring.state.plans import Plan, Reason
+from mooring.state.remembered import Derived
 from mooring.state.views import PodView
 
 PLUGINS = frozenset(("DefaultPreemption", "PreemptionToleration"))

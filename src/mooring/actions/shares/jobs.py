@@ -6,7 +6,7 @@ from typing import Any
 
 from mooring.actions.shares.demands import LARGEST_DEMAND, JobDemand
 from mooring.actions.shares.resources import Amount, ResourceTable
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 
 Members = tuple[int, ...]
 """How many members, by role."""

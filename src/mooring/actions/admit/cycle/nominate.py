@@ -20,7 +20,7 @@ from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue, Structure
 from mooring.actions.admit.quota.workload_info import PendingWorkload, ScanPosition
 from mooring.model.api.kueue import ANY
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 from mooring.state.workloads import Condition
 
 MOST_KEPT = 10_000

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from mooring.actions.admit.quota.structure import FlavorGroup, Queue
 from mooring.actions.admit.quota.workload_info import PendingWorkload, PodSetRequest
 from mooring.model.values.requests import PODS
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 
 MOST_KEPT = 10_000
 

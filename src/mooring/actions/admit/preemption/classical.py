@@ -29,8 +29,8 @@ from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue
 from mooring.actions.admit.quota.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.model.api.kueue import NEVER
-from mooring.state.derived import Derived
 from mooring.state.quota_tree import NO_PARENT, QuotaTree
+from mooring.state.remembered import Derived
 
 
 class Candidate(NamedTuple):

@@ -33,8 +33,8 @@ from mooring.model.values.selectors import (
     make_selector,
 )
 from mooring.model.values.tolerations import untolerated
-from mooring.state.derived import Derived
 from mooring.state.quota_tree import NO_PARENT, FlavorResource, Quota, QuotaTree, TreeNode
+from mooring.state.remembered import Derived
 from mooring.state.undo import UndoLog
 
 MOST_ANSWERS = 20_000

@@ -17,8 +17,8 @@ from mooring.model.api.kueue import ClusterQueue, FlavorQuotas, ResourceGroup, R
 from mooring.model.api.meta import QuantityText
 from mooring.model.values.quantity import parse_quantity
 from mooring.model.values.requests import to_column_units
-from mooring.state.derived import Derived
 from mooring.state.quota_tree import FlavorResource, Quota
+from mooring.state.remembered import Derived
 
 
 class QuotaKey(NamedTuple):

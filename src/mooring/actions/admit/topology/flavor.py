@@ -11,7 +11,7 @@ from mooring.model.api.nodes import Node
 from mooring.model.api.pods import PodSpec, Toleration
 from mooring.model.values.selectors import compile_equality, compile_node_selector, matches_any_term
 from mooring.model.values.tolerations import untolerated
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 from mooring.state.topology import TopologyTree
 
 Column = NDArray[np.int64]

@@ -23,8 +23,8 @@ from mooring.model.api.kueue_workload import QUOTA_ENDS
 from mooring.model.api.meta import timestamp_text
 from mooring.model.decisions import Notice
 from mooring.model.keys import WorkloadKey
-from mooring.state.derived import Derived
 from mooring.state.quota_tree import QuotaTree
+from mooring.state.remembered import Derived
 from mooring.state.tenants import TenantTable
 from mooring.state.workloads import Eviction, Stage
 

@@ -11,7 +11,7 @@ from mooring.model.api.meta import OwnerReference, timestamp_seconds
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget
 from mooring.model.values.selectors import Selector, compile_label_selector
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"

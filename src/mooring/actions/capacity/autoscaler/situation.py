@@ -15,7 +15,7 @@ from mooring.model.api.policies import PodDisruptionBudget
 from mooring.model.api.workloads import DaemonSet
 from mooring.model.values.quantity import parse_quantity
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 
 DAEMON_SET_POD = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 MIRROR = "kubernetes.io/config.mirror"

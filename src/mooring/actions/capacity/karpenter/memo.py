@@ -7,7 +7,7 @@ from mooring.model.api.pods import Toleration
 from mooring.model.capacity.labels import WELL_KNOWN
 from mooring.model.capacity.requirements import Requirement, Requirements
 from mooring.model.values.tolerations import is_tolerated
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 
 Tolerations = tuple[tuple[str, str, str, str], ...]
 """Key, operator, value and effect of each."""

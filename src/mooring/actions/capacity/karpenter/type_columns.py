@@ -8,7 +8,7 @@ import numpy.typing as npt
 from mooring.model.capacity.instance_types import InstanceType
 from mooring.model.capacity.labels import CAPACITY_TYPE, CAPACITY_TYPES, RESERVATION_ID, RESERVED, ZONE
 from mooring.model.capacity.requirements import Requirement, Requirements
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]

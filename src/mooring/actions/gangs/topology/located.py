@@ -25,8 +25,8 @@ from mooring.engine.binding import Steps
 from mooring.engine.queue.queue import GangEntry
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
 from mooring.state.nodes import MISSING, TIE_BITS
+from mooring.state.remembered import Derived
 from mooring.state.rows import Rows
 from mooring.state.topology import TopologyTree
 from mooring.state.topology_trees import TopologyTrees

@@ -14,8 +14,8 @@ from mooring.engine.asking import ask_passes
 from mooring.engine.plugin import Mask
 from mooring.engine.profile import Profile
 from mooring.engine.shortcuts import ForeseenRoom, room_by
-from mooring.state.derived import Derived
 from mooring.state.pods import PodRecord
+from mooring.state.remembered import Derived
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.running import Matrix
 from mooring.state.shapes import Shape

@@ -15,7 +15,7 @@ from mooring.actions.preempt.pods.candidates import Amount, ShapeAmounts, Suppos
 from mooring.actions.preempt.pods.choice import LOWEST_PRIORITY, NOBODY
 from mooring.actions.preempt.pods.reprieve import AskedFilter, passes_all
 from mooring.engine.plugin import Mask
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.running import NOT_STARTED, Matrix
 from mooring.state.shapes import Shape

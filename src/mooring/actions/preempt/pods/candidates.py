@@ -17,9 +17,9 @@ from mooring.engine.shortcuts import Gone
 from mooring.model.devices.cards import GPU, Sharing
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
 from mooring.state.effects import ShapeEffects
 from mooring.state.nodes import PLACES
+from mooring.state.remembered import Derived
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.running import Matrix, RunningPods
 from mooring.state.shapes import Shape

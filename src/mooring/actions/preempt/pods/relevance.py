@@ -12,7 +12,7 @@ from mooring.actions.preempt.pods.reprieve import AskedFilter
 from mooring.engine.plugin import Mask
 from mooring.engine.shortcuts import BesidesAmounts, Incremental
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 from mooring.state.shapes import GONE, Shape
 
 GATHERED_FROM: dict[str, Callable[[Shape], bool]] = {

@@ -27,9 +27,9 @@ from mooring.engine.queue.queue import Entry
 from mooring.model.devices.cards import Sharing as CardSharing
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
 from mooring.state.plans import Reason, owner_of
 from mooring.state.pods import UNBOUND, PodRecord
+from mooring.state.remembered import Derived
 from mooring.state.shapes import Shape
 
 MOST_MOVABLE = 16

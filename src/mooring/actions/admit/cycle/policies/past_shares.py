@@ -15,8 +15,8 @@ from collections.abc import Mapping, MutableMapping
 from mooring.actions.admit.cycle.policies.decayed import DecayedAverages
 from mooring.actions.admit.quota.fair_sharing import DominantShare, Shares
 from mooring.model.memory import QueueUse
-from mooring.state.derived import Derived
 from mooring.state.quota_tree import NO_PARENT, QuotaTree
+from mooring.state.remembered import Derived
 from mooring.state.workloads import Average
 
 PAST_WEIGHT = 0.9
