@@ -19,7 +19,7 @@ from mooring.engine.ranking.ranking import Ranking, can_rank
 from mooring.engine.shortcuts import BesidesAmounts
 from mooring.engine.verdict import Verdict
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 from mooring.state.shapes import Shape
 
 FEWEST_RANKED = 4
@@ -65,7 +65,7 @@ class Batches:
         self.kept = KeptAnswers(most_bytes_kept)
         self._batching = batching
         self._clock = clock or (lambda: 0.0)
-        self._last_ranking = Derived[None, LastRanking](1)
+        self._last_ranking: Derived[None, LastRanking] = Derived(1)
 
     def place(self, cluster: Cluster, batch: list[Entry], *, all_at_once: bool = False) -> Outcome:
         """Find nodes for pods of one shape, in order, and assume them; `all_at_once`: however long that takes."""

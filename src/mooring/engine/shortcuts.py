@@ -15,9 +15,9 @@ from mooring.engine.plugin import Codes, FilterAnswers, Mask, Plugin, PreFilter
 from mooring.model.devices.card_dialects import CARD_ANNOTATIONS
 from mooring.state.devices.card_policies import CardPolicy
 from mooring.state.effects import ShapeEffects
+from mooring.state.pods import PodRows
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
-from mooring.state.tentative import PodRows
 from mooring.state.views import ClusterView, GuardedPod
 
 

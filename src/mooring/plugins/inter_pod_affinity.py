@@ -17,9 +17,9 @@ from mooring.plugins.pod_remedies import run_wanted, stop_unwanted
 from mooring.plugins.resource_scoring import Problem
 from mooring.state.effects import Among
 from mooring.state.nodes import MISSING
+from mooring.state.pods import PodRows
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
-from mooring.state.tentative import PodRows
 from mooring.state.views import ClusterView, GuardedPod
 
 NO_AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY = 1, 2, 3

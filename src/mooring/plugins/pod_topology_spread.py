@@ -25,9 +25,9 @@ from mooring.plugins.spread_constraints import (
     with_selector,
 )
 from mooring.state.nodes import MISSING, ROW
+from mooring.state.pods import PodRows
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.shapes import Shape
-from mooring.state.tentative import PodRows
 from mooring.state.views import ClusterView, GuardedPod
 
 MISSING_LABEL, SKEWED = 1, 2

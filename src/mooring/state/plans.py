@@ -25,10 +25,9 @@ from mooring.model.node_offer import NodeOffer
 from mooring.model.pod_patch import PodPatch
 from mooring.state.budgets import DisruptionBudgets
 from mooring.state.placements import Placements
-from mooring.state.pods import UNBOUND, Leaving, PodRecord
+from mooring.state.pods import UNBOUND, Leaving, PodRecord, TentativePods
 from mooring.state.related import RelatedObjects
 from mooring.state.shapes import Shape
-from mooring.state.tentative import TentativePods
 
 PlanId = NewType("PlanId", int)
 NO_POD = PodKey("")

@@ -36,11 +36,10 @@ from mooring.state.effects import Among, ShapeEffects
 from mooring.state.images import Image
 from mooring.state.numa import NumaTable
 from mooring.state.partial_usage import PartialUsage
-from mooring.state.pods import PodRecord
+from mooring.state.pods import PodRecord, PodRows
 from mooring.state.related import RelatedObjects
 from mooring.state.rows import NodeRows
 from mooring.state.shapes import Shape
-from mooring.state.tentative import PodRows
 
 if TYPE_CHECKING:
     from mooring.state.cluster import Cluster

@@ -1,6 +1,6 @@
 """Values that are kept until what they follow from changes, or until others need their place."""
 
-from mooring.state.derived import Derived, Seen
+from mooring.state.remembered import Derived, Seen
 
 
 def test_a_value_is_found_once_and_nothing_is_a_value_too() -> None:

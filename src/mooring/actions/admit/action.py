@@ -38,7 +38,7 @@ from mooring.model.keys import WorkloadKey
 from mooring.model.memory import Memory
 from mooring.model.queued.workloads import ResumeError
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived, Seen
+from mooring.state.remembered import Derived, Seen
 from mooring.state.undo import Trial
 from mooring.state.workloads import Eviction, Stage, WorkloadRecord, WorkloadTable
 

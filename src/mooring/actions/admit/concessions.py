@@ -76,7 +76,7 @@ def find_outlook(admission: Admission, pending: PendingWorkload) -> Outlook:
         entry = admission.what_if(pending, _embolden(queue))
     assignment = entry.assignment
     if assignment.mode == Mode.NO_FIT:
-        return Outlook(hopeless=_HOPELESS.get(assignment.reason, NO_FLAVOR), shortage=shortage)
+        return Outlook(hopeless=_HOPELESS.get(assignment.reason, NO_FLAVOR))
     preemptor = Preemptor(pending, queue, assignment.usage, assignment.short_columns, assignment.needs)
     if is_allowed:
         found = [Concession(victim.admitted, _given_up(preemptor, victim.admitted), "") for victim in entry.victims]

@@ -16,10 +16,10 @@ from mooring.model.api.pods import Pod
 from mooring.model.keys import PodKey
 from mooring.model.values.durations import duration_seconds
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
 from mooring.state.forecasts import GangForecast, Going, KnownEnd
 from mooring.state.nodes import MISSING
 from mooring.state.pods import UNBOUND
+from mooring.state.remembered import Derived
 
 MOST_KEPT = 4096
 """Of so many gangs it is known whether they could fit."""
@@ -30,7 +30,7 @@ class Forecast:
 
     def __init__(self, placer: GangPlacer) -> None:
         self._placer = placer
-        self._could_fit = Derived[str, tuple[Any, bool]](MOST_KEPT)
+        self._could_fit: Derived[str, tuple[Any, bool]] = Derived(MOST_KEPT)
 
     def could_ever_fit(self, cluster: Cluster, gang: GangEntry) -> bool:
         """Whether a gang would fit if nothing else ran: else room would be kept for it in vain."""

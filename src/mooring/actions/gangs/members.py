@@ -13,9 +13,9 @@ from mooring.engine.queue.queue import Entry, GangEntry
 from mooring.model.keys import GangKey, PodKey
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
 from mooring.state.gangs import GangRecord, GangTable
 from mooring.state.pods import PodRecord
+from mooring.state.remembered import Derived
 from mooring.state.shapes import Shape
 
 NO_RANK = 1 << 62
@@ -116,7 +116,7 @@ class KnownRefusals:
     """Why gangs did not fit, by what they have in common, as long as everything is as it was."""
 
     def __init__(self) -> None:
-        self._messages = Derived[Any, str]()
+        self._messages: Derived[Any, str] = Derived()
 
     def get(self, cluster: Cluster, alike: Any) -> str:
         """Why such a gang does not fit; empty if nothing is known."""

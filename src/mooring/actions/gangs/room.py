@@ -12,7 +12,7 @@ from mooring.engine.profile import Profile
 from mooring.engine.ranking.blocks import FEASIBLE_FROM
 from mooring.engine.shortcuts import ForeseenRoom, room_by
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 from mooring.state.rows import Rows
 from mooring.state.shapes import Shape
 
@@ -38,7 +38,7 @@ class RoomColumns:
 
     def __init__(self, batches: Batches) -> None:
         self._batches = batches
-        self._known = Derived[tuple[str, int], tuple[int, tuple[int, ...], Room]](self.MOST_KEPT)
+        self._known: Derived[tuple[str, int], tuple[int, tuple[int, ...], Room]] = Derived(self.MOST_KEPT)
 
     def of(self, profile: Profile, cluster: Cluster, shape: Shape) -> Room:
         answers = self._batches.answers(cluster, profile, shape)

@@ -15,9 +15,9 @@ from mooring.engine.disruption import Refusal, Voluntary, again_at, as_created, 
 from mooring.engine.queue.shared import SharedQueues
 from mooring.model.decisions import Decision
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Seen
 from mooring.state.plans import Held, Plan, Reason
 from mooring.state.pods import UNBOUND, PodRecord
+from mooring.state.remembered import Seen
 
 GO_ON_SECONDS = 1.0
 """So long after a run that had to come to an end the next one goes on."""

@@ -29,9 +29,9 @@ from mooring.engine.queue.queue import Entry, GangEntry, Parked, Queue, Turn
 from mooring.model.decisions import Decision, Evict, Wait
 from mooring.model.keys import NO_GANG, GangKey, PodKey
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
 from mooring.state.gangs import GangRecord
 from mooring.state.plans import Plan, Reason
+from mooring.state.remembered import Derived
 from mooring.state.views import PodView
 
 PLUGINS = frozenset(("DefaultPreemption", "PreemptionToleration"))
@@ -51,7 +51,7 @@ class Preemption:
         self._window = max(windows, default=0)
         """For so many seconds it counts that a workload was preempted."""
         self._placer = gangs
-        self._search = Derived[Cluster, VictimSearch](1)
+        self._search: Derived[Cluster, VictimSearch] = Derived(1)
         self._turns: SharedOutcomes | None = None
 
     def at_once(self, cycle: Cycle, refused: Sequence[Turn]) -> list[Decision]:

@@ -44,9 +44,9 @@ from mooring.model.rightsizing.recommendations import read_recommendations
 from mooring.model.rightsizing.resizing import resize_patch, why_not_in_place
 from mooring.model.rightsizing.updating import UpdateSettings, pods_to_update
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Seen
 from mooring.state.plans import Amend, Plan, Reason
 from mooring.state.pods import UNBOUND, PodRecord
+from mooring.state.remembered import Seen
 from mooring.state.rows import Rows
 
 EVERY_SECONDS = 10.0

@@ -6,7 +6,7 @@ from typing import Any
 
 from mooring.actions.shares.demands import LARGEST_DEMAND, JobDemand
 from mooring.actions.shares.resources import Amount, ResourceTable
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 
 Members = tuple[int, ...]
 """How many members, by role."""
@@ -40,7 +40,7 @@ class Job:
         given = demand.min_resources
         self._min_resources = None if given is None else resources.amount(given)
         self._requests = [resources.amount(role.request) for role in demand.roles]
-        self._amounts = Derived[Members, Amount](MOST_AMOUNTS)
+        self._amounts: Derived[Members, Amount] = Derived(MOST_AMOUNTS)
         self._wanted: Members | None = None
         self.is_whole = False
         """Whether enough members have their place for the job to run."""

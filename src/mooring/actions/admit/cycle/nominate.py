@@ -20,7 +20,7 @@ from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue, Structure
 from mooring.actions.admit.quota.workload_info import PendingWorkload, ScanPosition
 from mooring.model.api.kueue import ANY
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 from mooring.state.workloads import Condition
 
 MOST_KEPT = 10_000
@@ -94,11 +94,11 @@ class Nominator:
             fair_sharing=fair_sharing,
             ignores_undeclared=ignores_undeclared,
         )
-        self._fits = Derived[tuple[int, int], Assignment](MOST_KEPT)
+        self._fits: Derived[tuple[int, int], Assignment] = Derived(MOST_KEPT)
         """By queue and shape, plans that need nobody to go, with the first flavors that were looked at."""
-        self._short = Derived[tuple[int, int], Short](MOST_KEPT)
+        self._short: Derived[tuple[int, int], Short] = Derived(MOST_KEPT)
         """By queue and shape, plans for which others would have to go, where one flavor of one resource is all."""
-        self._known = Derived[_Need, list[Victim]]()
+        self._known: Derived[_Need, list[Victim]] = Derived()
 
     def nominate(self, pending: PendingWorkload, queue: Queue, cycle: int) -> Entry:
         """Plan a head; its scan position is used if it is recent or nothing changed in its queue since."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from mooring.actions.admit.quota.structure import FlavorGroup, Queue
 from mooring.actions.admit.quota.workload_info import PendingWorkload, PodSetRequest
 from mooring.model.values.requests import PODS
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 
 MOST_KEPT = 10_000
 
@@ -27,7 +27,7 @@ class QuotaRequests:
 
     def __init__(self, *, ignores_undeclared: bool) -> None:
         self._ignores_undeclared = ignores_undeclared
-        self._known = Derived[tuple[int, int], tuple[QuotaRequest, ...]](MOST_KEPT)
+        self._known: Derived[tuple[int, int], tuple[QuotaRequest, ...]] = Derived(MOST_KEPT)
 
     def of(
         self, pending: PendingWorkload, queue: Queue, counts: Sequence[int], *, is_whole: bool

@@ -13,7 +13,7 @@ from mooring.model.api.kueue_workload import FINISHED
 from mooring.model.decisions import Admit, Suspend
 from mooring.model.keys import WorkloadKey
 from mooring.model.queued.workloads import QueuedWorkload
-from mooring.state.derived import Seen
+from mooring.state.remembered import Seen
 from mooring.state.tenants import TenantTable
 from mooring.state.undo import UndoLog
 from mooring.state.workloads import WITHOUT_QUOTA, Eviction, Stage, WorkloadRecord, WorkloadTable

@@ -18,8 +18,8 @@ from mooring.model.decisions import PodSetFlavors
 from mooring.model.keys import WorkloadKey
 from mooring.model.queued.workloads import ResumeError
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Seen
 from mooring.state.pods import UNBOUND
+from mooring.state.remembered import Seen
 from mooring.state.workloads import Stage, WorkloadRecord
 
 Rehearse = Callable[[Cluster, Sequence[Pod]], str | None]

@@ -29,8 +29,8 @@ from mooring.actions.admit.quota.ledger import Ledger
 from mooring.actions.admit.quota.structure import Queue
 from mooring.actions.admit.quota.workload_info import AdmittedWorkload, PendingWorkload
 from mooring.model.api.kueue import NEVER
-from mooring.state.derived import Derived
 from mooring.state.quota_tree import NO_PARENT, QuotaTree
+from mooring.state.remembered import Derived
 
 
 class Candidate(NamedTuple):
@@ -82,7 +82,7 @@ class _Others:
         self._preemptor = preemptor
         self._ranking = ranking
         self._rights = _rights(ledger.tree, preemptor)
-        self._meetings = Derived[int, int | None]()
+        self._meetings: Derived[int, int | None] = Derived()
         self._meetings.put(preemptor.queue.node, None)
 
     def _meeting(self, node: int) -> int | None:

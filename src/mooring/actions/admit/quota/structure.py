@@ -33,8 +33,8 @@ from mooring.model.values.selectors import (
     make_selector,
 )
 from mooring.model.values.tolerations import untolerated
-from mooring.state.derived import Derived
 from mooring.state.quota_tree import NO_PARENT, FlavorResource, Quota, QuotaTree, TreeNode
+from mooring.state.remembered import Derived
 from mooring.state.undo import UndoLog
 
 MOST_ANSWERS = 20_000
@@ -45,7 +45,7 @@ class FlavorMatcher:
 
     def __init__(self, flavors: Mapping[str, ResourceFlavor]) -> None:
         self._flavors = flavors
-        self._answers = Derived[tuple[str, int], str](MOST_ANSWERS)
+        self._answers: Derived[tuple[str, int], str] = Derived(MOST_ANSWERS)
 
     def mismatch(self, flavor_name: str, selection: int, spec: PodSpec) -> str:
         """Say why the pods cannot use the flavor; empty if they can. Equal numbers mean equal selections."""

@@ -17,8 +17,8 @@ from mooring.model.api.kueue import ClusterQueue, FlavorQuotas, ResourceGroup, R
 from mooring.model.api.meta import QuantityText
 from mooring.model.values.quantity import parse_quantity
 from mooring.model.values.requests import to_column_units
-from mooring.state.derived import Derived
 from mooring.state.quota_tree import FlavorResource, Quota
+from mooring.state.remembered import Derived
 
 
 class QuotaKey(NamedTuple):
@@ -70,7 +70,7 @@ class QuotaSchedule:
         self.windows = tuple(windows)
         self.keys = tuple(QuotaKey(window.queue, window.flavor, window.resource) for window in windows)
         self._times = tuple(times_of(window) for window in windows)
-        self._next = Derived[None, tuple[float, float | None]](1)
+        self._next: Derived[None, tuple[float, float | None]] = Derived(1)
         """A moment, and the next change after it."""
 
     def __bool__(self) -> bool:

@@ -21,8 +21,8 @@ from mooring.model.keys import WorkloadKey
 from mooring.model.queued.building import MADE_UID
 from mooring.model.values.quantity import parse_quantity
 from mooring.model.values.requests import PODS, Amounts, pod_requests, to_column_units
-from mooring.state.derived import Derived
 from mooring.state.quota_tree import FlavorResource
+from mooring.state.remembered import Derived
 from mooring.state.workloads import ADMISSION_CHECK, PODS_READY_TIMEOUT, Stage, WorkloadRecord
 
 QUOTA_RESERVED, EVICTED = "QuotaReserved", "Evicted"

@@ -11,7 +11,7 @@ from mooring.model.api.nodes import Node
 from mooring.model.api.pods import PodSpec, Toleration
 from mooring.model.values.selectors import compile_equality, compile_node_selector, matches_any_term
 from mooring.model.values.tolerations import untolerated
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 from mooring.state.topology import TopologyTree
 
 Column = NDArray[np.int64]
@@ -54,8 +54,8 @@ class FlavorTopology:
         self._free_of = free_of
         self._usage = usage
         self._tolerations = tuple(tolerations)
-        self._free = Derived[str, Column]()
-        self._matching = Derived[int, Matching]()
+        self._free: Derived[str, Column] = Derived()
+        self._matching: Derived[int, Matching] = Derived()
         self.values = [tree.path(tree.leaf, leaf) for leaf in range(tree.count(tree.leaf))]
         """Of each leaf, the values of all levels."""
         self.usage_index = np.array(

@@ -16,9 +16,9 @@ from mooring.model.topology.requests import asks_kueue
 from mooring.model.values.requests import PODS
 from mooring.model.values.selectors import compile_equality
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Seen
 from mooring.state.nodes import PLACES
 from mooring.state.pods import UNBOUND, PodRecord
+from mooring.state.remembered import Seen
 from mooring.state.topology import LevelColumn, TopologyTree
 from mooring.state.topology_trees import level_titles
 

@@ -23,8 +23,8 @@ from mooring.model.api.kueue_workload import QUOTA_ENDS
 from mooring.model.api.meta import timestamp_text
 from mooring.model.decisions import Notice
 from mooring.model.keys import WorkloadKey
-from mooring.state.derived import Derived
 from mooring.state.quota_tree import QuotaTree
+from mooring.state.remembered import Derived
 from mooring.state.tenants import TenantTable
 from mooring.state.workloads import Eviction, Stage
 
@@ -56,10 +56,10 @@ class WindowKeeper:
         self.longest_notice = max((window.notice_seconds for window in schedule.windows), default=0)
         self.lifecycle = lifecycle
         self._tenants = tenants
-        self._watched = Derived[None, dict[int, WatchedTree]]()
-        self._trees = Derived[tuple[int, ...], QuotaTree]()
+        self._watched: Derived[None, dict[int, WatchedTree]] = Derived()
+        self._trees: Derived[tuple[int, ...], QuotaTree] = Derived()
         """By the windows that are open: all quotas, and no usage."""
-        self._looked = Derived[tuple[float, int], tuple[Ledger, int]](MOST_LOOKS)
+        self._looked: Derived[tuple[float, int], tuple[Ledger, int]] = Derived(MOST_LOOKS)
         """By switch and tree, the ledger and how often it had changed when we last looked who is to be told."""
 
     # What there is.

@@ -11,7 +11,7 @@ from mooring.model.api.meta import OwnerReference, timestamp_seconds
 from mooring.model.api.pods import Pod
 from mooring.model.api.policies import PodDisruptionBudget
 from mooring.model.values.selectors import Selector, compile_label_selector
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
@@ -42,7 +42,7 @@ class Budgets:
     def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
         self._selectors: dict[str, list[tuple[int, Selector]]] = {}
         self._left: list[int] = []
-        self._known = Derived[tuple[str, tuple[tuple[str, str], ...]], tuple[int, ...]]()
+        self._known: Derived[tuple[str, tuple[tuple[str, str], ...]], tuple[int, ...]] = Derived()
         for index, budget in enumerate(budgets):
             selector = compile_label_selector(budget.spec.selector)
             self._selectors.setdefault(budget.metadata.namespace, []).append((index, selector))

@@ -15,7 +15,7 @@ from mooring.model.api.policies import PodDisruptionBudget
 from mooring.model.api.workloads import DaemonSet
 from mooring.model.values.quantity import parse_quantity
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 
 DAEMON_SET_POD = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 MIRROR = "kubernetes.io/config.mirror"
@@ -147,7 +147,7 @@ class Likeness:
     """Tells equal pods of a controller from others: by labels and spec."""
 
     def __init__(self) -> None:
-        self._specs = Derived[int, tuple[object, bytes]]()
+        self._specs: Derived[int, tuple[object, bytes]] = Derived()
 
     def of(self, pod: Pod) -> tuple[bytes, tuple[tuple[str, str], ...]]:
         """A value that equal pods share; pods made from one template share the spec itself, which is encoded once."""

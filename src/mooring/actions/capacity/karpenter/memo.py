@@ -7,7 +7,7 @@ from mooring.model.api.pods import Toleration
 from mooring.model.capacity.labels import WELL_KNOWN
 from mooring.model.capacity.requirements import Requirement, Requirements
 from mooring.model.values.tolerations import is_tolerated
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 
 Tolerations = tuple[tuple[str, str, str, str], ...]
 """Key, operator, value and effect of each."""
@@ -32,11 +32,11 @@ class Memo:
     def __init__(self) -> None:
         self._numbers: dict[Requirements, int] = {}
         self._all: list[Requirements] = []
-        self._merged = Derived[tuple[int, int], int]()
-        self._claim_accepts = Derived[tuple[int, int], bool]()
-        self._node_accepts = Derived[tuple[int, int], bool]()
+        self._merged: Derived[tuple[int, int], int] = Derived()
+        self._claim_accepts: Derived[tuple[int, int], bool] = Derived()
+        self._node_accepts: Derived[tuple[int, int], bool] = Derived()
         self._selections: dict[Hashable, dict[tuple[str, frozenset[tuple[str, str]]], bool]] = {}
-        self._tolerated = Derived[tuple[Tolerations, tuple[Taint, ...]], bool]()
+        self._tolerated: Derived[tuple[Tolerations, tuple[Taint, ...]], bool] = Derived()
 
     def number(self, requirements: Requirements) -> int:
         found = self._numbers.get(requirements)

@@ -32,7 +32,7 @@ from mooring.model.capacity.instance_types import amounts_of
 from mooring.model.capacity.labels import HOSTNAME
 from mooring.model.capacity.requirements import Requirement, Requirements
 from mooring.model.values.requests import CPU, MEMORY, PODS
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 
 
 class Snapshot:
@@ -188,7 +188,7 @@ class _Requests:
 
     def __init__(self, resources: ResourceNames) -> None:
         self._resources = resources
-        self._known = Derived[bytes, Units]()
+        self._known: Derived[bytes, Units] = Derived()
         self._encode = msgspec.msgpack.Encoder().encode
 
     def of(self, pod: Pod) -> Units:

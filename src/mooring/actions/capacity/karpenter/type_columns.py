@@ -8,7 +8,7 @@ import numpy.typing as npt
 from mooring.model.capacity.instance_types import InstanceType
 from mooring.model.capacity.labels import CAPACITY_TYPE, CAPACITY_TYPES, RESERVATION_ID, RESERVED, ZONE
 from mooring.model.capacity.requirements import Requirement, Requirements
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
@@ -66,9 +66,9 @@ class TypeColumns:
             CAPACITY_TYPE: _encode([offering.capacity_type for offering in self.offerings]),
             RESERVATION_ID: _encode([offering.reservation_id for offering in self.offerings]),
         }
-        self._by_requirement = Derived[tuple[str, Requirement], Mask]()
-        self._matching = Derived[Requirements, Mask]()
-        self._on_offer = Derived[tuple[Requirement | None, ...], Mask]()
+        self._by_requirement: Derived[tuple[str, Requirement], Mask] = Derived()
+        self._matching: Derived[Requirements, Mask] = Derived()
+        self._on_offer: Derived[tuple[Requirement | None, ...], Mask] = Derived()
 
     def _code(self, key: str) -> tuple[Rows, list[Requirement | None]]:
         found: dict[Requirement | None, int] = {}

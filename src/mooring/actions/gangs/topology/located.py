@@ -25,8 +25,8 @@ from mooring.engine.binding import Steps
 from mooring.engine.queue.queue import GangEntry
 from mooring.model.topology.requests import TopologyRequest
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
 from mooring.state.nodes import MISSING, TIE_BITS
+from mooring.state.remembered import Derived
 from mooring.state.rows import Rows
 from mooring.state.topology import TopologyTree
 from mooring.state.topology_trees import TopologyTrees
@@ -41,7 +41,7 @@ class Located:
 
     def __init__(self, rooms: RoomColumns) -> None:
         self._rooms = rooms
-        self._trees = Derived[Cluster, TopologyTrees](1)
+        self._trees: Derived[Cluster, TopologyTrees] = Derived(1)
 
     def place(self, cluster: Cluster, gang: GangEntry, groups: Sequence[Group], steps: Steps) -> str | None:
         """Assume a place for every member; None if that succeeded, else why not, with nothing left behind."""

@@ -14,8 +14,8 @@ from mooring.engine.asking import ask_passes
 from mooring.engine.plugin import Mask
 from mooring.engine.profile import Profile
 from mooring.engine.shortcuts import ForeseenRoom, room_by
-from mooring.state.derived import Derived
 from mooring.state.pods import PodRecord
+from mooring.state.remembered import Derived
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.running import Matrix
 from mooring.state.shapes import Shape
@@ -77,7 +77,7 @@ class Board:
         self.units: Numbers = pool.unit[here]
         """Of each such pod: its unit."""
         self._shapes = pool.shapes[here]
-        self._each = Derived[Amount, Numbers]()
+        self._each: Derived[Amount, Numbers] = Derived()
 
     @cached_property
     def nodes(self) -> NodeRows:
@@ -152,8 +152,8 @@ class CandidateLines:
         self._pods[line, board.positions[order]] = order
         self.units: Matrix = np.where(self._pods != NOBODY, board.units[self._pods], NOBODY)
         """NOBODY for padding."""
-        self._each = Derived[Amount, Matrix]()
-        self._back = Derived[Amount, Matrix]()
+        self._each: Derived[Amount, Matrix] = Derived()
+        self._back: Derived[Amount, Matrix] = Derived()
 
     def __len__(self) -> int:
         return len(self.units)

@@ -15,7 +15,7 @@ from mooring.actions.preempt.pods.candidates import Amount, ShapeAmounts, Suppos
 from mooring.actions.preempt.pods.choice import LOWEST_PRIORITY, NOBODY
 from mooring.actions.preempt.pods.reprieve import AskedFilter, passes_all
 from mooring.engine.plugin import Mask
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.running import NOT_STARTED, Matrix
 from mooring.state.shapes import Shape
@@ -49,7 +49,7 @@ class UnitCandidates:
         self.rows = rows
         self._shares = shares
         self._pairs = pairs = pair_up(pool, rows)
-        self._each = Derived[Amount, Matrix]()
+        self._each: Derived[Amount, Matrix] = Derived()
         rank = pool.importance()
         over = pool.over_budget(pairs.units, pairs.positions, rank)
         # Whom a budget protects may stay first; a gang's surplus never before its core, which may be on the same row.

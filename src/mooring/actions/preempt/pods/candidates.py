@@ -17,9 +17,9 @@ from mooring.engine.shortcuts import Gone
 from mooring.model.devices.cards import GPU, Sharing
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
 from mooring.state.effects import ShapeEffects
 from mooring.state.nodes import PLACES
+from mooring.state.remembered import Derived
 from mooring.state.rows import NodeRows, Rows
 from mooring.state.running import Matrix, RunningPods
 from mooring.state.shapes import Shape
@@ -35,7 +35,7 @@ class ShapeAmounts:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known = Derived[Amount, ShapeEffects]()
+        self._known: Derived[Amount, ShapeEffects] = Derived()
 
     def of(self, share: Share, shapes: Matrix) -> Matrix:
         effects = share if isinstance(share, ShapeEffects) else self._known.of(share, self._effects, share)
@@ -115,8 +115,8 @@ class Candidates:
         self.violating = np.zeros(gone.shape, np.bool_) if violating is None else violating
         """Whose eviction would break a disruption budget."""
         self.cost = cost
-        self._each = Derived[Share, Matrix]()
-        self._back = Derived[Share, NDArray[np.int64]]()
+        self._each: Derived[Share, Matrix] = Derived()
+        self._back: Derived[Share, NDArray[np.int64]] = Derived()
 
     def __len__(self) -> int:
         return len(self.rows)

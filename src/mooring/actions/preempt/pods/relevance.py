@@ -12,7 +12,7 @@ from mooring.actions.preempt.pods.reprieve import AskedFilter
 from mooring.engine.plugin import Mask
 from mooring.engine.shortcuts import BesidesAmounts, Incremental
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
+from mooring.state.remembered import Derived
 from mooring.state.shapes import GONE, Shape
 
 GATHERED_FROM: dict[str, Callable[[Shape], bool]] = {
@@ -38,7 +38,7 @@ class Relevance:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._known = Derived[tuple[str, int, tuple[str, ...]], Known](MOST_KEPT)
+        self._known: Derived[tuple[str, int, tuple[str, ...]], Known] = Derived(MOST_KEPT)
 
     def of(self, profile: str, shape: Shape, filters: Sequence[AskedFilter]) -> Mask:
         """One truth a shape id."""

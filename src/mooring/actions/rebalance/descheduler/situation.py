@@ -18,8 +18,8 @@ from mooring.model.values.quantity import NANO
 from mooring.model.values.requests import CPU, Amounts, pod_requests
 from mooring.model.values.selector_text import parse_label_selector
 from mooring.model.values.selectors import Selector, compile_label_selector
-from mooring.state.derived import Derived
 from mooring.state.plans import owner_of
+from mooring.state.remembered import Derived
 
 QOS_CLASSES = ("BestEffort", "Burstable", "Guaranteed")
 PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"

@@ -27,9 +27,9 @@ from mooring.engine.queue.queue import Entry
 from mooring.model.devices.cards import Sharing as CardSharing
 from mooring.model.values.requests import CPU, MEMORY
 from mooring.state.cluster import Cluster
-from mooring.state.derived import Derived
 from mooring.state.plans import Reason, owner_of
 from mooring.state.pods import UNBOUND, PodRecord
+from mooring.state.remembered import Derived
 from mooring.state.shapes import Shape
 
 MOST_MOVABLE = 16
@@ -85,7 +85,7 @@ class _Drawing:
         amounts = zip(*(column.tolist() for column in columns), strict=True)
         self._free = {name: Amount(*free) for name, free in zip(rows.names, amounts, strict=True) if name not in barred}
         """By node, what no pod has; a GPU in parts is not among it."""
-        self._nodes_of_shape = Derived[tuple[str, int], frozenset[str]]()
+        self._nodes_of_shape: Derived[tuple[str, int], frozenset[str]] = Derived()
 
     def draw(self) -> Picture | None:
         waiting = dict(self._waiting())

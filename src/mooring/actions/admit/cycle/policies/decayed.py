@@ -11,12 +11,11 @@ Amounts are constant between changes. So from a moment t0, over which an amount 
 exactly, however long that is. Nothing is computed until an amount changes or somebody asks.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, MutableMapping
 from typing import Generic, TypeVar
 
 from mooring.model.memory import QueueUse, moment
-from mooring.state.undo import UndoLog
-from mooring.state.workloads import Average, Logged
+from mooring.state.workloads import Average
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -27,16 +26,16 @@ _NEVER = Average(0.0, {}, {})
 class DecayedAverages(Generic[Key]):
     """By key: amounts by name as they are, and their averages over the past."""
 
-    def __init__(self, half_life_seconds: float, records: Logged[Key, Average] | None = None) -> None:
+    def __init__(self, half_life_seconds: float, records: MutableMapping[Key, Average] | None = None) -> None:
         """`records` is where the averages are kept."""
         assert half_life_seconds > 0
         self._half_life = half_life_seconds
-        self._records: Logged[Key, Average] = Logged(UndoLog()) if records is None else records
+        self._records: MutableMapping[Key, Average] = {} if records is None else records
 
     def set(self, key: Key, amounts: Mapping[str, float], now: float) -> None:
         """From now on, the amounts are these; names that are missing are at 0."""
         if amounts or key in self._records:
-            self._records.put(key, Average(self._moment(key, now), self.at(key, now), dict(amounts)))
+            self._records[key] = Average(self._moment(key, now), self.at(key, now), dict(amounts))
 
     def add(self, key: Key, amounts: Mapping[str, float], now: float) -> None:
         """Let the averages be higher by so much, as if it had been used before."""
@@ -44,7 +43,7 @@ class DecayedAverages(Generic[Key]):
         for name, amount in amounts.items():
             averages[name] = averages.get(name, 0.0) + amount
         known = self._records.get(key, _NEVER)
-        self._records.put(key, Average(self._moment(key, now), averages, known.amounts))
+        self._records[key] = Average(self._moment(key, now), averages, known.amounts)
 
     def clear(self, now: float) -> None:
         """From now on, nobody uses anything; the past stays."""
@@ -68,7 +67,7 @@ class DecayedAverages(Generic[Key]):
 
     def recall(self, key: Key, use: QueueUse) -> None:
         """Go on from what was known then; what was held then was held until the amounts are set anew."""
-        self._records.put(key, Average(use.as_of.timestamp(), use.averages, use.held))
+        self._records[key] = Average(use.as_of.timestamp(), use.averages, use.held)
 
     def kept_after(self, seconds: float) -> float:
         """Which part of an average is left after so long."""

@@ -11,7 +11,7 @@ takes samples. As in Kueue, whoever is admitted is at once charged with what it 
 one LocalQueue could fill the queue before any time has passed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from math import inf
 
 from mooring.actions.admit.cycle.pending_queue import HeapEntry, PendingQueue
@@ -33,7 +33,7 @@ MILLIS = 1000
 class LocalUsage:
     """The usage of every LocalQueue, by namespace/name."""
 
-    def __init__(self, history: UsageHistory, used: Logged[str, Average] | None = None) -> None:
+    def __init__(self, history: UsageHistory, used: MutableMapping[str, Average] | None = None) -> None:
         """`used` is where the averages are kept."""
         self._history = history
         self.now = 0.0

@@ -10,14 +10,14 @@ what weights mean where not everybody can have a part at every moment, such as w
 be lent.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 
 from mooring.actions.admit.cycle.policies.decayed import DecayedAverages
 from mooring.actions.admit.quota.fair_sharing import DominantShare, Shares
 from mooring.model.memory import QueueUse
-from mooring.state.derived import Derived
 from mooring.state.quota_tree import NO_PARENT, QuotaTree
-from mooring.state.workloads import Average, Logged
+from mooring.state.remembered import Derived
+from mooring.state.workloads import Average
 
 PAST_WEIGHT = 0.9
 """How much the past counts. The rest counts for the present, and is what keeps two queues from taking the same quota
@@ -33,7 +33,9 @@ QUEUE, COHORT = "ClusterQueue", "Cohort"
 class PastBorrowing:
     """What every queue and cohort has borrowed over time, by resource."""
 
-    def __init__(self, half_life_seconds: float, borrowed: Logged[tuple[bool, str], Average] | None = None) -> None:
+    def __init__(
+        self, half_life_seconds: float, borrowed: MutableMapping[tuple[bool, str], Average] | None = None
+    ) -> None:
         """`borrowed` is where the averages are kept."""
         self.half_life_seconds = half_life_seconds
         self.now = 0.0
@@ -87,7 +89,7 @@ class SharesWithPast(Shares):
     def __init__(self, tree: QuotaTree, past: PastBorrowing) -> None:
         super().__init__(tree)
         self._past = past
-        self._past_shares = Derived[int, float]()
+        self._past_shares: Derived[int, float] = Derived()
 
     def share(self, node: int) -> DominantShare:
         return self._with_past(node, super().share(node))
