@@ -25,6 +25,8 @@ PODS = (
     "distinct-required-anti-affinity",
     "extended-resources",
     "hard-spread",
+    "load-aware",
+    "load-unaware",
     "mix",
     "numa",
     "node-affinity",
