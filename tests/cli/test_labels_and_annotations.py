@@ -66,7 +66,7 @@ def keys_of(page: str) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_key_that_a_page_names_is_shown_through_a_command(page: str) -> None:
-    folders = ("tests/cli", "tests/scenarios", "examples")
+    folders = ("tests/cli", "tests/scenarios", "tests/sim", "examples")
     shown = "".join(
         file.read_text() for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in (".py", ".yaml")
     )

@@ -244,7 +244,8 @@ REFUSED = [
     pytest.param(
         {"kind": "Deployment"},
         "kind: expected KubeSchedulerConfiguration, Configuration, TenantPolicy, volcano-scheduler.conf, "
-        "queues.yaml, SchedulingShard, DeschedulerPolicy, RebalancePolicy, LoadSources or slo-controller-config, "
+        "queues.yaml, SchedulingShard, DeschedulerPolicy, RebalancePolicy, LoadSources, InstanceTypeCatalogue, "
+        "CapacityPolicy or slo-controller-config, "
         'found "Deployment"',
     ),
 ]
