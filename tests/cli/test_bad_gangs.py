@@ -65,7 +65,10 @@ spec: {{minMember: {minimum}}}
 
 
 IN_JOB, IN_SET = "document 1 (Job default/j): ", "document 1 (PodCliqueSet default/s): "
-KEYS = "mooring.dev/gang, mooring.dev/gang-name, mooring.dev/gang-minimum, mooring.dev/gang-timeout, mooring.dev/gang-restart"
+KEYS = (
+    "mooring.dev/gang, mooring.dev/gang-name, mooring.dev/gang-minimum, mooring.dev/gang-timeout, "
+    "mooring.dev/gang-restart"
+)
 TOPOLOGY = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: Topology\nmetadata: {name: t}\n"
 HYPERNODE = "apiVersion: topology.volcano.sh/v1alpha1\nkind: HyperNode\nmetadata: {name: h}\n"
 ONE_NODE = "members: [{type: Node, selector: {exactMatch: {name: x}}}]"
