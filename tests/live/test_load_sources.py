@@ -288,7 +288,7 @@ def test_metrics_server_is_read_through_the_api_server(cluster: Kube, request: p
     cluster.create(simulated("a", "3900m"), simulated("b", "100m"))
     scheduler, address = start(cluster, {"metricsServer": {"intervalSeconds": 0.2}})
     if request.node.callspec.params["cluster"] == "real":  # which has no metrics-server
-        scheduler.wait_until_it_says("/apis/metrics.k8s.io/v1beta1): 404 NotFound")
+        scheduler.wait_until_it_says("/apis/metrics.k8s.io/v1beta1): 404 ")
         return
     cluster.create(*(pod(f"p{i}") for i in range(3)))
     assert set(cluster.wait_until_bound(["p0", "p1", "p2"]).values()) == {"b"}

@@ -36,7 +36,7 @@ class MetricsServerSource(PolledSource):
         try:
             nodes, pods = await asyncio.gather(self._client.get(f"{ROOT}/nodes"), self._client.get(f"{ROOT}/pods"))
         except ApiError as error:
-            text = f"{error.code} {error.reason}: {error.message}" if error.code else error.message
+            text = f"{error.code} {error.reason or 'Error'}: {error.message}" if error.code else error.message
             raise SourceFailed(text) from error
         # A list of all pods of a large cluster takes a while to read: meanwhile pods are bound.
         return await asyncio.to_thread(_read, nodes, pods)
