@@ -260,7 +260,7 @@ def test_node_metrics_of_koordinator_are_watched(cluster: Kube) -> None:
     cluster.create(node("a", cpu=4))
     scheduler, address = start(cluster, {"nodeMetric": True})
     scheduler.wait_until_it_says("nodemetrics.slo.koordinator.sh cannot be followed: 404")
-    assert readiness(address)[1][0].startswith("[~]load-nodeMetric fails since")
+    until(lambda: "".join(readiness(address)[1]).startswith("[~]load-nodeMetric fails since"), 60)
     define_node_metric(cluster)
     try:
         until(lambda: readiness(address)[1] == ["[~]load-nodeMetric no node is reported"], 60)
