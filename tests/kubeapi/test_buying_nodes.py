@@ -76,9 +76,12 @@ def running(kubectl: Kubectl, name: str) -> int:
 
 
 def test_provisioners_and_node_pools_run_as_written(kubectl: Kubectl) -> None:
-    kubectl("apply -f -", POOLS)
     kubectl("apply -f -", WORK % {"name": "web", "replicas": 6, "selector": "karpenter.sh/nodepool: general"})
     kubectl("apply -f -", WORK % {"name": "old", "replicas": 2, "selector": "team: old"})
+    # All pods wait before anything can be bought: what is bought for them does not depend on how fast they come.
+    waiting = "get pods --field-selector=status.phase=Pending -o jsonpath={.items[*].status.conditions[*].reason}"
+    eventually(lambda: kubectl(waiting).count("Unschedulable") == 8, lambda: kubectl("get pods -A"))
+    kubectl("apply -f -", POOLS)
     eventually(lambda: running(kubectl, "web") == 6 and running(kubectl, "old") == 2, lambda: kubectl("get pods -A"))
 
     pools = kubectl("get nodepools").splitlines()
@@ -98,7 +101,7 @@ def test_provisioners_and_node_pools_run_as_written(kubectl: Kubectl) -> None:
     small = "node.kubernetes.io/instance-type"
     eventually(
         lambda: (
-            [each[small] for each in claims(kubectl, "general")] == ["compute-2"]
+            [each.get(small) for each in claims(kubectl, "general")] == ["compute-2"]
             and running(kubectl, "web") == 1
             and len(kubectl("get nodes -o name").split()) == 1
         ),
